@@ -1,0 +1,18 @@
+"""`python -m hermes`: the word `hook` goes straight to hook.py, all others to the command line."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command that the arguments name; `hook` loads nothing but itself, for an agent waits for it."""
+    if sys.argv[1:2] == ["hook"]:
+        from hermes import hook
+
+        sys.exit(hook.main(sys.argv[2:]))
+    from hermes import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

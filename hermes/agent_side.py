@@ -1,0 +1,228 @@
+"""The listener's agent side: what hooks and servers tell goes into the book."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.agents.opencode import matching
+from hermes.agents.opencode.events import Connected, Heard, Lost, follow
+from hermes.errors import AgentAway, AgentError, NotSaved
+from hermes.intake import Hinted, Intake
+from hermes.model import Asked, Dead, Ended
+from hermes.room import Inbox, wait_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes.agents import Adapter
+    from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.book import Book
+    from hermes.delivery import Delivery
+    from hermes.model import Ask, Entry, Signal
+    from hermes.room import Room
+    from hermes.settings import Matching
+
+log = logging.getLogger(__name__)
+
+UNMATCHED_LOOK_S: Final = 5.0
+"""How often a call is looked for that has become no request after all tries."""
+WAITER_GRACE_S: Final = 6.0
+"""A waiting hook that died is started again by its plugin within this time, where its agent lives."""
+FOLLOW_PAUSE_S: Final = 5.0
+
+
+class AgentSide:
+    """Follows the servers, empties the inbox, finds requests for calls, and notices agents that are gone."""
+
+    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+        self,
+        book: Book,
+        delivery: Delivery,
+        servers: Mapping[str, OpenCodeServer],
+        adapters: Mapping[str, Adapter],
+        room: Room,
+        *,
+        kick: Callable[[str, str], None],
+        ttl_s: float,
+        matching: Matching,
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._delivery = delivery
+        self._servers = servers
+        self._room = room
+        self._kick = kick
+        self._ttl_s = ttl_s
+        self._matching = matching
+        self._now = now
+        self._intake = Intake(book, now=now, hinted=self._hinted)
+        self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
+        self._signals: dict[str, list[Hinted]] = {}
+        self._match_tried: dict[str, int] = {}
+        self._alone_since_s: dict[str, float] = {}
+
+    # --- servers ----------------------------------------------------------------------------------------------
+
+    async def follow(self, server: OpenCodeServer) -> None:
+        """Follow one server's events for ever; every (re)connect begins with its list of pending questions."""
+        while True:
+            try:
+                async for told in follow(server):
+                    match told:
+                        case Connected():
+                            await self._compare(server)
+                        case Heard(signal):
+                            await self._heard(server, signal)
+                        case Lost():
+                            pass
+            except (NotSaved, AgentError) as error:
+                log.error("server %s: %s", server.name, error)  # noqa: TRY400 (an outage, not a defect)
+            await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    async def look_once(self) -> None:
+        """Compare with what every server lists now; those out of reach are passed over."""
+        for server in self._servers.values():
+            try:
+                await self._compare(server)
+            except AgentError as error:
+                log.warning("server %s: %s", server.name, error)
+
+    async def _heard(self, server: OpenCodeServer, signal: Signal) -> None:
+        """Take one event in. A new ask is shown with its context, which the stream most often has brought."""
+        if isinstance(signal, Asked):
+            if self._book.find(signal.ask.source) is None and not self._book.is_closed(signal.ask.source):
+                signal = Asked(await server.context(signal.ask))
+            self._kick_matching()
+        self._intake.take(signal)
+
+    async def _compare(self, server: OpenCodeServer) -> None:
+        """Take in what the server lists, and look at all that it no longer lists: events are not replayed."""
+        mine = [entry for entry in self._book.entries() if entry.ask.source.server == server.name]
+        folders = set(await server.directories(self._ttl_s, now=self._now))
+        folders |= {entry.ask.source.directory for entry in self._book.entries()}
+        listed: set[str | None] = set()
+        for folder in sorted(folders - {""}):
+            for ask in await server.questions(folder):
+                listed.add(ask.source.request_id)
+                await self._take_listed(server, ask)
+        for entry in mine:
+            if entry.state.phase == "sending":
+                self._delivery.forget_failures(entry.id)
+                self._kick("deliver", entry.id)
+            elif entry.ask.source.request_id not in listed:
+                self._kick("examine", entry.id)
+        self._kick_matching()
+        log.info("server %s: connected, %d questions are open there", server.name, len(listed))
+
+    async def _take_listed(self, server: OpenCodeServer, ask: Ask) -> None:
+        """Take in a question of the list. One that nobody waits for stays listed for ever, and is passed over."""
+        if self._book.is_closed(ask.source):
+            return
+        if self._book.find(ask.source) is None:
+            if isinstance(await server.verdict(ask), Dead):
+                log.info("request %s is listed, but its session no longer waits", ask.source.request_id)
+                return
+            ask = await server.context(ask)
+        self._intake.take(Asked(ask))
+
+    # --- what hooks and events hint at ------------------------------------------------------------------------
+
+    def _hinted(self, hinted: Hinted) -> None:
+        entry = hinted.entry
+        if entry.state.phase == "settled":
+            return
+        if entry.state.phase == "matching":
+            self._kick("match", entry.id)
+            self._signals.setdefault(entry.id, []).append(hinted)
+        elif entry.ask.source.server in self._servers:
+            self._signals.setdefault(entry.id, []).append(hinted)
+            self._kick("deliver" if entry.state.phase == "sending" else "examine", entry.id)
+        else:
+            self._delivery.told(entry, hinted.signal)
+
+    async def examine(self, entry_id: str) -> float | None:
+        """Step: find out whether an open ask has ended by itself."""
+        hints = self._signals.pop(entry_id, [])
+        return await self._delivery.examine(entry_id, hints[-1].signal if hints else None)
+
+    def _word_of_hook(self, kind: str, wait: str) -> None:
+        for entry in self._book.entries():
+            if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
+                if kind == "receipt":
+                    self._book.change(entry.id, lambda found: replace(found, waiter_taken=True))
+                elif kind == "waiter.gone":
+                    self._alone_since_s.setdefault(entry.id, self._now())
+
+    # --- calls without a request ------------------------------------------------------------------------------
+
+    def _kick_matching(self) -> None:
+        for entry in self._book.entries():
+            if entry.state.phase == "matching":
+                self._kick("match", entry.id)
+
+    async def match(self, entry_id: str) -> float | None:
+        """Step: look for the request that a call has become."""
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.phase != "matching":
+            self._match_tried.pop(entry_id, None)
+            return None
+        found = matching.find(entry.ask, await self._pending(entry))
+        if isinstance(found, matching.Found):
+            server = self._servers[found.ask.source.server]
+            self._intake.join(entry, await server.context(found.ask))
+            return None
+        if isinstance(found, matching.Ambiguous):
+            log.warning("entry %s: %d requests could be it; nothing will be sent", entry.id, found.count)
+            self._book.apply(entry.id, Ended(self._now(), "gone", reason="ambiguous"))
+            return None
+        return await self._not_yet(entry)
+
+    async def _not_yet(self, entry: Entry) -> float | None:
+        tried = self._match_tried[entry.id] = self._match_tried.get(entry.id, 0) + 1
+        if tried < self._matching.tries:
+            return self._matching.delay
+        if self._signals.pop(entry.id, []) or not await self._is_busy(entry):
+            log.info("entry %s: its call never became a request", entry.id)
+            self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))
+            return None
+        return UNMATCHED_LOOK_S
+
+    async def _pending(self, entry: Entry) -> list[Ask]:
+        """Return what all reachable servers list for the entry's folder."""
+        asks: list[Ask] = []
+        for server in self._servers.values():
+            try:
+                asks += await server.questions(entry.ask.source.directory)
+            except AgentAway as error:
+                log.info("entry %s: %s", entry.id, error)
+        return asks
+
+    async def _is_busy(self, entry: Entry) -> bool:
+        for server in self._servers.values():
+            try:
+                if entry.ask.source.session_id in await server.busy(entry.ask.source.directory):
+                    return True
+            except AgentAway:
+                return True
+        return False
+
+    # --- agents that died -------------------------------------------------------------------------------------
+
+    def look_for_the_dead(self) -> None:
+        """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
+        for entry in self._book.entries():
+            source = entry.ask.source
+            if entry.state.phase not in {"open", "held"} or source.request_id is None:
+                continue
+            if source.server in self._servers or not entry.ask.answerable:
+                continue
+            if self._room.waiting(entry.ask):
+                self._alone_since_s.pop(entry.id, None)
+                if not entry.waits:
+                    self._book.change(entry.id, lambda found: replace(found, waits=True))
+            elif entry.waits and self._now() - self._alone_since_s.setdefault(entry.id, self._now()) > WAITER_GRACE_S:
+                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))
+                self._alone_since_s.pop(entry.id, None)

@@ -1,0 +1,179 @@
+"""HTTP to one OpenCode server, and what can go wrong with it, translated once.
+
+Nothing here tries again: whoever delivers decides when. What goes wrong is an AgentError that names server,
+method, path and status, and never the password or an answer.
+
+The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions
+take it on every route used here. (In the query it would need another encoding where it holds a percent sign,
+and there it filters `GET /session`, which hides the folders below a project.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+import httpx_sse
+
+from hermes.agents.opencode import wire
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
+
+T = TypeVar("T")
+
+CALL = httpx.Timeout(5, connect=2)
+# The first request in a directory starts an instance there; with a registry in reach that took 5-8 s.
+BOOT = httpx.Timeout(30, connect=2)
+# New never answers what arrives before it is ready (contract 10.1), so the first question is a short one.
+PROBE = httpx.Timeout(1, connect=1)
+# A heartbeat comes every 10 s (new) or 30 s (old): longer silence is a cut.
+STREAM = httpx.Timeout(5, connect=2, read=45)
+_HEADERS_S = 5.0
+_LARGEST = 8 * 1024 * 1024
+
+# What httpx raises, the most special first, and what it means here. A test keeps this complete.
+_MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[AgentError], str], ...] = (
+    ((httpx.TimeoutException,), AgentAway, "no answer in time"),
+    ((httpx_sse.SSEError,), AgentRefused, "no event stream; is this an OpenCode server?"),
+    ((httpx.UnsupportedProtocol, httpx.InvalidURL), AgentRefused, "cannot be asked; is the URL right?"),
+    ((httpx.LocalProtocolError, httpx.CookieConflict), AgentRefused, "cannot be asked"),
+    ((httpx.DecodingError, httpx.StreamError), AgentRefused, "an answer that cannot be read"),
+    ((httpx.HTTPStatusError, httpx.TooManyRedirects), AgentRefused, "an answer that cannot be read"),
+    ((httpx.ConnectError,), AgentAway, "nobody answers there"),
+    ((httpx.HTTPError,), AgentAway, "the connection broke"),
+)
+
+
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn whatever httpx raises inside into an AgentError that begins with `what`."""
+    try:
+        yield
+    except tuple(kind for kinds, _, _ in _MEANINGS for kind in kinds) as error:
+        # The first that fits; the text of httpx is left out, it can quote what was sent.
+        _, meaning, words = next(row for row in _MEANINGS if isinstance(error, row[0]))
+        raise meaning(f"{what}: {words} ({type(error).__name__})") from error
+
+
+class Api:
+    """The connections to one server. Every method raises what `hermes.agents.opencode.client` says."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        login: tuple[str, str] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.name = name
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            auth=httpx.BasicAuth(*login) if login else None,
+            verify=ssl_context or _tls(url),
+            transport=transport,
+            timeout=CALL,
+            trust_env=False,  # a proxy of the environment must not see questions, nor stand before loopback
+        )
+
+    def __repr__(self) -> str:
+        return f"<Api {self.name!r}>"
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[AsyncIterator[httpx_sse.ServerSentEvent]]:
+        """Subscribe to the events of all directories. Longer silence than a heartbeat's is AgentAway."""
+        what = f"OpenCode {self.name!r}: GET /global/event"
+        with translated(what):
+            async with contextlib.AsyncExitStack() as stack:
+                try:
+                    async with asyncio.timeout(_HEADERS_S):
+                        source = await stack.enter_async_context(
+                            httpx_sse.aconnect_sse(self._http, "GET", "/global/event", timeout=STREAM)
+                        )
+                except TimeoutError:
+                    raise AgentAway(f"{what}: no answer in time") from None
+                _accept(what, source.response)
+                yield await stack.enter_async_context(contextlib.aclosing(source.aiter_sse()))
+
+    async def get(
+        self,
+        kind: type[T],
+        path: str,
+        directory: str = "",
+        *,
+        params: Mapping[str, int] | None = None,
+        timeout: httpx.Timeout = CALL,
+    ) -> T:
+        """Ask for JSON of this shape."""
+        content = await self.call("GET", path, directory, params=params, timeout=timeout)
+        try:
+            return wire.decode(kind, content)
+        except ValueError as error:
+            raise AgentRefused(f"OpenCode {self.name!r}: GET {path}: an unknown shape: {error}") from None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        directory: str = "",
+        *,
+        params: Mapping[str, int] | None = None,
+        body: object = None,
+        timeout: httpx.Timeout = CALL,
+    ) -> bytes:
+        """Send one request and return the JSON that came, not yet read."""
+        what = f"OpenCode {self.name!r}: {method} {path}"
+        headers = {"x-opencode-directory": quote(directory)} if directory else {}
+        with translated(what):
+            async with self._http.stream(
+                method, path, headers=headers, params=params, json=body, timeout=timeout
+            ) as response:
+                _accept(what, response)
+                kind = response.headers.get("content-type", "").partition(";")[0]
+                if kind != "application/json":  # new answers with its web page to what it does not know
+                    raise AgentRefused(f"{what}: {kind or 'nothing'} instead of JSON; is this an OpenCode server?")
+                return await _body(what, response)
+
+
+def _tls(url: str) -> ssl.SSLContext:
+    if url.startswith("https:"):
+        return ssl.create_default_context()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and is made in no time
+
+
+def path_of(*segments: str) -> str:
+    """Join segments to a path. What an agent calls its ids can never lead elsewhere."""
+    if any(set(segment) <= {"."} for segment in segments):
+        raise NotThere("OpenCode: an id of dots alone is none")
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def _accept(what: str, response: httpx.Response) -> None:
+    status = response.status_code
+    if response.is_success:
+        return
+    if status == httpx.codes.UNAUTHORIZED:
+        raise Unauthorized(f"{what}: 401: the server wants another user name or password")
+    if status == httpx.codes.NOT_FOUND:
+        raise NotThere(f"{what}: 404")
+    if response.is_server_error or status in {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}:
+        raise AgentAway(f"{what}: {status}")
+    raise AgentRefused(f"{what}: {status}")
+
+
+async def _body(what: str, response: httpx.Response) -> bytes:
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > _LARGEST:
+            raise AgentRefused(f"{what}: an answer of more than {_LARGEST >> 20} MiB")
+    return bytes(content)

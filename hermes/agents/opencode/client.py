@@ -1,0 +1,330 @@
+"""One OpenCode server: what it lists, what is said to it, what became of an ask.
+
+Each question about a directory starts an instance of OpenCode in it, so only those are asked about that have
+sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, Self
+
+import httpx
+import httpx_sse
+
+from hermes.agents.opencode import proof, wire
+from hermes.agents.opencode.adapter import AGENT, read_answers, read_request
+from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
+from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
+from hermes.agents.opencode.sessions import Sessions
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError
+from hermes.model import Ask, Dead, Source, StillOpen, Unproven, Verdict
+
+_LOG = logging.getLogger(__name__)
+
+_LOOKS, _LOOK_S = 20, 0.1
+_ANCESTORS = 10
+_RECENT = 8
+_SESSIONS = 1000
+_ONE_LIST = (1, 18, 33)  # the first version that was seen to list the sessions of all projects at once
+
+
+class OpenCodeServer:
+    """A configured server. Close it with `aclose()`, or use it as `async with`.
+
+    Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
+    NotThere (404) or AgentRefused (any other no, an answer of another shape), unless it says otherwise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        machine: str,
+        username: str = "opencode",
+        password: str = "",
+        ssl_context: ssl.SSLContext | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
+        self.name = name
+        self.machine = machine
+        self.sessions = Sessions()
+        self._sleep = sleep
+        self._version: str | None = None
+        login = (username, password) if password else None
+        self._api = Api(name, url, login=login, ssl_context=ssl_context, transport=transport)
+
+    def __repr__(self) -> str:
+        return f"<OpenCodeServer {self.name!r}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._api.aclose()
+
+    # what it is, and what it has
+
+    async def health(self) -> str:
+        """Return the version, or raise within about a second."""
+        self._version = (await self._api.get(wire.Health, "/global/health", timeout=PROBE)).version
+        return self._version
+
+    async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
+        """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
+        since_ms = (now() - since_s) * 1000
+        found = await self._all_sessions({"start": int(since_ms), "limit": _SESSIONS})
+        found.sort(key=lambda one: one.time.updated, reverse=True)
+        return tuple(dict.fromkeys(one.directory for one in found if one.time.updated >= since_ms))
+
+    async def _all_sessions(self, recent: Mapping[str, int]) -> list[wire.Session]:
+        version = self._version or await self.health()
+        # Not tried out on others: what old does not know it passes on to the internet, password and all.
+        if _numbers(version) >= _ONE_LIST:
+            with contextlib.suppress(AgentRefused):
+                return await self._sessions("/experimental/session", recent)
+        found = []
+        for project in await self._api.get(list[wire.Project], "/project", timeout=BOOT):
+            try:
+                found += await self._sessions("/session", recent, project.worktree)
+            except AgentRefused as error:
+                _LOG.warning("%s; the sessions of one project are left out", error)
+        return found
+
+    async def _sessions(self, path: str, params: Mapping[str, int], directory: str = "") -> list[wire.Session]:
+        return await self._api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
+
+    async def questions(self, directory: str) -> tuple[Ask, ...]:
+        """Return what is pending in a directory, in creation order, zombies too.
+
+        Those of the v2 engine (contract 9) are not: their list starts that engine in the directory, which
+        takes more than a second of it. They come by their event. A request of another shape is logged and
+        left out.
+        """
+        return tuple(self._asks(await self._api.get(list[Any], "/question", directory, timeout=BOOT), directory))
+
+    def _asks(self, requests: list[Any], directory: str) -> list[Ask]:
+        found = []
+        for request in requests:
+            try:
+                found.append(read_request(request, self.origin(directory)))
+            except PayloadError as error:
+                _LOG.warning("server %s: a pending question is left out: %s", self.name, error)
+        return found
+
+    def origin(self, directory: str) -> Source:
+        """Return the Source of what this server tells about a directory, without ids."""
+        return Source(AGENT, self.machine, session_id="", directory=directory, server=self.name)
+
+    async def busy(self, directory: str) -> frozenset[str]:
+        """Return the ids of the sessions of a directory that are not idle."""
+        return frozenset(await self._api.get(dict[str, wire.Status], "/session/status", directory))
+
+    # what is said to it
+
+    async def reply(self, ask: Ask, answers: Answers) -> None:
+        """Send answers. That it returns proves nothing (old takes anything): see `verdict`."""
+        await self._say(ask, "reply", {"answers": answers})
+
+    async def reject(self, ask: Ask) -> None:
+        """Dismiss a question; the turn ends. Proves nothing, like `reply`.
+
+        Neither may be said to what is Dead: in old a zombie that is replied to, or rejected, takes the turn
+        that runs now in its session down with it.
+        """
+        await self._say(ask, "reject")
+
+    async def _say(self, ask: Ask, what: str, body: object = None) -> None:
+        if ask.source.request_id is None:
+            raise NotThere(f"OpenCode {self.name!r}: the question has no request id yet")
+        if not ask.answerable:
+            raise AgentRefused(f"OpenCode {self.name!r}: {ask.source.request_id} can be answered at the desk only")
+        path = path_of("question", ask.source.request_id, what)
+        await self._api.call("POST", path, ask.source.directory, body=body)
+
+    # what became of an ask
+
+    async def verdict(self, ask: Ask) -> Verdict:
+        """Return what became of an ask, by the table in proof.py; takes up to some 2 s after a reply.
+
+        What counts as ours there is an ask that was listed by this server (`source.server`), or is now.
+        AgentAway too where the reply was taken and its tool takes longer than that to end.
+        """
+        if not ask.answerable:
+            return await self._verdict_v2(ask.source)
+        for _ in range(_LOOKS):
+            verdict = proof.judge(await self._evidence(ask.source))
+            if not isinstance(verdict, proof.Settling):
+                return verdict
+            await self._sleep(_LOOK_S)
+        raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
+
+    async def _evidence(self, source: Source) -> Evidence:
+        listed = await self._lists(source)
+        busy = source.session_id in await self.busy(source.directory)
+        message = await self._message(source)
+        part = _tool_part(message, source)
+        ended = part is not None and part.ended
+        return Evidence(
+            listed=listed and (not ended or await self._lists(source)),
+            ours=listed or source.server == self.name,
+            busy=busy,
+            part=part,
+            known=message is not None or await self._knows(source),
+            gone=message is None and source.message_id is not None,
+            went_on=busy and message is not None and await self._went_on(source, message),
+            heard=self.sessions.reply(source.request_id or ""),
+        )
+
+    async def _lists(self, source: Source) -> bool:
+        for request in await self._api.get(list[Any], "/question", source.directory):
+            with contextlib.suppress(PayloadError):
+                if _same(read_request(request, source).source, source):
+                    return True
+        return False
+
+    async def _message(self, source: Source) -> wire.Message | None:
+        """Return the message that asked; None if the ask names none, or there is none any more."""
+        if source.message_id is None:
+            return None
+        path = path_of("session", source.session_id, "message", source.message_id)
+        try:
+            return await self._api.get(wire.Message, path, source.directory)
+        except NotThere:
+            return None
+
+    async def _knows(self, source: Source) -> bool:
+        try:
+            await self._api.get(wire.Session, path_of("session", source.session_id), source.directory)
+        except NotThere:
+            return False
+        return True
+
+    async def _went_on(self, source: Source, asking: wire.Message) -> bool:
+        # A newer message of the user alone is no sign: it waits in the queue until the answer (contract 2).
+        infos = [message.info for message in await self._newest(source)]
+        return any(one.role == "assistant" and one.time.created > asking.info.time.created for one in infos)
+
+    async def _newest(self, source: Source) -> list[wire.Message]:
+        path = path_of("session", source.session_id, "message")
+        return await self._api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
+
+    async def _verdict_v2(self, source: Source) -> Verdict:
+        ours = source.server == self.name
+        session = path_of("api", "session", source.session_id)
+        try:
+            pending = await self._api.get(wire.RawList, f"{session}/question", source.directory)
+            if any(isinstance(one, dict) and one.get("id") == source.request_id for one in pending.data):
+                return StillOpen()
+            part = await self._tool_v2(session, source)
+        except NotThere:
+            return Dead() if ours else Unproven()
+        heard = self.sessions.reply(source.request_id or "")
+        verdict = proof.judge(Evidence(listed=False, ours=ours, busy=False, part=part, heard=heard))
+        return Unproven() if isinstance(verdict, proof.Settling) else verdict
+
+    async def _tool_v2(self, session: str, source: Source) -> ToolPart | None:
+        if source.message_id is None:
+            return None
+        path = session + path_of("message", source.message_id)
+        content = (await self._api.get(wire.V2Message, path, source.directory)).data.content
+        states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
+        return _read_part(*states[-1]) if states else None
+
+    # what decorates an ask
+
+    async def context(self, ask: Ask) -> Ask:
+        """Return the ask with its session's title, the root session's (of a subagent) and the last words.
+
+        What the event stream has told is not asked for. Never raises: what cannot be had stays as it was.
+        """
+        source = ask.source
+        heard = self.sessions.last_text(source)
+        if heard is not None:
+            source = replace(source, last_text=heard)
+        try:
+            source = await self._titled(source)
+            if heard is None:
+                source = replace(source, last_text=await self._last_text(source) or source.last_text)
+        except AgentError as error:
+            _LOG.info("request %s goes without its context: %s", source.request_id, error)
+        return replace(ask, source=source)
+
+    async def _titled(self, source: Source) -> Source:
+        own = root = await self._info(source.session_id, source.directory)
+        for _ in range(_ANCESTORS):
+            if root.parent_id is None:
+                break
+            root = await self._info(root.parent_id, source.directory)
+        return replace(source, session_title=own.title, root_title="" if root is own else root.title)
+
+    async def _info(self, session_id: str, directory: str) -> wire.Session:
+        known = self.sessions.info(session_id)
+        if known is None:
+            known = await self._api.get(wire.Session, path_of("session", session_id), directory)
+            self.sessions.keep(known)
+        return known
+
+    async def _last_text(self, source: Source) -> str:
+        """Read the last words. In old they come some ms after the question, as its call does (contract 3)."""
+        messages: list[wire.Message] = []
+        for _ in range(_LOOKS // 4):
+            messages = await self._newest(source)
+            calls = {part.call_id for message in messages for part in message.parts}
+            if source.call_id is None or source.call_id in calls:
+                break
+            await self._sleep(_LOOK_S)
+        return _words(messages)[-self.sessions.longest :]
+
+    def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
+        """Subscribe to the events of all directories; see `Api.listening`."""
+        return self._api.listening()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _same(one: Source, other: Source) -> bool:
+    if one.session_id != other.session_id:
+        return False
+    if other.request_id is None:
+        return one.call_id is not None and one.call_id == other.call_id
+    return one.request_id == other.request_id
+
+
+def _tool_part(message: wire.Message | None, source: Source) -> ToolPart | None:
+    parts = message.parts if message else ()
+    states = [(one.tool, one.state) for one in parts if one.call_id == source.call_id and one.state]
+    return _read_part(*states[-1]) if states else None
+
+
+def _read_part(tool: str, state: wire.ToolState) -> ToolPart:
+    kept = (state.metadata or state.structured or {}).get("answers")
+    answers = None
+    with contextlib.suppress(PayloadError):
+        answers = read_answers(kept, "answers")
+    return ToolPart(tool, state.status, str(state.error), answers)
+
+
+def _words(messages: list[wire.Message]) -> str:
+    for message in sorted(messages, key=lambda one: one.info.time.created, reverse=True):
+        said = "\n\n".join(part.text for part in message.parts if part.type == "text").strip()
+        if message.info.role == "assistant" and said:
+            return said
+    return ""

@@ -1,0 +1,142 @@
+"""What the event stream told of the sessions: titles, last words, and what was replied to which request.
+
+Everything here is capped, and may be missing: the stream has no replay, so whoever subscribes late knows
+less. Nothing here proves anything by itself (see proof.py); it saves questions to the server.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hermes.agents.opencode.adapter import read_answers
+from hermes.agents.opencode.proof import Answers
+from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session, shaped
+from hermes.model import Source
+
+T = TypeVar("T")
+_PARTS = 20
+
+
+@dataclass(slots=True)
+class _Words:
+    """The model's newest message in a session: its texts and calls so far, and what it said before that."""
+
+    message_id: str
+    created_ms: float
+    before: str = ""
+    texts: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    calls: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def said(self) -> str:
+        return "\n\n".join(self.texts.values()).strip() or self.before
+
+
+class Sessions:
+    """What is known without asking, of at most `limit` sessions, `longest` characters of each text."""
+
+    def __init__(self, *, limit: int = 500, longest: int = 3000) -> None:
+        self._limit = limit
+        self.longest = longest
+        self._infos: OrderedDict[str, Session] = OrderedDict()
+        self._words: OrderedDict[str, _Words] = OrderedDict()
+        self._replies: OrderedDict[str, Answers] = OrderedDict()
+        self._notes: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+            "session.created": self._note_session,
+            "session.updated": self._note_session,
+            "session.deleted": self._note_deleted,
+            "message.updated": self._note_message,
+            "message.part.updated": self._note_part,
+            "message.part.delta": self._note_delta,
+            "question.replied": self._note_reply,
+            "question.v2.replied": self._note_reply,
+        }
+
+    def note(self, event: Event) -> None:
+        """Remember what an event tells; most tell nothing.
+
+        Raises:
+            ValueError: its properties have another shape (PayloadError for a reply's).
+        """
+        if event.type in self._notes:
+            self._notes[event.type](event.properties)
+
+    # what is asked for; None stands for "not known here", never for a failure
+
+    def info(self, session_id: str) -> Session | None:
+        """Return the session's title, parent and directory."""
+        return self._infos.get(session_id)
+
+    def last_text(self, source: Source) -> str | None:
+        """Return the model's last words before this ask: of the message that asked, else of an earlier one.
+
+        Only once the stream has brought the asking call itself: in old it comes after `question.asked`, and
+        so do the words in front of it (contract 3).
+        """
+        words = self._words.get(source.session_id)
+        if words is None or words.message_id != source.message_id or source.call_id not in words.calls:
+            return None
+        return words.said()[-self.longest :] or None
+
+    def reply(self, request_id: str) -> Answers | None:
+        """Return what the stream said was replied to this request."""
+        return self._replies.get(request_id)
+
+    def keep(self, info: Session) -> None:
+        """Remember a session that was asked for."""
+        self._put(self._infos, info.id, info)
+
+    # what is told
+
+    def _note_session(self, properties: Mapping[str, Any]) -> None:
+        self.keep(shaped(Session, properties.get("info")))
+
+    def _note_deleted(self, properties: Mapping[str, Any]) -> None:
+        gone = shaped(Session, properties.get("info")).id
+        self._infos.pop(gone, None)
+        self._words.pop(gone, None)
+
+    def _note_message(self, properties: Mapping[str, Any]) -> None:
+        info = shaped(Info, properties.get("info"))
+        if info.role != "assistant":
+            return
+        now = self._words.get(info.session_id)
+        if now is None:
+            self._put(self._words, info.session_id, _Words(info.id, info.time.created))
+        elif info.id != now.message_id and info.time.created >= now.created_ms:
+            self._put(self._words, info.session_id, _Words(info.id, info.time.created, now.said()))
+
+    def _note_part(self, properties: Mapping[str, Any]) -> None:
+        part = shaped(Part, properties.get("part"))
+        words = self._words.get(part.session_id)
+        if words is None or words.message_id != part.message_id:
+            return
+        if part.type == "tool":
+            _put(words.calls, part.call_id, None, _PARTS)
+        elif part.type == "text":
+            _put(words.texts, part.id, part.text[-self.longest :], _PARTS, move=False)
+
+    def _note_delta(self, properties: Mapping[str, Any]) -> None:
+        delta = shaped(Delta, properties)
+        words = self._words.get(delta.session_id)
+        # Thoughts come as deltas of a "text" field too; only parts that were announced as texts are words.
+        if words is not None and delta.field == "text" and delta.part_id in words.texts:
+            words.texts[delta.part_id] = (words.texts[delta.part_id] + delta.delta)[-self.longest :]
+
+    def _note_reply(self, properties: Mapping[str, Any]) -> None:
+        request_id = properties.get("requestID")
+        if isinstance(request_id, str):
+            self._put(self._replies, request_id, read_answers(properties.get("answers"), "question.replied"))
+
+    def _put(self, where: OrderedDict[str, T], key: str, value: T) -> None:
+        _put(where, key, value, self._limit)
+
+
+def _put(where: OrderedDict[str, T], key: str, value: T, limit: int, *, move: bool = True) -> None:
+    where[key] = value
+    if move:
+        where.move_to_end(key)
+    while len(where) > limit:
+        where.popitem(last=False)

@@ -1,0 +1,303 @@
+"""Everything that goes to the phone, in order and no faster than Telegram takes it.
+
+One queue a chat. What keeps it short: an edit of a message replaces one that still waits, and both callers
+get the same end. What keeps it honest: a 429 puts the request back at the head and waits as long as Telegram
+says; every other trouble goes to the caller, who knows whether it is worth another try.
+
+The acknowledgement of a tap goes past the queue, and what was queued after it waits until it is out: the
+person sees the toast before the screen moves.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hermes.chat.bot import Bot
+from hermes.chat.render import Screen
+from hermes.errors import ChatAway, Undelivered
+
+log = logging.getLogger(__name__)
+
+CLOSING_S = 0.5
+
+# Below what a clock can tell: a wait that short would never be over.
+_CRUMB = 1e-6
+
+_Kind = Literal["send", "edit", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What Telegram takes, each as (how many, within how many seconds).
+
+    Documented are 1 message/s a chat with short bursts, 20/min in a group, 30/s in all. What edits and
+    deletions may cost is not; they have a count of their own, so that a tap moves the screen even right after
+    a burst of messages. Spans are a little longer than Telegram's, since a request takes time to arrive.
+    """
+
+    chat: tuple[float, float] = (3.0, 3.1)
+    group: tuple[float, float] = (20.0, 60.5)
+    chat_edits: tuple[float, float] = (20.0, 10.0)
+    group_edits: tuple[float, float] = (30.0, 60.5)
+    overall: tuple[float, float] = (28.0, 1.0)
+
+
+class Window:
+    """At most `most` within any `span_s` seconds; may be overdrawn by who does not wait.
+
+    Strict, where a bucket of tokens would let twice as much through at its start.
+    """
+
+    def __init__(self, most: float, span_s: float, *, now: Callable[[], float]) -> None:
+        self._most, self._span_s, self._now = max(1, int(most)), span_s, now
+        self._spent: deque[float] = deque()
+
+    def delay_s(self) -> float:
+        """How long until one more fits."""
+        at_s = self._now()
+        while self._spent and at_s - self._spent[0] > self._span_s - _CRUMB:
+            self._spent.popleft()
+        over = len(self._spent) - self._most
+        return self._spent[over] + self._span_s - at_s if over >= 0 else 0.0
+
+    def spend(self) -> None:
+        """Count one."""
+        self._spent.append(self._now())
+
+
+@dataclass(slots=True)
+class _Job:
+    """A request that waits. `call` is replaced by that of a newer edit; `ends` are all who wait for it.
+
+    `message_id` is what an edit or a deletion is about. `after` are the acknowledgements that go first.
+    """
+
+    kind: _Kind
+    message_id: int | None
+    call: Callable[[], Awaitable[int | None]]
+    after: set[asyncio.Task[None]]
+    ends: list[asyncio.Future[int | None]] = field(default_factory=list)
+
+    @property
+    def abandoned(self) -> bool:
+        return all(end.done() for end in self.ends)
+
+    def done(self, result: int | None) -> None:
+        for end in self.ends:
+            if not end.done():
+                end.set_result(result)
+
+    def failed(self, error: Exception) -> None:
+        for end in self.ends:
+            if not end.done():
+                end.set_exception(error)
+
+
+@dataclass(slots=True)
+class _Lane:
+    """The queue of one chat. `until_s`: Telegram said to wait; `busy`: a request is on its way."""
+
+    windows: Mapping[_Kind, tuple[Window, ...]]
+    jobs: deque[_Job] = field(default_factory=deque)
+    until_s: float = 0.0
+    busy: bool = False
+    worker: asyncio.Task[None] | None = None
+
+
+class Outbox:
+    """Sends for all chats of one bot. Methods raise what Bot raises, except for a 429, which they outlast.
+
+    `rate_scale` 2 lets twice as much through. `now` is monotonic seconds. After `close` everything raises
+    ChatAway.
+    """
+
+    def __init__(
+        self,
+        bot: Bot,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rates: Rates | None = None,
+        rate_scale: float = 1.0,
+    ) -> None:
+        self._bot, self._now, self._sleep = bot, now, sleep
+        self._rates, self._scale = rates or Rates(), rate_scale
+        self._overall = self._window(self._rates.overall)
+        self._lanes: dict[int, _Lane] = {}
+        self._answers: set[asyncio.Task[None]] = set()
+        self._until_s = 0.0
+        self._closed = False
+
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> int:
+        """Post a new message; its id."""
+        result = await self._queued(
+            chat_id, "send", None, lambda: self._bot.send(chat_id, screen, reply_to=reply_to, silent=silent)
+        )
+        if result is None:
+            raise Undelivered("Telegram named no message")
+        return result
+
+    async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
+        """Make a message show this screen, or a newer one that is queued meanwhile."""
+        await self._queued(chat_id, "edit", message_id, lambda: self._bot.edit(chat_id, message_id, screen))
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Take a message away, after all that was queued before."""
+        await self._queued(chat_id, "delete", message_id, lambda: self._bot.delete(chat_id, message_id))
+
+    def answer(self, query_id: str, text: str = "") -> asyncio.Task[None]:
+        """Acknowledge a tap at once. What is queued from here on waits for it; nobody needs to await it."""
+        task = asyncio.get_running_loop().create_task(self._answer(query_id, text))
+        self._answers.add(task)
+        task.add_done_callback(self._answered)
+        return task
+
+    async def close(self, *, grace_s: float = CLOSING_S) -> None:
+        """Let requests on their way end, for at most `grace_s`; what waits fails with ChatAway."""
+        self._closed = True
+        going = set(self._answers)
+        for lane in self._lanes.values():
+            while lane.jobs:
+                lane.jobs.popleft().failed(_stopping())
+            if lane.worker and lane.busy:
+                going.add(lane.worker)
+            elif lane.worker:
+                lane.worker.cancel()
+        if going:
+            _, late = await asyncio.wait(going, timeout=grace_s)
+            for task in late:
+                task.cancel()
+        workers = [lane.worker for lane in self._lanes.values() if lane.worker]
+        await asyncio.gather(*workers, *going, return_exceptions=True)
+
+    # acknowledgements
+
+    async def _answer(self, query_id: str, text: str) -> None:
+        if self._closed:
+            raise _stopping()
+        self._overall.spend()
+        while True:
+            try:
+                return await self._bot.answer(query_id, text)
+            except ChatAway as error:
+                if error.retry_after_s is None:
+                    raise
+                # It names no chat: this one is for the whole bot.
+                self._until_s = max(self._until_s, self._now() + error.retry_after_s)
+                await self._sleep(error.retry_after_s)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answers.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.info("a tap was not acknowledged: %s", error)
+
+    # queues
+
+    async def _queued(
+        self, chat_id: int, kind: _Kind, message_id: int | None, call: Callable[[], Awaitable[int | None]]
+    ) -> int | None:
+        if self._closed:
+            raise _stopping()
+        loop = asyncio.get_running_loop()
+        end: asyncio.Future[int | None] = loop.create_future()
+        job = _Job(kind, message_id, call, set(self._answers), [end])
+        lane = self._lane(chat_id)
+        older = _queued_edit(lane, job)
+        if older:
+            _renew(older, job)
+        else:
+            lane.jobs.append(job)
+        if lane.worker is None or lane.worker.done():
+            lane.worker = loop.create_task(self._work(lane))
+        return await end
+
+    def _lane(self, chat_id: int) -> _Lane:
+        if chat_id not in self._lanes:
+            rates, is_group = self._rates, chat_id < 0
+            posts = [rates.chat, rates.group] if is_group else [rates.chat]
+            edits = [rates.chat_edits, rates.group_edits] if is_group else [rates.chat_edits]
+            posting, editing = ((self._overall, *(self._window(rate) for rate in kind)) for kind in (posts, edits))
+            self._lanes[chat_id] = _Lane({"send": posting, "edit": editing, "delete": editing})
+        return self._lanes[chat_id]
+
+    def _window(self, rate: tuple[float, float]) -> Window:
+        most, span_s = rate
+        return Window(most * self._scale, span_s, now=self._now)
+
+    async def _work(self, lane: _Lane) -> None:
+        while lane.jobs:
+            await self._turn(lane)
+
+    async def _turn(self, lane: _Lane) -> None:
+        """One wait or one request of the job at the head; after a wait it is looked at anew."""
+        job = lane.jobs[0]
+        if job.abandoned:
+            lane.jobs.popleft()
+        elif delay_s := self._delay_s(lane, job):
+            await self._sleep(delay_s)
+        elif going := {task for task in job.after if not task.done()}:
+            await asyncio.wait(going)
+        else:
+            await self._request(lane, lane.jobs.popleft())
+
+    def _delay_s(self, lane: _Lane, job: _Job) -> float:
+        told_s = max(lane.until_s, self._until_s) - self._now()
+        paced_s = max(window.delay_s() for window in lane.windows[job.kind])
+        delay_s = max(told_s, paced_s)
+        return delay_s if delay_s > _CRUMB else 0.0
+
+    async def _request(self, lane: _Lane, job: _Job) -> None:
+        for window in lane.windows[job.kind]:
+            window.spend()
+        lane.busy = True
+        try:
+            job.done(await job.call())
+        except ChatAway as error:
+            if error.retry_after_s is None or self._closed:
+                job.failed(error)
+            else:
+                self._hold(lane, job, error.retry_after_s)
+        except asyncio.CancelledError:
+            job.failed(Undelivered("Hermes stopped before Telegram answered"))
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised where the request was made
+            job.failed(error)
+        finally:
+            lane.busy = False
+
+    def _hold(self, lane: _Lane, job: _Job, wait_s: float) -> None:
+        """A 429: this chat waits, and if another one waits already, all do; then the same request again."""
+        at_s = self._now()
+        if any(other.until_s > at_s for other in self._lanes.values() if other is not lane):
+            self._until_s = max(self._until_s, at_s + wait_s)
+        lane.until_s = max(lane.until_s, at_s + wait_s)
+        log.info("Telegram asks to wait %g s", wait_s)
+        newer = _queued_edit(lane, job)
+        if newer:
+            lane.jobs.remove(newer)
+            _renew(job, newer)
+        lane.jobs.appendleft(job)
+
+
+def _queued_edit(lane: _Lane, edit: _Job) -> _Job | None:
+    """The edit of the same message that still waits, unless the message is to be deleted after it."""
+    if edit.kind != "edit":
+        return None
+    about = (job for job in reversed(lane.jobs) if job.message_id == edit.message_id)
+    last = next(about, None)
+    return last if last and last.kind == "edit" else None
+
+
+def _renew(older: _Job, newer: _Job) -> None:
+    """Put the newer edit in the older one's place."""
+    older.call = newer.call
+    older.ends += newer.ends
+    older.after |= newer.after
+
+
+def _stopping() -> ChatAway:
+    return ChatAway("Hermes is stopping")

@@ -1,0 +1,344 @@
+"""The poll loop: at least once, one update at a time, never deaf, never spinning.
+
+Rules, each the lesson of a loop that lost answers:
+- The next offset, which tells Telegram to forget, is asked for only when the updates before it are handled.
+- An update that cannot be handled goes to quarantine alone, and the next one is read.
+- An update that could not be saved is no longer wanted once the person was told to tap again; until then it
+  stays with Telegram.
+- Every error, 401, 404 and 409 too, ends in a pause of at most 30 s and another try; Telegram's own
+  `retry_after` is obeyed whatever its length.
+- The server's ids are believed. They may start again lower (after a week of silence, on another Bot API
+  server); then Telegram answers from the head of its queue, and the offset follows. Who only ever raises the
+  offset asks the same question a thousand times a second.
+- An answer that brings nothing new and did not wait either is followed by a pause.
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import telegram
+
+from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
+from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.model import Tap, Text, User
+
+log = logging.getLogger(__name__)
+
+POLL_S = 25.0
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+LONGEST_IDLE_PAUSE_S = 1.0
+# After a week without updates ids may start anywhere; an offset that old is not used.
+OFFSET_KEEPS_S = 6 * 86400.0
+# Two rival pollers let each other through now and then: one good poll is no peace.
+PEACE_S = 600.0
+LOUD_AFTER = 3
+LOUD_CONFLICTS = 2
+SAY_AGAIN_EVERY = 20
+REMEMBERED = 1000
+
+# --- reading one update --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The group `old` became the supergroup `new`."""
+
+    update_id: int
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The bot was blocked by the person, or removed from the group."""
+
+    update_id: int
+    chat_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Anything that says nothing to Hermes: edits, channel posts, people coming and going."""
+
+    update_id: int
+
+
+Incoming = Tap | Text | Migrated | Blocked | Other
+
+
+def read_update(raw: dict[str, Any], *, now: Callable[[], float] = time.time) -> Incoming:
+    """One update as Telegram sent it. `now` dates taps, which carry no time. ValueError for another shape."""
+    try:
+        update = telegram.Update.de_json(raw, None)
+        if not isinstance(update.update_id, int):
+            raise TypeError("its id is no number")  # noqa: TRY301 - one sentence for every other shape
+        if update.callback_query:
+            return _tap(update.update_id, update.callback_query, now())
+        if update.message:
+            return _message(update.update_id, update.message)
+        if update.my_chat_member:
+            return _membership(update.update_id, update.my_chat_member)
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ValueError(f"an update of another shape: {error!r}") from error
+    return Other(update.update_id)
+
+
+def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:
+    # A message too old for Telegram to show is still named by chat and id, which is all that is needed.
+    if query.data is None or query.message is None:
+        return Other(update_id)
+    chat_id, message_id = query.message.chat.id, query.message.message_id
+    return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, query.id, query.data)
+
+
+def _message(update_id: int, message: telegram.Message) -> Incoming:
+    if message.migrate_to_chat_id:
+        return Migrated(update_id, message.chat.id, message.migrate_to_chat_id)
+    if message.migrate_from_chat_id:
+        return Migrated(update_id, message.migrate_from_chat_id, message.chat.id)
+    if message.from_user is None or (message.text is None and message.effective_attachment is None):
+        return Other(update_id)
+    reply = _replied(message)
+    return Text(
+        update_id,
+        message.date.timestamp(),
+        _user(message.from_user),
+        message.chat.id,
+        message.message_id,
+        message.text,
+        reply_to=reply.message_id if reply else None,
+        reply_text=(reply.text or reply.caption or "") if reply else "",
+        group=message.chat.type in {"group", "supergroup"},
+    )
+
+
+def _replied(message: telegram.Message) -> telegram.Message | None:
+    """What it replies to; in a topic a message that replies to nothing "replies" to the topic's first one."""
+    reply = message.reply_to_message
+    return None if reply is None or reply.forum_topic_created else reply
+
+
+def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
+    if change.new_chat_member.status in {"kicked", "left"}:
+        return Blocked(update_id, change.chat.id)
+    return Other(update_id)
+
+
+def _user(user: telegram.User) -> User:
+    return User(user.id, user.full_name)
+
+
+# --- the loop ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The id to ask from next, and when (epoch seconds) the update before it came."""
+
+    next_id: int
+    at_s: float
+
+
+TroubleKind = Literal["conflict", "unauthorized", "away"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why no updates come. `loud`: it has lasted, somebody should be told; `failures` in a row."""
+
+    kind: TroubleKind
+    sentence: str
+    failures: int
+    loud: bool
+
+
+_SENTENCES = {
+    "conflict": "another program receives the updates of this bot, and with them taps and texts: "
+    "stop it, or give Hermes a bot of its own",
+    "webhook": "a webhook was set for this bot, and nothing can be polled beside it: it will be removed",
+    "unauthorized": "Telegram does not accept the bot's token: look at telegram.token and telegram.api_base",
+}
+
+Handle = Callable[[dict[str, Any]], Awaitable[None] | None]
+
+
+class Poller:
+    """Asks for updates and hands each to `handle`, which saves what it means before it returns.
+
+    `load` and `save` keep the offset of this bot. `handle` gets the raw update; if it raises NotSaved, the
+    person is told by `not_saved` (which raises ChatAway if they could not be); if it raises anything else,
+    the update goes to `quarantine`. `on_good_poll(at_s)` is called for each answer of Telegram's, also for an
+    empty one; `on_trouble` for each failure.
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument for each thing that the loop itself does not know
+        self,
+        bot: Bot,
+        *,
+        load: Callable[[], Offset | None],
+        save: Callable[[Offset], None],
+        handle: Handle,
+        quarantine: Callable[[Any, Exception], None],
+        not_saved: Callable[[dict[str, Any], NotSaved], Awaitable[None] | None],
+        on_good_poll: Callable[[float], None] = lambda _: None,
+        on_trouble: Callable[[Trouble], None] = lambda _: None,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._bot, self._save, self._handle = bot, save, handle
+        self._quarantine, self._not_saved = quarantine, not_saved
+        self._on_good_poll, self._on_trouble = on_good_poll, on_trouble
+        self._now, self._sleep, self._poll_s = now, sleep, poll_s
+        self._offset = load()
+        self._saved = self._offset
+        self._done: deque[object] = deque(maxlen=REMEMBERED)
+        self._webhook_gone = False
+        self._failures, self._idle = 0, 0
+        self._kind: TroubleKind | None = None
+        self._failed_s = 0.0
+        self.pause_s = 0.0
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            try:
+                again = await self.step()
+            except Exception:  # the loop that must never end: what goes wrong here is said and tried again
+                log.exception("the poll loop tripped and goes on")
+                again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
+            if not again:
+                await self._sleep(self.pause_s)
+
+    async def step(self, *, poll_s: float | None = None) -> bool:
+        """Poll once and handle what came. True: go on at once; False: pause for `pause_s` first.
+
+        `poll_s=0` takes in what waits, and does not wait for more.
+        """
+        began_s = self._now()
+        try:
+            batch = await self._poll(began_s, self._poll_s if poll_s is None else poll_s)
+        except ChatError as error:
+            return self._failed(error)
+        self._recovered()
+        taken = await self._take_all(batch)
+        self._keep_offset()
+        return self._paced(brought=taken, took_s=self._now() - began_s)
+
+    async def _poll(self, at_s: float, poll_s: float) -> list[Any]:
+        if not self._webhook_gone:
+            await self._bot.delete_webhook()
+            self._webhook_gone = True
+        if self._offset and at_s - self._offset.at_s > OFFSET_KEEPS_S:
+            log.info("no update for days: asking without an offset, since ids may have started anew")
+            self._offset = None
+        return await self._bot.updates(self._offset.next_id if self._offset else None, poll_s)
+
+    async def _take_all(self, batch: list[Any]) -> bool:
+        """Whether anything was new. Stops before an update that must come again."""
+        taken = False
+        for raw in batch:
+            update_id = raw.get("update_id") if isinstance(raw, dict) else None
+            name = update_id if isinstance(update_id, int) else repr(raw)
+            if name not in self._done:
+                if not await self._take(raw):
+                    return False
+                self._done.append(name)
+                taken = True
+            if isinstance(update_id, int):
+                self._offset = Offset(update_id + 1, self._now())
+        return taken
+
+    async def _take(self, raw: Any) -> bool:
+        """Whether this update is done with."""
+        try:
+            await _finished(self._handle(raw))
+        except NotSaved as error:
+            return await self._told(raw, error)
+        except Exception as error:  # the guard around one update
+            log.exception("an update could not be handled and is put into quarantine")
+            self._set_aside(raw, error)
+        return True
+
+    async def _told(self, raw: dict[str, Any], error: NotSaved) -> bool:
+        log.error("an update was not saved, the person is asked to do it again: %s", error)
+        try:
+            await _finished(self._not_saved(raw, error))
+        except ChatAway as away:
+            log.warning("nor could they be told (%s): the update stays with Telegram", away)
+            return False
+        except ChatError as refused:
+            log.warning("nor could they be told: %s", refused)
+        return True
+
+    def _set_aside(self, raw: Any, error: Exception) -> None:
+        try:
+            self._quarantine(raw, error)
+        except (StoreError, OSError) as full:
+            log.error("nor could it be put there: %s", full)  # noqa: TRY400 - the cause is named, and it is no bug
+
+    def _keep_offset(self) -> None:
+        """An offset that is not saved costs nothing but updates that come twice."""
+        if self._offset is None or self._offset == self._saved:
+            return
+        try:
+            self._save(self._offset)
+            self._saved = self._offset
+        except (StoreError, OSError) as error:
+            log.warning("the place in Telegram's queue was not saved: %s", error)
+
+    def _paced(self, *, brought: bool, took_s: float) -> bool:
+        if brought or took_s >= LONGEST_IDLE_PAUSE_S:
+            self._idle = 0
+            return True
+        self._idle += 1
+        self.pause_s = min(LONGEST_IDLE_PAUSE_S, 0.05 * 2 ** min(self._idle, 10))
+        return False
+
+    def _recovered(self) -> None:
+        at_s = self._now()
+        if self._failures and (self._kind != "conflict" or at_s - self._failed_s > PEACE_S):
+            log.info("Telegram answers again after %d failures", self._failures)
+            self._failures, self._kind = 0, None
+        self._on_good_poll(at_s)
+
+    def _failed(self, error: ChatError) -> bool:
+        kind, sentence = _told_apart(error)
+        self._webhook_gone = self._webhook_gone and not is_webhook(error)
+        self._failures, self._kind, self._failed_s = self._failures + 1, kind, self._now()
+        beyond = self._failures - (LOUD_CONFLICTS if kind == "conflict" else LOUD_AFTER)
+        self._say(sentence, beyond)
+        self._on_trouble(Trouble(kind, sentence, self._failures, loud=beyond >= 0))
+        wait_s = error.retry_after_s if isinstance(error, ChatAway) else None
+        grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10))
+        self.pause_s = grown_s if wait_s is None else wait_s
+        return False
+
+    def _say(self, sentence: str, beyond: int) -> None:
+        """A warning at first; an error once it lasts, and again now and then."""
+        if beyond < 0:
+            log.warning("no updates from Telegram: %s", sentence)
+        elif beyond % SAY_AGAIN_EVERY == 0:
+            log.error("no updates from Telegram, %d times in a row: %s", self._failures, sentence)
+
+
+def _told_apart(error: ChatError) -> tuple[TroubleKind, str]:
+    if is_webhook(error):
+        return "conflict", _SENTENCES["webhook"]
+    if is_conflict(error):
+        return "conflict", _SENTENCES["conflict"]
+    if is_unauthorized(error):
+        return "unauthorized", _SENTENCES["unauthorized"]
+    return "away", str(error)
+
+
+async def _finished(result: Awaitable[None] | None) -> None:
+    if inspect.isawaitable(result):
+        await result

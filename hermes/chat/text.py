@@ -1,0 +1,270 @@
+"""Texts as Telegram takes them: plain, with marks whose places count UTF-16 units. Pure.
+
+Hermes' own words stand in a `Span` as they are. What an agent or a person wrote enters through `phrase`,
+`passage` or `ending`, and only there: it is cleaned (no control and direction characters, no halves of
+surrogate pairs), defused (no client makes a link, a command or a mention of it), and cut, never inside a
+character.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, Literal
+
+TEXT_UNITS: Final = 4096
+ENTITIES: Final = 100
+
+Mark = Literal["", "bold", "italic", "code", "expandable_blockquote"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One mark of a text; `offset` and `length` in UTF-16 units."""
+
+    type: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of text under one mark, or under none."""
+
+    text: str
+    mark: Mark = ""
+
+
+Line = tuple[Span, ...]
+
+
+def line(*pieces: str | Span) -> Line:
+    """Put a line together; a bare string is Hermes' own."""
+    return tuple(Span(piece) if isinstance(piece, str) else piece for piece in pieces)
+
+
+def dotted(pieces: Iterable[Span]) -> Line:
+    """Put what is not empty into one line, with dots between."""
+    said = [piece for piece in pieces if piece.text]
+    return tuple(part for piece in said for part in (Span(" · "), piece))[1:]
+
+
+def units(text: str) -> int:
+    """Return the length in UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def lay(lines: Iterable[Line], limit: int = TEXT_UNITS) -> tuple[str, tuple[Entity, ...]]:
+    """Return the text and its entities, `limit` units at most: the last line is kept, those above it are cut.
+
+    Empty lines are left out.
+    """
+    text, entities, at = "", [], 0
+    said = [spans for spans in lines if any(span.text for span in spans)]
+    for number, spans in enumerate(said, 1):
+        room = limit if number == len(said) else limit - 1 - _size(said[-1])
+        for span in (*([Span("\n")] if text else []), *spans):
+            shown = cut(span.text, room - at)
+            length = units(shown)
+            if span.mark and shown.strip():
+                entities.append(Entity(span.mark, at, length))
+            text, at = text + shown, at + length
+    return text, tuple(entities[:ENTITIES])
+
+
+# --- what others wrote ----------------------------------------------------------------------------
+
+
+def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
+    """Return foreign text for one line, of at most `limit` units; `empty` where nothing of it can be seen."""
+    near = text[: _reach(limit)]
+    more = "…" if len(near) < len(text) else ""
+    return Span(cut(defused(one_line(near)) + more, limit) or empty, mark)
+
+
+def passage(text: str, limit: int, mark: Mark = "") -> Span:
+    """Return the beginning of a foreign text with its line breaks, of at most `limit` units."""
+    near = text[: _reach(limit)]
+    more = "…" if len(near) < len(text) else ""
+    return Span(cut(defused(cleaned(near)) + more, limit), mark)
+
+
+def ending(text: str, limit: int, mark: Mark = "") -> Span:
+    """Return the end of a foreign text with its line breaks, of at most `limit` units."""
+    near = text[-_reach(limit) :]
+    more = "…" if len(near) < len(text) else ""
+    return Span(_cut_front(more + defused(cleaned(near)), limit), mark)
+
+
+def _reach(limit: int) -> int:
+    """Return how many characters are looked at: what a message cannot hold must cost no time."""
+    return 2 * limit + 64
+
+
+_COLOURS: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_BREAKS: Final = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+_CONTROLS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+# Marks, embeddings, overrides, isolates of direction; the deprecated ones; anchors of annotations; BOM.
+_DIRECTIONS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb\ufeff]")
+_EDGES: Final = re.compile(r"[^\S\n]+\n")
+_GAPS: Final = re.compile(r"\n{3,}")
+
+
+def cleaned(text: str) -> str:
+    """Return the text without what could turn or break its surroundings; "" if nothing can be seen."""
+    text = _BREAKS.sub("\n", _COLOURS.sub("", text))
+    text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", _HALVES.sub("\ufffd", text)))
+    text = _GAPS.sub("\n\n", _EDGES.sub("\n", text)).strip()
+    return text if visible(text) else ""
+
+
+def one_line(text: str) -> str:
+    """Return the cleaned text with every run of blanks and breaks made one blank."""
+    return " ".join(cleaned(text).split())
+
+
+_BLIND: Final = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+_BLANK_SIGNS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f]")
+
+
+def visible(text: str) -> bool:
+    """Tell whether anything of the text can be seen."""
+    return any(unicodedata.category(c) not in _BLIND and not _BLANK_SIGNS.match(c) for c in text)
+
+
+# A word joiner after the sign ends a link for td, which takes a zero-width joiner for a letter of a domain.
+_WORD_JOINER: Final = "\u2060"
+_SIGNS: Final = re.compile("[/@#$.](?=[\\w\u200c\u200d\u00b7])|:(?=//)")
+
+
+def defused(text: str) -> str:
+    """Return the text so that no client finds /commands, @names, #tags, $TAGS or addresses in it."""
+    return _SIGNS.sub(rf"\g<0>{_WORD_JOINER}", text)
+
+
+# --- cutting --------------------------------------------------------------------------------------
+
+
+def cut(text: str, limit: int) -> str:
+    """Return the beginning of the text with … at its end, at most `limit` units in all; whole if it fits."""
+    if len(text) <= limit and units(text) <= limit:
+        return text
+    if limit <= 0:
+        return ""
+    kept = _whole(text, _within(text, limit - 1))
+    return _to_a_word(kept, text[len(kept)]) + "…"
+
+
+def shortened(text: str, cells: int) -> str:
+    """Return the text with … at its end where it is wider than `cells` columns of a plain font."""
+    if _first(text, cells) == text:
+        return text
+    return _first(text, cells - 1).rstrip() + "…"
+
+
+def width(text: str) -> int:
+    """Return how many columns the text takes: two for a wide character or a picture, one for any other."""
+    return len(text) if text.isascii() else sum(map(_cells, _characters(text)))
+
+
+def _cells(character: str) -> int:
+    wide = "\ufe0f" in character or any(unicodedata.east_asian_width(c) in "WF" for c in character)
+    return 2 if wide else 1
+
+
+def _cut_front(text: str, limit: int) -> str:
+    if len(text) <= limit and units(text) <= limit:
+        return text
+    if limit <= 0:
+        return ""
+    backwards = list(_characters(text[-limit - _LONGEST :]))[::-1]
+    sizes = accumulate(map(units, backwards))
+    shown = "".join([character for character, size in zip(backwards, sizes, strict=True) if size < limit][::-1])
+    return "…" + _from_a_word(shown, text[-len(shown) - 1])
+
+
+def _within(text: str, limit: int) -> int:
+    """Return how many code points of the text fit into `limit` units."""
+    if text.isascii():
+        return min(limit, len(text))
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * limit].decode("utf-16-le", "ignore"))
+
+
+def _whole(text: str, end: int) -> str:
+    """Return the text before `end`, without the character that lies across it.
+
+    Looks no further back than to the last plain letter, which always begins a character.
+    """
+    start = next((at for at in range(end - 1, 0, -1) if text[at].isascii()), 0)
+    ends = accumulate(map(len, _characters(text[start : end + _LONGEST])), initial=start)
+    return text[: max(at for at in ends if at <= end)]
+
+
+def _first(text: str, cells: int) -> str:
+    end, room = 0, cells
+    for character in _characters(text):
+        room -= _cells(character)
+        if room < 0:
+            break
+        end += len(character)
+    return text[:end]
+
+
+_WORD: Final = 16
+
+
+def _to_a_word(kept: str, following: str) -> str:
+    """Drop the half word at the end, where there is one and it is short."""
+    blank = max(kept.rfind(" "), kept.rfind("\n"))
+    if not following.isspace() and blank > 0 and blank >= len(kept) - _WORD:
+        kept = kept[:blank]
+    return kept.rstrip()
+
+
+def _from_a_word(kept: str, preceding: str) -> str:
+    """Drop the half word at the beginning, where there is one and it is short."""
+    blank = re.search(r"\s", kept[:_WORD])
+    if not preceding.isspace() and blank:
+        kept = kept[blank.end() :]
+    return kept.lstrip()
+
+
+_JOINER: Final = "\u200d"
+_LONGEST: Final = 32
+
+
+def _characters(text: str) -> Iterator[str]:
+    """Yield what a person takes for one character: a letter with its marks, a joined emoji, a flag."""
+    start = 0
+    for at in range(1, len(text)):
+        if at - start >= _LONGEST or not _belongs(text, start, at):
+            yield text[start:at]
+            start = at
+    yield text[start:]
+
+
+def _belongs(text: str, start: int, at: int) -> bool:
+    """Tell whether the character at `at` continues the one that began at `start`."""
+    character = text[at]
+    if character.isascii():
+        return False
+    if text[at - 1] == _JOINER or character == _JOINER or unicodedata.category(character)[0] == "M":
+        return True
+    if "\U0001f3fb" <= character <= "\U0001f3ff" or "\U000e0020" <= character <= "\U000e007f":
+        return True
+    return _regional(character) and at - start == 1 and _regional(text[start])
+
+
+def _regional(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def fits(lines: Sequence[Line], limit: int = TEXT_UNITS) -> bool:
+    """Tell whether the lines, laid under each other, stay within `limit` units."""
+    return sum(1 + _size(spans) for spans in lines) - 1 <= limit
+
+
+def _size(spans: Line) -> int:
+    return sum(units(span.text) for span in spans)

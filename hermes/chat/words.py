@@ -1,0 +1,228 @@
+"""Short words to the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, assert_never
+
+from hermes.chat.buttons import EMPTY, LIMITS, Button, Rows, shown_label
+from hermes.chat.screen import (
+    Caps,
+    Look,
+    Screen,
+    all_in_words,
+    clock,
+    decided,
+    draw,
+    header,
+    name,
+    note,
+    project,
+    session,
+    subject,
+)
+from hermes.chat.text import Line, Span, cleaned, cut, dotted, line, one_line, phrase
+from hermes.dialog import bare_label
+from hermes.model import Entry, HintKind, OnExpiry, Outcome, Toast
+
+TOAST_UNITS: Final = 200
+_ANSWER: Final = 300
+
+
+# --- the acknowledgement of a tap -----------------------------------------------------------------
+
+TOASTS: Final[Mapping[str, str]] = {
+    "page_changed": "This page has changed",
+    "typing_off": "All right, no typing",
+    "sure": "Sure? One more tap.",
+    "kept_waiting": "All right, I keep waiting",
+    "undone": "Taken back",
+    "forgotten": "All right, that was no answer",
+    "not_answerable": "Please answer this one on the computer",
+}
+
+
+def toast(entry: Entry, said: Toast, look: Look) -> str:
+    """Return the text of an acknowledgement, 200 UTF-16 units at most."""
+    return cut(_toast(entry, said, look), TOAST_UNITS)
+
+
+def _toast(entry: Entry, said: Toast, look: Look) -> str:
+    label = one_line(bare_label(said.text)[: 2 * TOAST_UNITS])
+    match said.kind:
+        case "picked":
+            return label or EMPTY
+        case "dropped":
+            return f"☐ {label}" if label else "Taken out"
+        case "on_its_way":
+            return f"On its way: {_plain(decided(entry, TOAST_UNITS))}"
+        case "settled":
+            return _plain(_ended(entry))
+        case "moved":
+            return _place(entry)
+        case "held":
+            return "One moment, I am still receiving your text" if entry.state.joining else "Goes out in a moment"
+        case "type_now":
+            return "Reply with your answer" if look.group else "Type your answer as your next message"
+        case kind:
+            return TOASTS[kind]
+
+
+def _plain(text: str) -> str:
+    """Toasts and buttons make no links, so they need no word joiners."""
+    return cleaned(text.replace("\u2060", ""))
+
+
+def _place(entry: Entry) -> str:
+    page, count = entry.state.page, len(entry.ask.questions)
+    if page >= count:
+        return "Review" if count else "Go on?"
+    place = f" ({page + 1}/{count})" if count > 1 else ""
+    return cut(header(entry.ask, page), TOAST_UNITS - len(place)) + place
+
+
+def _ended(entry: Entry) -> str:
+    """Say how an ask ended, in a few words."""
+    words = decided(entry, TOAST_UNITS)
+    match entry.state.outcome:
+        case Outcome(kind="answered"):
+            return f"Already answered: {words}"
+        case Outcome(kind="rejected"):
+            return "Already stopped" if entry.ask.capabilities.reject_stops else "Already refused"
+        case Outcome(kind="skipped"):
+            return "Already skipped"
+        case Outcome(kind="answered_at_desk"):
+            return f"Already answered on the computer: {all_in_words(entry, TOAST_UNITS)}"
+        case Outcome(kind="rejected_at_desk"):
+            return "Already dismissed on the computer"
+        case Outcome(kind="gone"):
+            return "The agent no longer needs this"
+        case _:
+            return "Nobody answered this in time"
+
+
+# --- why a text changed nothing -------------------------------------------------------------------
+
+HintWord = HintKind | Literal["two_open", "none_open", "no_words", "how_to_answer"]
+
+_WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
+    "settled": "That question is settled already.",
+    "taken": "That answer is already on its way.",
+    "no_such_option": "That is none of the options. Please tap one.",
+    "which_question": "Which question is that for? Please tap its number, then write it again.",
+    "none_open": "No question is open just now. I write when an agent asks.",
+    "no_words": "I can only take words. Please type your answer, or tap a button.",
+    "how_to_answer": "Tap a button below a question, or reply to the question with your own words.",
+}
+_NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+
+
+def hint(kind: HintWord, entry: Entry | None, look: Look, *, count: int = 2) -> Screen:
+    """Return a short message that explains why a text changed nothing; `count` is for "two_open"."""
+    if kind == "two_open":
+        number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
+        return note(f"{number} questions are open. Reply to the one you mean.")
+    about = _ABOUT.get(kind)
+    return about(entry, look) if entry is not None and about else note(_WITHOUT_ENTRY[kind])
+
+
+def _settled(entry: Entry, _: Look) -> Screen:
+    return note(_ended(entry), ".")
+
+
+def _taken(entry: Entry, _: Look) -> Screen:
+    if not entry.ask.answerable:
+        return note("Please answer this one on the computer.")
+    if entry.state.joining:
+        return note("One moment: somebody's answer to ", *subject(entry.ask), " is just coming in.")
+    return note("An answer is already on its way: ", Span(decided(entry, _ANSWER), "bold"))
+
+
+def _no_such_option(entry: Entry, _: Look) -> Screen:
+    index = entry.state.page
+    if index >= len(entry.ask.questions):
+        return note(_WITHOUT_ENTRY["which_question"])
+    options = entry.ask.questions[index].options
+    more = len(options) - LIMITS.shelf
+    said = line("That is none of the options of ", name(entry.ask, index), ". Please tap one, or send its number:")
+
+    def lines(caps: Caps) -> list[Line]:
+        labels = [
+            line(f"{at + 1} ", phrase(shown_label(entry.ask.questions[index], at), caps.label, "bold"))
+            for at in range(min(len(options), LIMITS.shelf))
+        ]
+        return [said, *labels, line(f"… and {more} more" if more > 0 else "")]
+
+    return draw(lines)
+
+
+def _how_to_answer(entry: Entry, _: Look) -> Screen:
+    return note("To answer ", *subject(entry.ask), ", tap one of its buttons, or reply to it with your own words.")
+
+
+_ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
+    "settled": _settled,
+    "taken": _taken,
+    "no_such_option": _no_such_option,
+    "how_to_answer": _how_to_answer,
+}
+
+
+# --- about Hermes itself --------------------------------------------------------------------------
+
+
+def digest_screen(count: int) -> Screen:
+    """Return the one message at the end of quiet hours."""
+    waiting = "one question is" if count == 1 else f"{count or 'no'} questions are"
+    return note(f"Quiet hours are over: {waiting} waiting for you.")
+
+
+def was_away(from_s: float, until_s: float, look: Look) -> Screen:
+    """Return the message after an absence in which taps may have been lost."""
+    since, until = clock(from_s, look, near_s=until_s), clock(until_s, look, near_s=until_s)
+    return note(f"I was offline from {since} to {until}. If you tapped something then, please tap again.")
+
+
+def not_saved(machine: str, why: str = "disk full") -> Screen:
+    """Return the warning that a tap or a text could not be kept; its text is short enough for a toast."""
+    where = phrase(machine, 40, empty="the computer")
+    return note("⚠️ I could not save that (", phrase(why, 40), " on ", where, "). Please tap again in a moment.")
+
+
+def other_poller(machine: str) -> Screen:
+    """Return the warning that taps may go to another program."""
+    where = phrase(machine, 40, empty="the computer")
+    doctor = Span("hermes doctor", "code")
+    return note("⚠️ Another program is using this bot; taps may go there. On ", where, ": ", doctor, ".")
+
+
+def _hold_words(rule: OnExpiry) -> tuple[str, str]:
+    match rule:
+        case "reject":
+            return "Tell the agents to stop?", "Yes, stop them"
+        case "recommended":
+            return "Give the recommended answers?", "Yes, give them"
+        case "skip":
+            return "Let the agents decide by themselves?", "Yes, let them"
+        case "keep":
+            return "Leave them to the computer?", "Yes, leave them"
+        case _:
+            assert_never(rule)
+
+
+def hold(entries: Sequence[Entry], look: Look) -> Screen:
+    """Return the one question about several asks whose time ran out at once ("hold:go", "hold:keep")."""
+    asked, yes = _hold_words(look.on_expiry)
+    rows: Rows = ((Button("Keep waiting", "hold:keep"),), (Button(yes, "hold:go"),))
+    listed = [
+        (
+            *subject(entry.ask),
+            *((Span(" · "), *where) if (where := dotted([project(entry.ask), session(entry.ask)])) else ()),
+        )
+        for entry in entries[:10]
+    ]
+    more = len(entries) - len(listed)
+
+    def lines(_: Caps) -> list[Line]:
+        opening = line(f"⏰ Nobody answered {len(entries)} questions in time:")
+        return [opening, *listed, line(f"… and {more} more" if more > 0 else ""), line(asked)]
+
+    return draw(lines, rows)

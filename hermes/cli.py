@@ -1,0 +1,168 @@
+"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import typer
+from rich.console import Console
+
+import hermes
+from hermes import config as configuration, hook as hooks, install as installing, status as state
+from hermes.errors import ConfigError, Held, HermesError
+from hermes.listener import IDLE_S, Listener
+from hermes.logs import set_up
+from hermes.settings import Config
+from hermes.store import Store
+
+FAILED: Final = 1
+WRONG: Final = 2
+TAKEN: Final = 3
+
+app = typer.Typer(
+    help="Answer your coding agent's questions from your phone.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="PATH", help="The configuration file (else $HERMES_CONFIG).")
+]
+LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
+
+
+def main() -> None:
+    """Run the command line; every error that Hermes knows becomes one sentence and an exit status."""
+    try:
+        app()
+    except Held as error:
+        _leave(str(error), TAKEN)
+    except ConfigError as error:
+        _leave(str(error), WRONG)
+    except HermesError as error:
+        _leave(str(error), FAILED)
+    except KeyboardInterrupt:
+        _leave("stopped", 130)
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    sys.stderr.write(f"hermes: {sentence}\n")
+    sys.exit(code)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hermes {hermes.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _loaded(path: Path | None, *, log_json: bool) -> Config:
+    config = configuration.load(path, environ=os.environ)
+    secrets = [server.password.get_secret_value() for server in config.opencode]
+    set_up(config.log, console=True, json_lines=log_json, secrets=[s for s in secrets if s])
+    return config
+
+
+@app.command()
+def listen(
+    *,
+    config: ConfigOption = None,
+    log_json: LogJsonOption = False,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Leave when nothing was open for ten minutes.")
+    ] = False,
+    idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
+) -> None:
+    """Serve: post questions, take answers, deliver them."""
+    loaded = _loaded(config, log_json=log_json)
+    try:
+        asyncio.run(_listen(loaded, idle_after_s if until_idle else None))
+    except Held:
+        # Several hooks may start one at once; all but the first have nothing to do.
+        if not until_idle:
+            raise
+
+
+async def _listen(config: Config, idle_s: float | None) -> None:
+    await Listener(config, idle_s=idle_s).run()
+
+
+@app.command()
+def reap(*, config: ConfigOption = None, log_json: LogJsonOption = False) -> None:
+    """Without a listener: take in what was tapped, settle what is over, tidy up, leave."""
+    loaded = _loaded(config, log_json=log_json)
+    try:
+        asyncio.run(_reap(loaded))
+    except Held:
+        typer.echo("A listener is at work and does this by itself.")
+
+
+async def _reap(config: Config) -> None:
+    await Listener(config).run_once()
+
+
+@app.command()
+def status(
+    *, config: ConfigOption = None, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
+) -> None:
+    """Show the listener, the servers, and what is open."""
+    place = configuration.config_path(config, environ=os.environ)
+    loaded = configuration.load(config, environ=os.environ)
+    store = Store(loaded.store.path)
+    gathered = asyncio.run(state.gather(loaded, store, config_file=place))
+    if as_json:
+        typer.echo(state.to_json(gathered))
+    else:
+        state.show(gathered, Console())
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+def hook(context: typer.Context) -> None:
+    """For an agent's plugin: hand one question over (see `hermes install`)."""
+    sys.exit(hooks.main(context.args))
+
+
+Agent = Annotated[str, typer.Argument(help="The agent: opencode.")]
+
+
+@app.command()
+def install(agent: Agent, *, config: ConfigOption = None) -> None:
+    """Connect an agent: put its plugin in place."""
+    _known(agent)
+    place = configuration.config_path(config, environ=os.environ)
+    loaded = configuration.load(config, environ=os.environ)
+    for sentence in installing.install_opencode(
+        environ=os.environ, python=sys.executable, config_path=place, store=loaded.store.path, log=loaded.log.file
+    ):
+        typer.echo(sentence)
+
+
+@app.command()
+def uninstall(agent: Agent) -> None:
+    """Take an agent's plugin away again."""
+    _known(agent)
+    for sentence in installing.uninstall_opencode(environ=os.environ):
+        typer.echo(sentence)
+
+
+def _known(agent: str) -> None:
+    if agent != "opencode":
+        raise ConfigError(f"{agent!r} is no agent that Hermes knows; it knows opencode.")

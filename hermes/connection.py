@@ -1,0 +1,138 @@
+"""The connection to Telegram: the place in its queue, absences, trouble, and a chat that moves."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat import words
+from hermes.chat.poll import Offset, Poller, Trouble
+from hermes.errors import ChatRefused, NotSaved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.book import Book
+    from hermes.chat.bot import Bot
+    from hermes.chat.screen import Look
+    from hermes.errors import HermesError
+    from hermes.memory import Memory
+    from hermes.phone_side import PhoneSide
+
+log = logging.getLogger(__name__)
+
+ABSENCE_S: Final = 120.0
+"""Telegram keeps a tap for 150 s: after a longer absence taps may be lost."""
+HEALTHY_S: Final = 60.0
+"""Without a good poll for this long the phone does not count as answerable."""
+
+
+class Connection:
+    """Wires the poll loop to the phone side, and keeps what must be known about it."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        book: Book,
+        phone: PhoneSide,
+        memory: Memory,
+        look: Look,
+        *,
+        machine: str,
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._phone = phone
+        self._memory = memory
+        self._look = look
+        self._machine = machine
+        self._now = now
+        self._last_poll_s: float | None = None
+        self._troubled = False
+        self.poller = Poller(
+            bot,
+            load=self._load_offset,
+            save=lambda offset: memory.save(offset=offset.next_id, last_poll_s=offset.at_s),
+            handle=phone.handle,
+            quarantine=self._quarantine,
+            not_saved=phone.not_saved,
+            on_good_poll=self._polled,
+            on_trouble=self._poll_failed,
+            now=now,
+        )
+
+    @property
+    def answerable(self) -> bool:
+        """Tell whether a tap made now would arrive."""
+        polled_s = self._last_poll_s
+        return polled_s is not None and abs(self._now() - polled_s) < HEALTHY_S and not self._troubled
+
+    def recover(self) -> None:
+        """At a start: say that nobody listened, where that was for long."""
+        last_s = self._memory.at.last_poll_s
+        if last_s is not None and self._now() - last_s > ABSENCE_S:
+            self._back_after(last_s)
+
+    def refused(self, error: HermesError) -> None:
+        """Take in what a refused message tells about the chat. Raises NotSaved."""
+        if isinstance(error, ChatRefused):
+            if error.moved_to is not None:
+                self.moved(error.moved_to)
+            elif error.blocked:
+                self.in_trouble(str(error))
+
+    def moved(self, chat_id: int) -> None:
+        """Follow a group that became a supergroup: its old messages are out of reach, so all is posted again."""
+        if chat_id == self._book.chat_id:
+            return
+        log.warning("the group became a supergroup: its id is now %d", chat_id)
+        self._memory.save(chat_id=chat_id)
+        self._book.chat_id = chat_id
+        for entry in self._book.entries():
+            self._book.change(
+                entry.id,
+                lambda found: replace(found, phone=replace(found.phone, chat_id=chat_id, message_id=None, sides=())),
+            )
+
+    def in_trouble(self, sentence: str) -> None:
+        """Say loudly, once, that the chat does not work; `status` shows it until it works again."""
+        if sentence == self._memory.at.trouble:
+            return
+        log.error("the chat does not work: %s", sentence)
+        try:
+            self._memory.save(trouble=sentence)
+        except NotSaved as error:
+            log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
+
+    def _load_offset(self) -> Offset | None:
+        if self._memory.at.offset is None:
+            return None
+        return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._now())
+
+    def _quarantine(self, raw: object, error: Exception) -> None:
+        self._book.store.quarantine("update.json", repr(raw).encode("utf-8", "backslashreplace"), str(error))
+
+    def _polled(self, at_s: float) -> None:
+        last_s, self._last_poll_s = self._last_poll_s, at_s
+        if last_s is not None and at_s - last_s > ABSENCE_S:
+            self._back_after(last_s)
+        self._troubled = False
+        self._memory.note(last_poll_s=at_s, trouble="")
+
+    def _poll_failed(self, trouble: Trouble) -> None:
+        self._troubled = True
+        if not trouble.loud:
+            return
+        if trouble.kind == "conflict" and trouble.sentence != self._memory.at.trouble:
+            self._phone.say(words.other_poller(self._machine))
+        self.in_trouble(trouble.sentence)
+
+    def _back_after(self, since_s: float) -> None:
+        """After an absence taps may be lost: say so once, and draw every open question afresh."""
+        shown = [entry for entry in self._book.entries() if entry.phone.message_id and entry.state.phase == "open"]
+        log.info("back after %d s; %d open questions are drawn afresh", self._now() - since_s, len(shown))
+        if shown:
+            self._phone.say(words.was_away(since_s, self._now(), self._look))
+        for entry in shown:
+            self._book.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))

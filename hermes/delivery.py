@@ -1,0 +1,259 @@
+"""The way back to the agent: a frozen decision is sent, confirmed, and sent again until it is one or the other.
+
+Success is never assumed. On the route "server" the tool call itself proves what became of the answer; on the route
+"waiter" the plugin reports what its own agent did. A reply that fails keeps the entry in "sending"; it ends only
+when it is confirmed, or when the ask is provably gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hermes.errors import AgentAway, AgentRefused, NotThere
+from hermes.model import (
+    AnsweredWith,
+    Dead,
+    Delivered,
+    Dismissed,
+    Ended,
+    Failed,
+    Quiet,
+    Replied,
+    StillOpen,
+    Unproven,
+    WasDismissed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes.agents import Adapter
+    from hermes.book import Book
+    from hermes.model import Ask, Decision, Entry, Route, Verdict
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY_S: Final = 0.5
+LONGEST_RETRY_S: Final = 30.0
+CONFIRM_S: Final = 0.05
+"""How soon to look whether a reply that was accepted took effect."""
+UNCONFIRMED_S: Final = 3.0
+"""After this long an accepted reply that shows no effect is sent again."""
+WAITER_LOOK_S: Final = 1.0
+WAITER_GRACE_S: Final = 6.0
+"""A waiting hook that died is started again by its plugin within this time, where its agent lives."""
+TAKEN_GRACE_S: Final = 20.0
+"""An answer that a waiting hook took is reported by its plugin within this time, where its agent lives."""
+
+Answers = tuple[tuple[str, ...], ...]
+
+
+class Server(Protocol):
+    """An agent's server with an HTTP port. Methods raise AgentAway and AgentRefused."""
+
+    async def verdict(self, ask: Ask) -> Verdict:
+        """Return what is true of this request now."""
+        ...
+
+    async def reply(self, ask: Ask, answers: Answers) -> None:
+        """Send the answers; returning proves nothing."""
+        ...
+
+    async def reject(self, ask: Ask) -> None:
+        """Send the rejection; returning proves nothing."""
+        ...
+
+
+class WaitingRoom(Protocol):
+    """Where hooks wait for the text that they print."""
+
+    def waiting(self, ask: Ask) -> bool:
+        """Tell whether a live hook waits for this ask."""
+        ...
+
+    def put(self, ask: Ask, text: str) -> None:
+        """Lay the text ready. Raises NotSaved."""
+        ...
+
+    def is_ready(self, ask: Ask) -> bool:
+        """Tell whether a text lies ready that nobody took yet."""
+        ...
+
+
+class Delivery:
+    """Moves the agent's side of an entry."""
+
+    def __init__(
+        self,
+        book: Book,
+        servers: Mapping[str, Server],
+        room: WaitingRoom,
+        adapters: Mapping[str, Adapter],
+        *,
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._servers = servers
+        self._room = room
+        self._adapters = adapters
+        self._now = now
+        self._failures: dict[str, int] = {}
+        self._accepted_s: dict[str, float] = {}
+        self._lonely_s: dict[str, float] = {}
+
+    async def step(self, entry_id: str) -> float | None:
+        """Bring one decision one step further; return the seconds until the next step, None where it is over.
+
+        Raises:
+            NotSaved: what happened could not be noted; the step is to be tried again.
+        """
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.phase != "sending" or entry.state.decision is None:
+            self._forget(entry_id)
+            return None
+        try:
+            route = entry.route or await self._chosen(entry)
+            if route == "server":
+                return await self._by_server(entry, entry.state.decision)
+            return self._by_waiter(entry, entry.state.decision)
+        except AgentAway as error:
+            return self._failed(entry, str(error))
+        except AgentRefused as error:
+            # A wrong password or a server of another kind: a person has to mend it, the answer waits.
+            log.warning("entry %s: %s", entry.id, error)
+            return self._failed(entry, str(error))
+
+    async def examine(self, entry_id: str, signal: Replied | Dismissed | Quiet | None = None) -> float | None:
+        """Find out whether an open ask ended by itself, after `signal` or for no reason.
+
+        Returns the seconds after which to look again, or None. Raises AgentError, NotSaved.
+        """
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.phase in {"sending", "settled"} or entry.ask.source.request_id is None:
+            return None
+        server = self._servers.get(entry.ask.source.server)
+        verdict = await server.verdict(entry.ask) if server else Unproven()
+        if isinstance(verdict, Unproven) and signal is not None:
+            self.told(entry, signal)
+        else:
+            self._judged(entry, verdict)
+        return 1.0 if isinstance(verdict, StillOpen) and isinstance(signal, Quiet) else None
+
+    def told(self, entry: Entry, signal: Replied | Dismissed | Quiet) -> None:
+        """Take an agent's own word for it, where nothing else can prove it."""
+        match signal:
+            case Replied(answers=answers):
+                self._judged(entry, AnsweredWith(answers))
+            case Dismissed():
+                self._judged(entry, WasDismissed())
+            case Quiet():
+                self._judged(entry, Dead())
+
+    def forget_failures(self, entry_id: str) -> None:
+        """The agent is back: the next try is the first again."""
+        self._failures.pop(entry_id, None)
+
+    # --- routes -------------------------------------------------------------------------------------------------
+
+    async def _chosen(self, entry: Entry) -> Route:
+        """Choose and save the route: the server that lists the request, else a live waiter."""
+        server = self._servers.get(entry.ask.source.server)
+        route: Route = "waiter" if server is None else "server"
+        if server is not None and self._room.waiting(entry.ask):
+            try:
+                await server.verdict(entry.ask)
+            except AgentAway:
+                route = "waiter"
+        self._book.change(entry.id, lambda found: replace(found, route=route))
+        return route
+
+    async def _by_server(self, entry: Entry, decision: Decision) -> float | None:
+        server = self._servers.get(entry.ask.source.server)
+        if server is None:
+            raise AgentAway(f"the server {entry.ask.source.server!r} is no longer in the configuration")
+        verdict = await server.verdict(entry.ask)
+        if isinstance(verdict, StillOpen) and not self._awaits_confirmation(entry.id):
+            await self._send(server, entry.ask, decision)
+            self._accepted_s[entry.id] = self._now()
+            verdict = await server.verdict(entry.ask)
+        if isinstance(verdict, StillOpen):
+            return CONFIRM_S
+        if isinstance(verdict, Unproven):
+            verdict = self._expected(entry) if entry.id in self._accepted_s else Dead()
+        self._judged(entry, verdict)
+        return None
+
+    async def _send(self, server: Server, ask: Ask, decision: Decision) -> None:
+        try:
+            if decision.kind == "reject":
+                await server.reject(ask)
+            else:
+                await server.reply(ask, self._adapters[ask.source.agent].answers(ask, decision))
+        except NotThere:
+            log.info("request %s ended while its answer was on the way", ask.source.request_id)
+
+    def _awaits_confirmation(self, entry_id: str) -> bool:
+        accepted_s = self._accepted_s.get(entry_id)
+        return accepted_s is not None and 0 <= self._now() - accepted_s < UNCONFIRMED_S
+
+    def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
+        lonely_s = self._now() - self._lonely_s.setdefault(entry.id, self._now())
+        if self._room.waiting(entry.ask):
+            if not self._room.is_ready(entry.ask) and not (entry.waiter_taken and lonely_s < TAKEN_GRACE_S):
+                text = self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision)
+                self._room.put(entry.ask, text)
+            elif lonely_s > WAITER_GRACE_S:
+                self._book.apply(entry.id, Failed(self._now()))
+        elif lonely_s > (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
+            self._judged(entry, Dead())
+            return None
+        return WAITER_LOOK_S
+
+    # --- what comes of it -----------------------------------------------------------------------------------------
+
+    def _judged(self, entry: Entry, verdict: Verdict) -> None:
+        """Turn what is true at the agent into what happened to the entry."""
+        at_s = self._now()
+        ours = self._took_effect(entry, verdict)
+        match verdict:
+            case AnsweredWith() | WasDismissed() if ours:
+                self._book.apply(entry.id, Delivered(at_s))
+            case AnsweredWith(answers):
+                self._book.apply(entry.id, Ended(at_s, "answered_at_desk", answers))
+            case WasDismissed():
+                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk"))
+            case Dead():
+                self._book.apply(entry.id, Ended(at_s, "gone", reason="ended"))
+            case StillOpen() | Unproven():
+                return
+        log.info("entry %s: %s%s", entry.id, type(verdict).__name__, " by us" if ours else "")
+
+    def _took_effect(self, entry: Entry, verdict: Verdict) -> bool:
+        """Tell whether what took effect at the agent is what was decided on the phone."""
+        if entry.state.phase != "sending":
+            return False
+        expected = self._expected(entry)
+        if isinstance(verdict, WasDismissed) and isinstance(expected, AnsweredWith):
+            return verdict.same_as == expected.answers
+        return verdict == expected or (isinstance(verdict, WasDismissed) and isinstance(expected, WasDismissed))
+
+    def _expected(self, entry: Entry) -> Verdict:
+        """Return the verdict that proves our own decision."""
+        decision = entry.state.decision
+        if decision is None or decision.kind == "reject":
+            return WasDismissed()
+        return AnsweredWith(self._adapters[entry.ask.source.agent].answers(entry.ask, decision))
+
+    def _failed(self, entry: Entry, why: str) -> float:
+        failures = self._failures.get(entry.id, 0)
+        self._failures[entry.id] = failures + 1
+        if failures == 0:
+            log.warning("entry %s: not delivered yet: %s", entry.id, why)
+        self._book.apply(entry.id, Failed(self._now()))
+        return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures, 10))
+
+    def _forget(self, entry_id: str) -> None:
+        for memory in (self._failures, self._accepted_s, self._lonely_s):
+            memory.pop(entry_id, None)

@@ -1,0 +1,44 @@
+"""Breaking a connection as a network does: no status line, no body, just gone. Knows uvicorn from inside."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from starlette.requests import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+
+ABORT = "hermes.abort"
+
+
+class CuttableProtocol(H11Protocol):
+    """HTTP/1.1 that hands each request the means to abort its connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wrap the application so that it finds `abort` in the scope of each request of this connection."""
+        super().connection_made(transport)
+        app = self.app
+
+        async def with_abort(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+            if scope["type"] == "http":
+                scope["extensions"] = {ABORT: {"abort": transport.abort}}
+            await app(scope, receive, send)
+
+        self.app = with_abort
+
+
+async def cut(request: Request) -> None:
+    """Abort the connection of this request; returns when it is gone, so that no answer can be written."""
+    extension = request.scope.get("extensions", {}).get(ABORT)
+    if extension is None:
+        raise RuntimeError("this server can't cut connections: it doesn't run CuttableProtocol")
+    cast("Callable[[], None]", extension["abort"])()
+    await gone(request)
+
+
+async def gone(request: Request) -> None:
+    """Return when the client has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

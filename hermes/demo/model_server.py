@@ -1,0 +1,302 @@
+"""A scripted language model behind the OpenAI chat API, on loopback.
+
+A prompt `SCRIPT [KEY] <json>` decides what the model does; `<json>` is a list of steps, one for each turn
+of the model: say a text, call one tool, call several at once, or fail with an HTTP status. When the steps are
+used up the model quotes the tool results it was given ("FINAL: …"), so that a reader can see what arrived.
+The place in the script is the number of the model's turns since that prompt in the conversation that the
+agent sends along; the server itself remembers nothing that would decide an answer, only what it received.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+MODEL_ID = "fake-model"
+TITLE = "A scripted session"
+_PROMPT = re.compile(r"SCRIPT (?:(?P<key>[\w.:-]+) )?(?=\[)")
+
+Json = dict[str, Any]
+
+
+class Call(BaseModel):
+    """One tool call; `call_id` is fixed only where a test wants it repeated."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: str
+    args: Json = Field(default_factory=dict)
+    call_id: str | None = None
+
+
+class Step(BaseModel):
+    """One turn of the model: `say` or `text` is streamed first, then the calls; `status` fails instead."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: str | None = None
+    args: Json = Field(default_factory=dict)
+    call_id: str | None = None
+    tools: tuple[Call, ...] = ()
+    say: str = ""
+    text: str = ""
+    delay_s: float = 0
+    status: int | None = None
+
+    def calls(self) -> tuple[Call, ...]:
+        """Return what is to be called in this turn, in order."""
+        if self.tool is None:
+            return self.tools
+        return (Call(tool=self.tool, args=self.args, call_id=self.call_id), *self.tools)
+
+
+_STEPS = TypeAdapter(tuple[Step, ...])
+
+
+class ScriptError(ValueError):
+    """The prompt's script is no list of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one request asks of the model: the script that rules it, and how far it has come."""
+
+    key: str
+    steps: tuple[Step, ...]
+    turns: int
+    results: tuple[str, ...]
+
+    def step(self) -> Step:
+        """Return this turn's step; past the last one, a text that quotes the latest results."""
+        if self.turns < len(self.steps):
+            return self.steps[self.turns]
+        return Step(text="FINAL: " + ("\n".join(self.results) or "nothing was called"))
+
+
+def parse_script(text: str) -> tuple[str, tuple[Step, ...]] | None:
+    """Return key and steps of a prompt, or None where `text` is no script; the key defaults to the script.
+
+    Raises:
+        ScriptError: what follows `SCRIPT` is no JSON list of steps.
+    """
+    found = _PROMPT.search(text)
+    if found is None:
+        return None
+    try:
+        # An agent may write its own words behind the prompt (a plan mode's reminder), so the end is open.
+        steps, end = json.JSONDecoder().raw_decode(text, found.end())
+        return found["key"] or text[found.end() : end], _STEPS.validate_python(steps)
+    except (json.JSONDecodeError, ValidationError) as error:
+        raise ScriptError(f"not a list of steps: {error}") from error
+
+
+def script(steps: Sequence[Mapping[str, Any]], key: str | None = None) -> str:
+    """Return the prompt that makes the model take these steps; see `Step` for their keys.
+
+    Raises:
+        ScriptError: a step is not valid, found here and not in the middle of a conversation.
+    """
+    prompt = " ".join(["SCRIPT", *([key] if key else []), json.dumps(list(steps), ensure_ascii=False)])
+    if parse_script(prompt) is None:
+        raise ScriptError(f"key {key!r} may hold letters, digits and .:_- only")
+    return prompt
+
+
+def read_scenes(messages: Sequence[Json]) -> list[Scene]:
+    """Split a conversation at its scripts: one scene each, with the tool results that followed."""
+    scenes: list[Scene] = []
+    for message in messages:
+        role, text = message.get("role"), plain_text(message.get("content"))
+        if role == "user" and (parsed := parse_script(text)):
+            scenes.append(Scene(*parsed, turns=0, results=()))
+        elif scenes and role in {"assistant", "tool"}:
+            now = scenes[-1]
+            answered = role == "tool"
+            results = (*now.results, text) if answered else now.results
+            scenes[-1] = Scene(now.key, now.steps, now.turns + (not answered), results)
+    return scenes
+
+
+def plain_text(content: object) -> str:
+    """Return the text of a message, whether it came as a string or as a list of parts."""
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _latest(messages: Sequence[Json]) -> tuple[str, ...]:
+    """Return the tool results that the conversation ends with: those of the last turn's calls."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        results.insert(0, plain_text(message.get("content")))
+    return tuple(results)
+
+
+class ScriptedModel:
+    """The model and its memory of what it was given. Safe to read from any thread."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self._lock = threading.Lock()
+        self._received: dict[str, tuple[str, ...]] = {}
+        self._turns: dict[str, int] = {}
+        self._offered: dict[str, tuple[str, ...]] = {}
+
+    def received(self, key: str) -> tuple[str, ...]:
+        """Return all tool results that the model saw after prompts with this key, in their order."""
+        with self._lock:
+            return self._received.get(key, ())
+
+    def turns(self, key: str) -> int:
+        """Return how often the model was asked for a turn under this key (failed ones count)."""
+        with self._lock:
+            return self._turns.get(key, 0)
+
+    def offered(self, key: str) -> tuple[str, ...]:
+        """Return the names of the tools that the agent offered with its latest request."""
+        with self._lock:
+            return self._offered.get(key, ())
+
+    def play(self, body: Json) -> Step:
+        """Take one request in and return the turn that answers it.
+
+        Raises:
+            ScriptError: the conversation holds a script that cannot be read.
+        """
+        messages = body.get("messages") or []
+        tools = tuple(tool["function"]["name"] for tool in body.get("tools") or ())
+        if not tools and "title generator" in plain_text(messages[0].get("content") if messages else ""):
+            return Step(text=TITLE)
+        scenes = read_scenes(messages)
+        if not scenes:
+            return Step(text='This model follows scripts: SCRIPT [{"text": "hello"}]')
+        self._remember(scenes, tools)
+        now = scenes[-1]
+        return Scene(now.key, now.steps, now.turns, _latest(messages) or now.results[-1:]).step()
+
+    def _remember(self, scenes: Sequence[Scene], tools: tuple[str, ...]) -> None:
+        seen: dict[str, tuple[str, ...]] = {}
+        for scene in scenes:
+            seen[scene.key] = seen.get(scene.key, ()) + scene.results
+        key = scenes[-1].key
+        with self._lock:
+            self._received |= seen
+            self._turns[key] = self._turns.get(key, 0) + 1
+            self._offered[key] = tools
+
+
+def _chunks(step: Step) -> Iterator[Json]:
+    """Yield the deltas of one streamed turn: its words, piece by piece, then its calls, then its end."""
+    yield {"delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+    for piece in re.findall(r"\S+\s*|\s+", step.say + step.text):
+        yield {"delta": {"content": piece}, "finish_reason": None}
+    calls = _tool_calls(step)
+    for index, call in enumerate(calls):
+        yield {"delta": {"tool_calls": [{"index": index, **call}]}, "finish_reason": None}
+    yield {"delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
+
+
+def _tool_calls(step: Step) -> list[Json]:
+    return [
+        {
+            "id": call.call_id or f"call_{uuid.uuid4().hex[:16]}",
+            "type": "function",
+            "function": {"name": call.tool, "arguments": json.dumps(call.args, ensure_ascii=False)},
+        }
+        for call in step.calls()
+    ]
+
+
+def _envelope(kind: str, choice: Json) -> Json:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": MODEL_ID,
+        "choices": [{"index": 0, **choice}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
+    }
+
+
+async def _stream(step: Step) -> AsyncIterator[str]:
+    for choice in _chunks(step):
+        yield f"data: {json.dumps(_envelope('chat.completion.chunk', choice))}\n\n"
+        await asyncio.sleep(0)  # one network write each, as a real model's words come
+    yield "data: [DONE]\n\n"
+
+
+def _whole(step: Step) -> Json:
+    message: Json = {"role": "assistant", "content": step.say + step.text}
+    if calls := _tool_calls(step):
+        message["tool_calls"] = calls
+    choice = {"message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    return _envelope("chat.completion", choice)
+
+
+def model_app(model: ScriptedModel) -> Starlette:
+    """Return the application that serves `model`: `GET /v1/models`, `POST /v1/chat/completions`."""
+
+    async def models(_: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": MODEL_ID, "object": "model"}]})
+
+    async def completions(request: Request) -> Response:
+        body = await request.json()
+        try:
+            step = model.play(body)
+        except ScriptError as error:
+            return _refusal(400, str(error))
+        await asyncio.sleep(step.delay_s)
+        if step.status is not None:
+            return _refusal(step.status, "the script says so")
+        if body.get("stream"):
+            return StreamingResponse(_stream(step), media_type="text/event-stream")
+        return JSONResponse(_whole(step))
+
+    return Starlette(
+        routes=[
+            Route("/v1/models", models),
+            Route("/v1/chat/completions", completions, methods=["POST"]),
+        ]
+    )
+
+
+def _refusal(status: int, message: str) -> Response:
+    return JSONResponse({"error": {"message": message, "type": "scripted", "code": status}}, status)
+
+
+@contextlib.contextmanager
+def running_model(port: int = 0) -> Iterator[ScriptedModel]:
+    """Serve a scripted model from a thread on loopback; `base_url` of the yielded model ends in `/v1`."""
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        model = ScriptedModel(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
+        settings = uvicorn.Config(
+            model_app(model),
+            log_level="critical",
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,  # a scripted delay must not hold up the end
+        )
+        server = uvicorn.Server(settings)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="scripted-model")
+        thread.start()
+        try:
+            yield model
+        finally:
+            server.should_exit = True
+            thread.join()

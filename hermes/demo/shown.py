@@ -1,0 +1,156 @@
+"""What a person sees on the phone, and what the bot did: plain values, the same at both ends."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FaultAction = Literal["error", "html", "cut", "cut_after", "hang"]
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """One inline button; `data` is its callback_data (none on a URL or copy button)."""
+
+    text: str
+    data: str | None = None
+    url: str | None = None
+    style: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One mark in a text, in UTF-16 units. What clients find by themselves (links, commands) is in too."""
+
+    type: str
+    offset: int
+    length: int
+    url: str | None = None
+    language: str | None = None
+
+
+Rows = tuple[tuple[Button, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a message said from `at_s` (Unix time) on."""
+
+    text: str
+    entities: tuple[Entity, ...]
+    rows: Rows
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """A message as the phone shows it; `link_preview` says whether a client would fetch a link in it."""
+
+    chat_id: int
+    message_id: int
+    sender_id: int
+    from_bot: bool
+    kind: str
+    date: int
+    text: str
+    entities: tuple[Entity, ...] = ()
+    rows: Rows = ()
+    silent: bool = False
+    edited: bool = False
+    deleted: bool = False
+    reply_to: int | None = None
+    thread_id: int | None = None
+    force_reply: bool = False
+    link_preview: bool = False
+    versions: tuple[Version, ...] = ()
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The words on the buttons, row by row."""
+        return tuple(tuple(button.text for button in row) for row in self.rows)
+
+    def button(self, label: str) -> Button:
+        """The one button with exactly this text, else the one that contains it; LookupError otherwise."""
+        buttons = [button for row in self.rows for button in row]
+        for found in ([b for b in buttons if b.text == label], [b for b in buttons if label in b.text]):
+            if len(found) == 1:
+                return found[0]
+        raise LookupError(f"no single button {label!r} among {self.labels}")
+
+    def marked(self, kind: str) -> tuple[str, ...]:
+        """The pieces of the text that an entity of this kind covers."""
+        units = self.text.encode("utf-16-le")
+        return tuple(
+            units[2 * e.offset : 2 * (e.offset + e.length)].decode("utf-16-le") for e in self.entities if e.type == kind
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A tap as it went to the bot; `tap_id` is the callback_query id."""
+
+    tap_id: str
+    update_id: int
+    user_id: int
+    chat_id: int
+    message_id: int
+    data: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Toast:
+    """The bot's answer to one tap; an empty text only stops the spinner."""
+
+    tap_id: str
+    user_id: int
+    chat_id: int
+    message_id: int
+    data: str
+    text: str
+    show_alert: bool
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of the bot; times are monotonic seconds; `status` is none while it is held or hangs."""
+
+    method: str
+    at_s: float
+    params: dict[str, Any]
+    status: int | None = None
+    took_s: float | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Trouble on demand for the next `times` calls of `method` ("*" is any), after letting `skip` pass.
+
+    `error` answers `status` as JSON, `html` as a proxy's page; `cut` breaks the connection before anything is
+    done, `cut_after` when it is done; `hang` waits `hang_s`, then answers if `processed`, else cuts.
+    """
+
+    method: str = "*"
+    action: FaultAction = "error"
+    status: int = 500
+    description: str | None = None
+    retry_after_s: int | None = None
+    hang_s: float = 0.0
+    processed: bool = False
+    times: int = 1
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneState:
+    """The server at one moment; `polling` says that a long poll of the bot is being held."""
+
+    version: int
+    now: float
+    default_user: int
+    default_chat: int
+    polling: bool
+    pending_update_count: int
+    webhook: str = ""
+    blocked: tuple[int, ...] = ()
+    calls: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,111 @@
+"""Time: the answerable clock, and what an open ask is due for.
+
+The clock counts seconds in which the person could have answered: it stands still while the listener is down,
+the machine sleeps, Telegram is out of reach, or quiet hours last. An ask expires by this clock alone, so no
+outage and no jump of the wall clock can eat its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from hermes.model import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import time, tzinfo
+
+    from hermes.model import Entry
+
+GRACE_S: Final = 600.0
+"""At least this long is left to answer after the clock stood still."""
+LONGEST_CALL_S: Final = 900.0
+LONGEST_TICK_S: Final = 30.0
+"""A longer step of the clock means that the process itself stood still."""
+
+Due = Literal["remind", "call", "expire"]
+
+
+class AnswerableClock:
+    """Counts answerable seconds. `gap_at` is the count at which the clock last stood still, or None."""
+
+    def __init__(self, counted_s: float, *, monotonic: Callable[[], float]) -> None:
+        self.counted_s = counted_s
+        self.gap_at: float | None = counted_s
+        self._monotonic = monotonic
+        self._looked = monotonic()
+
+    def tick(self, *, answerable: bool) -> None:
+        """Count the time since the last tick, if the phone was answerable all the while."""
+        looked = self._monotonic()
+        passed, self._looked = looked - self._looked, looked
+        if answerable and passed < LONGEST_TICK_S:
+            self.counted_s += passed
+        else:
+            self.gap_at = self.counted_s
+
+    def started(self, *, now_s: float, ttl_s: float, timing: Timing | None = None) -> Timing:
+        """Return the timing of an ask whose time to answer starts now."""
+        return replace(
+            timing or Timing(posted_s=now_s),
+            set_at=self.counted_s,
+            expires_at=self.counted_s + ttl_s,
+            until_s=now_s + ttl_s,
+            called=False,
+            reminded=0,
+            paused=False,
+        )
+
+    def left_s(self, timing: Timing) -> float | None:
+        """Return the answerable seconds that are left, or None before the first post."""
+        if timing.expires_at is None or timing.set_at is None:
+            return None
+        end = timing.expires_at
+        if self.gap_at is not None and self.gap_at > timing.set_at:
+            end = max(end, self.gap_at + GRACE_S)
+        return end - self.counted_s
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When an open ask makes itself heard. Seconds."""
+
+    ttl_s: float
+    remind_s: float | None = None
+
+
+def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
+    """Return what an open ask is due for. It expires only after its final call was seen to be sent."""
+    left_s = clock.left_s(entry.timing)
+    if entry.state.phase != "open" or entry.state.joining is not None or left_s is None or entry.timing.paused:
+        return None
+    if left_s <= call_lead_s(entry.timing):
+        if not entry.timing.called:
+            return "call"
+        sent = any(side.kind == "final_call" for side in entry.phone.sides)
+        return "expire" if sent and left_s <= 0 else None
+    return "remind" if _reminder_due(entry.timing, clock, pace) else None
+
+
+def call_lead_s(timing: Timing) -> float:
+    """Return how long before the end the final call rings: a third of the time to answer, 15 minutes at most."""
+    if timing.expires_at is None or timing.set_at is None:
+        return 0.0
+    return min((timing.expires_at - timing.set_at) / 3, LONGEST_CALL_S)
+
+
+def _reminder_due(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
+    """The first reminder comes after `remind_s`, each further one after twice the time of the last."""
+    if pace.remind_s is None or timing.set_at is None:
+        return False
+    return clock.counted_s - timing.set_at >= pace.remind_s * (2.0 ** (timing.reminded + 1) - 1)
+
+
+def is_quiet(now_s: float, start: time, end: time, zone: tzinfo | None) -> bool:
+    """Tell whether `now_s` lies in the quiet hours from `start` to `end` (which may pass midnight)."""
+    clock = datetime.fromtimestamp(now_s).astimezone(zone).time()
+    if start <= end:
+        return start <= clock < end
+    return clock >= start or clock < end

@@ -1,0 +1,123 @@
+"""What agents tell, taken into the book: an ask is one entry, whichever way and however often it comes.
+
+A hook's payload, an event of a server's stream and a line of its list of pending questions all end here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hermes.model import Announced, Asked, Busy, Dismissed, Ended, Matched, Quiet, Replied, Worked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.book import Book
+    from hermes.model import Ask, Entry, Signal, Source
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """The entry's agent did something that ended it, or may have: its truth is to be looked up."""
+
+    entry: Entry
+    signal: Replied | Dismissed | Quiet
+
+
+class Intake:
+    """Takes signals in. `hinted` is called with every hint that an open entry may have ended."""
+
+    def __init__(self, book: Book, *, now: Callable[[], float], hinted: Callable[[Hinted], None]) -> None:
+        self._book = book
+        self._now = now
+        self._hinted = hinted
+        self._ended: set[str] = set()
+
+    def take(self, signal: Signal) -> None:
+        """Let one signal have its effect; on disk when this returns. Taking it twice is taking it once.
+
+        Raises:
+            NotSaved: nothing changed; the signal must be kept and taken again.
+        """
+        match signal:
+            case Asked(ask):
+                self._asked(ask)
+            case Announced(ask):
+                if self._book.find(ask.source) is None:
+                    self._book.create(ask, matching=True)
+            case Replied() | Dismissed():
+                for entry in self._of(signal.session_id):
+                    if entry.ask.source.request_id == signal.request_id:
+                        self._ended.add(entry.id)
+                        self._hinted(Hinted(entry, signal))
+            case Quiet():
+                for entry in self._of(signal.session_id):
+                    self._hinted(Hinted(entry, signal))
+            case Busy():
+                self._worked(signal)
+
+    def join(self, entry: Entry, ask: Ask) -> None:
+        """Give an entry in phase "matching" the request that was found for it."""
+        known = self._book.find(ask.source)
+        if known is not None and known.id != entry.id:
+            # The request came first by another way: that entry goes on, and this one was never shown.
+            self._book.apply(entry.id, Ended(self._now(), "gone"))
+            return
+        self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
+        self._book.apply(entry.id, Matched(self._now()))
+
+    def _asked(self, ask: Ask) -> None:
+        if self._book.is_closed(ask.source):
+            return
+        entry = self._book.find(ask.source)
+        if entry is None:
+            created = self._book.create(ask)
+            log.info(
+                "asked: entry %s, request %s of session %s", created.id, ask.source.request_id, ask.source.session_id
+            )
+        elif entry.state.phase == "matching":
+            self.join(entry, ask)
+        else:
+            self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
+
+    def _worked(self, busy: Busy) -> None:
+        """Note that the agent goes on: often it does so before its answer is confirmed, and says so only once."""
+        self._ended &= {entry.id for entry in self._book.entries()}
+        for entry in self._of(busy.session_id):
+            if entry.state.phase == "settled" or entry.id in self._ended:
+                self._book.apply(entry.id, Worked(self._now()))
+
+    def _of(self, session_id: str) -> list[Entry]:
+        return [entry for entry in self._book.entries() if entry.ask.source.session_id == session_id]
+
+
+def _merged(known: Ask, told: Ask) -> Ask:
+    """Keep what is shown; learn what was not known: the request, the server that lists it, the titles."""
+    ours, theirs = known.source, told.source
+    source = replace(
+        ours,
+        **{
+            name: getattr(ours, name) or getattr(theirs, name)
+            for name in (
+                "request_id",
+                "call_id",
+                "message_id",
+                "directory",
+                "session_title",
+                "root_title",
+                "last_text",
+                "server",
+            )
+        },
+    )
+    if ours.request_id is None and theirs.request_id is not None:
+        return replace(told, source=_with_titles(source, theirs))
+    return replace(known, source=source)
+
+
+def _with_titles(source: Source, told: Source) -> Source:
+    return replace(source, directory=told.directory or source.directory)

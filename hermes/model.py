@@ -1,0 +1,614 @@
+"""The words of Hermes: frozen values without behaviour.
+
+Times are seconds since the epoch (`…_s`), floats. Options are named by their index: labels can repeat or be
+empty. Nothing here does I/O; the dialog gives these values their meaning, the store keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# --- what an agent asks -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice: `label` is what the agent gets back, to the letter."""
+
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question of an ask. `recommended` is an index into `options`, or None."""
+
+    text: str
+    header: str = ""
+    options: tuple[Option, ...] = ()
+    multiple: bool = False
+    custom: bool = True
+    recommended: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an agent can do; the dialog and the words on the phone read this and nothing else about it."""
+
+    agent_name: str
+    reject_stops: bool = True
+    can_skip: bool = True
+    notes: bool = False
+    desk_stays_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an ask comes from. `server` is the configured name of the server that listed it, else ""."""
+
+    agent: str
+    machine: str
+    session_id: str
+    directory: str = ""
+    request_id: str | None = None
+    call_id: str | None = None
+    message_id: str | None = None
+    session_title: str = ""
+    root_title: str = ""
+    last_text: str = ""
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request for input. `answerable` is false where only the desk can answer (the words say so)."""
+
+    source: Source
+    questions: tuple[Question, ...]
+    capabilities: Capabilities
+    answerable: bool = True
+
+
+# --- what a person answers ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person on the phone."""
+
+    id: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one question: option indices in the order chosen, then free text or None."""
+
+    picks: tuple[int, ...] = ()
+    text: str | None = None
+
+    def __bool__(self) -> bool:
+        """Tell whether anything was answered."""
+        return bool(self.picks) or self.text is not None
+
+
+DecisionKind = Literal["answer", "reject", "skip", "release"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be sent, frozen. `by` is None where a timer decided; `release` leaves the agent waiting."""
+
+    kind: DecisionKind
+    at_s: float
+    answers: tuple[Answer, ...] = ()
+    by: User | None = None
+
+
+OutcomeKind = Literal["answered", "rejected", "skipped", "answered_at_desk", "rejected_at_desk", "expired", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an ask ended. `answers` are the desk's own words, one tuple of strings a question.
+
+    `reason` is only set for "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two candidates).
+    """
+
+    kind: OutcomeKind
+    at_s: float
+    answers: tuple[tuple[str, ...], ...] = ()
+    reason: str = ""
+
+
+# --- the dialog's state -------------------------------------------------------------------------------------
+
+Phase = Literal["matching", "open", "held", "sending", "settled"]
+Confirm = Literal["reject", "skip", "send"]
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """The next plain text of this user counts for this question; of two armed asks the later one gets it."""
+
+    question: int
+    user_id: int
+    at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One message of a text that Telegram may have split."""
+
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A text for `question` that is being gathered from its parts; complete at `State.due_s`."""
+
+    question: int
+    user: User
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A plain text that nobody asked for, waiting for "is this your answer?"."""
+
+    question: int
+    user: User
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The whole dialog about one ask, as saved.
+
+    `page` is the question on show, len(questions) the review. `shelf` is the part of a long list of options.
+    `answers` has one Answer a question. `epoch` grows whenever buttons change their meaning. `due_s` is when
+    `joining` or the phase "held" ends. `away` stays true once the phone was told that the agent was away.
+    `seen` holds the last update ids that were taken in.
+    """
+
+    phase: Phase = "open"
+    page: int = 0
+    shelf: int = 0
+    answers: tuple[Answer, ...] = ()
+    epoch: int = 0
+    armed: Armed | None = None
+    confirm: Confirm | None = None
+    offer: Offer | None = None
+    joining: Joining | None = None
+    due_s: float | None = None
+    decision: Decision | None = None
+    away: bool = False
+    outcome: Outcome | None = None
+    working: bool = False
+    seen: tuple[int, ...] = ()
+
+
+# --- what a button means (absolute effects, never "toggle") -------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Choose (`on`) or drop an option."""
+
+    question: int
+    option: int
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Show this page; len(questions) is the review."""
+
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shelve:
+    """Show this part of a long list of options."""
+
+    shelf: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Take the next text for this question (`on`), or no longer."""
+
+    question: int
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClearText:
+    """Drop the free text of this question."""
+
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send what was chosen: Done on one multiple question, Send on the review."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskTwice:
+    """The first of two taps."""
+
+    what: Confirm
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The second of two taps."""
+
+    what: Confirm
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Not after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepWaiting:
+    """Start the time to answer anew, `extra_s` longer than usual."""
+
+    extra_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Take a held answer back."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOffer:
+    """Use the offered text of this message as the answer (`on`), or forget it."""
+
+    message_id: int
+    on: bool = True
+
+
+Action = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting | Undo | TakeOffer
+
+# --- events: what happened ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tapped:
+    """A button was tapped. `epoch` is the one of the keyboard it stood on."""
+
+    update_id: int
+    at_s: float
+    user: User
+    action: Action
+    epoch: int
+
+
+TextHow = Literal["reply", "armed", "label", "part", "offered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Texted:
+    """A text that routing gave to this ask.
+
+    `how`: "reply" to one of its messages, "armed" after ✏️, "label" a plain text that is an option (index in
+    `option`), "part" of a text that is being joined, "offered" a plain text to be offered as an answer.
+    """
+
+    update_id: int
+    at_s: float
+    user: User
+    message_id: int
+    text: str
+    how: TextHow
+    option: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time passed; `due_s` may have come."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disarmed:
+    """The person turned to another ask: texts are no longer taken unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The request behind an ask in phase "matching" was found."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The decision took effect: confirmed by the agent, not assumed."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The decision could not be delivered now; it will be tried again."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The ask ended by itself: at the desk, or the agent gave it up."""
+
+    at_s: float
+    kind: Literal["answered_at_desk", "rejected_at_desk", "gone"]
+    answers: tuple[tuple[str, ...], ...] = ()
+    reason: str = ""
+
+
+OnExpiry = Literal["reject", "recommended", "skip", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The time to answer ran out."""
+
+    at_s: float
+    rule: OnExpiry
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """The agent was seen working again after the ask was settled."""
+
+    at_s: float
+
+
+Event = Tapped | Texted | Ticked | Disarmed | Matched | Delivered | Failed | Ended | Expired | Worked
+
+# --- what the person gets back at once ----------------------------------------------------------------------
+
+ToastKind = Literal[
+    "picked", "dropped", "on_its_way", "settled", "page_changed", "type_now", "typing_off", "sure",
+    "moved", "kept_waiting", "undone", "forgotten", "held", "not_answerable",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Toast:
+    """The acknowledgement of a tap; `text` is what the kind speaks of (a label, an answer)."""
+
+    kind: ToastKind
+    text: str = ""
+
+
+HintKind = Literal["no_such_option", "which_question", "settled", "taken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A short new message that explains why a text changed nothing."""
+
+    kind: HintKind
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one event does: the new state, and the word that the person gets at once.
+
+    All other effects follow from the saved state (draw what it shows, deliver what it decided, wake when it is
+    due), so that a process that dies right after the save owes nothing that the state does not tell.
+    `touched` is true where a person did something with the ask: the time to answer starts anew, `extra_s`
+    longer than usual.
+    """
+
+    state: State
+    toast: Toast | None = None
+    hint: Hint | None = None
+    touched: bool = False
+    extra_s: int = 0
+
+
+# --- an entry: one ask as the store keeps it ----------------------------------------------------------------
+
+SideKind = Literal["typing", "offer", "undo", "final_call", "reminder", "expired", "delivered", "too_late"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A message beside the main one: which one it is, and the digest of what it shows."""
+
+    kind: SideKind
+    message_id: int
+    drawn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Phone:
+    """What of this entry is on the phone. `drawn` is the digest of the screen that the message shows.
+
+    `copies` are older messages of the same ask (a send that timed out and was delivered all the same).
+    """
+
+    chat_id: int
+    message_id: int | None = None
+    drawn: str = ""
+    sides: tuple[Side, ...] = ()
+    copies: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The time to answer. `set_at` and `expires_at` are seconds of the answerable clock (expiry.py).
+
+    All None until the first post. `until_s` is the same moment as the phone shows it; `called` is true once
+    the final call was made, `reminded` counts reminders, `paused` marks an ask that ran out of time together
+    with others and waits for the person's word on all of them.
+    """
+
+    posted_s: float | None = None
+    set_at: float | None = None
+    expires_at: float | None = None
+    until_s: float | None = None
+    called: bool = False
+    reminded: int = 0
+    paused: bool = False
+
+
+Route = Literal["server", "waiter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An ask with everything that must survive a crash. `code` is the short name in the text ("k7").
+
+    `waits` is true once a waiting hook was seen, `waiter_taken` once one has taken the answer.
+    """
+
+    id: str
+    code: str
+    ask: Ask
+    state: State
+    phone: Phone
+    asked_s: float
+    timing: Timing = Timing()
+    route: Route | None = None
+    waits: bool = False
+    waiter_taken: bool = False
+    revision: int = 0
+
+
+# --- what comes from the phone ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A tapped button, as Telegram tells it. `query_id` is what the acknowledgement names."""
+
+    update_id: int
+    at_s: float
+    user: User
+    chat_id: int
+    message_id: int
+    query_id: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A written message. `reply_to` is the message it replies to, `reply_text` what that one says.
+
+    `text` is None for a sticker, a photo and whatever else has no words; `group` tells a group from a private
+    chat.
+    """
+
+    update_id: int
+    at_s: float
+    user: User
+    chat_id: int
+    message_id: int
+    text: str | None
+    reply_to: int | None = None
+    reply_text: str = ""
+    group: bool = False
+
+
+# --- what an agent tells ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An ask with its request id."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An ask that may come: its tool call began; there is a call id, but no request yet."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """Somebody's answer took effect (or went to a zombie): `answers` are strings, one tuple a question."""
+
+    request_id: str
+    session_id: str
+    answers: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissed:
+    """Somebody's rejection took effect."""
+
+    request_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The session stopped (idle, error, deleted): nothing that it asked before is waited for any more."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The session is working."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A waiting hook took its answer and printed it."""
+
+    wait_id: str
+
+
+Signal = Asked | Announced | Replied | Dismissed | Quiet | Busy | Receipt
+
+# --- what is true of a request at its agent -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StillOpen:
+    """It is listed as pending, and its session waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredWith:
+    """Its tool call is completed with these answers: strings, one tuple a question."""
+
+    answers: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WasDismissed:
+    """Its tool call ended by a rejection. `same_as` are answers that would have ended it just the same way."""
+
+    same_as: tuple[tuple[str, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Nobody waits for it any more: aborted, deleted, restarted, or a zombie that is still listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """It cannot be told now: an event may tell, or asking again later."""
+
+
+Verdict = StillOpen | AnsweredWith | WasDismissed | Dead | Unproven

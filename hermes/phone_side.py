@@ -1,0 +1,170 @@
+"""The listener's phone side: what Telegram brings becomes events of the asks, saved before it is acknowledged."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes import routing
+from hermes.chat import words
+from hermes.chat.access import followed, permitted
+from hermes.chat.buttons import decode
+from hermes.chat.poll import Blocked, Migrated, read_update
+from hermes.errors import ChatError, Missing
+from hermes.model import Arm, Disarmed, Entry, KeepWaiting, Tap, Tapped, Text, Toast
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any
+
+    from hermes.book import Book
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screen import Look, Screen
+    from hermes.errors import NotSaved
+
+log = logging.getLogger(__name__)
+
+HOLD_WORDS: Final = {"hold:go": "go", "hold:keep": "keep"}
+STALE: Final = words.TOASTS["page_changed"]
+
+
+class PhoneSide:
+    """Takes updates in and answers what needs a word at once.
+
+    `held` is called with the person's word on the asks that ran out of time together ("go" or "keep"); `moved` and
+    `blocked` with what Telegram tells about the chat.
+    """
+
+    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+        self,
+        book: Book,
+        outbox: Outbox,
+        look: Look,
+        *,
+        users: frozenset[int],
+        machine: str,
+        held: Callable[[str], None],
+        moved: Callable[[int], None],
+        blocked: Callable[[str], None],
+        spawn: Callable[[Any], asyncio.Task[None]],
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._look = look
+        self._users = users
+        self._machine = machine
+        self._held = held
+        self._moved = moved
+        self._blocked = blocked
+        self._spawn = spawn
+        self._now = now
+
+    def handle(self, raw: dict[str, Any]) -> None:
+        """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
+        incoming = read_update(raw, now=self._now)
+        match incoming:
+            case Tap() if self._is_permitted(incoming):
+                self._tapped(incoming)
+            case Text() if self._is_permitted(incoming):
+                self._texted(incoming)
+            case Migrated(old=old, new=new):
+                if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
+                    self._moved(new)
+            case Blocked(chat_id=chat_id) if chat_id == self._book.chat_id:
+                self._blocked("the bot was blocked, or removed from the group")
+
+    async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
+        """Tell the person that a tap or a text could not be saved. Raises ChatError."""
+        incoming = read_update(raw, now=self._now)
+        sorry = words.not_saved(self._machine)
+        log.error("not saved: %s", error)
+        if isinstance(incoming, Tap):
+            await self._outbox.answer(incoming.query_id, sorry.text)
+        elif isinstance(incoming, Text):
+            await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
+
+    def say(self, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> None:
+        """Send a message that nothing depends on."""
+        self._spawn(self._said(screen, reply_to, silent=silent))
+
+    async def _said(self, screen: Screen, reply_to: int | None, *, silent: bool) -> None:
+        try:
+            await self._outbox.send(self._book.chat_id, screen, reply_to=reply_to, silent=silent)
+        except ChatError as error:
+            log.warning("a message was not sent: %s", error)
+
+    def _is_permitted(self, incoming: Tap | Text) -> bool:
+        return permitted(incoming, users=self._users, chat_id=self._book.chat_id)
+
+    # --- taps -----------------------------------------------------------------------------------------------
+
+    def _tapped(self, tap: Tap) -> None:
+        if tap.data in HOLD_WORDS:
+            self._held(HOLD_WORDS[tap.data])
+            self._outbox.answer(tap.query_id)
+            return
+        try:
+            entry_id, epoch, action = decode(tap.data)
+        except ValueError:
+            log.info("a button with unknown data was tapped")
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        entry = self._book.get(entry_id)
+        if entry is None:
+            self._outbox.answer(tap.query_id, self._late(entry_id))
+            return
+        step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
+        after = self._book.get(entry_id) or entry
+        self._outbox.answer(tap.query_id, words.toast(after, step.toast, self._look) if step.toast else "")
+        if isinstance(action, Arm) and action.on and step.state.armed is not None:
+            self._disarm_others(entry_id, tap.user.id)
+        if isinstance(action, KeepWaiting):
+            log.info("entry %s: the person wants it to wait", entry_id)
+        self._notice_copy(after, tap.message_id)
+
+    def _late(self, entry_id: str) -> str:
+        """Return what a tap on a closed ask is told."""
+        try:
+            entry = self._book.store.done(entry_id)
+        except Missing:
+            return STALE
+        return words.toast(entry, Toast("settled"), self._look)
+
+    def _disarm_others(self, entry_id: str, user_id: int) -> None:
+        for other in self._book.entries():
+            armed = other.state.armed
+            if other.id != entry_id and armed is not None and armed.user_id == user_id:
+                self._book.apply(other.id, Disarmed())
+
+    def _notice_copy(self, entry: Entry, message_id: int) -> None:
+        """A send that timed out may have arrived all the same: the copy that is not ours goes away."""
+        phone = entry.phone
+        known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
+        if phone.message_id is None or message_id in known:
+            return
+        log.info("entry %s: message %d is a second copy", entry.id, message_id)
+        self._book.change(
+            entry.id, lambda found: replace(found, phone=replace(found.phone, copies=(*phone.copies, message_id)))
+        )
+
+    # --- texts ----------------------------------------------------------------------------------------------
+
+    def _texted(self, text: Text) -> None:
+        if self._book.was_seen(text.update_id):
+            return
+        match routing.route(text, self._book.entries()):
+            case routing.ToAsk(entry_id, event):
+                step = self._book.apply(entry_id, event)
+                if step.hint is not None:
+                    self._tell(step.hint.kind, (entry_id,), text.message_id)
+            case routing.Tell(kind, entry_ids):
+                self._tell(kind, entry_ids, text.message_id)
+            case routing.Ignore():
+                return
+
+    def _tell(self, kind: words.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
+        entry = self._book.get(entry_ids[0]) if len(entry_ids) == 1 else None
+        self.say(words.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

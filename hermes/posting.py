@@ -1,0 +1,208 @@
+"""What the phone shows of an entry, made true one step at a time.
+
+A step compares what should stand on the phone (the screens of the saved entry) with what stands there (the digests
+in `Entry.phone`) and does the first thing that differs. So nothing has to be remembered beside the entry: a process
+that died between a request and its note at worst repeats the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.bot import vanished
+from hermes.chat.render import main, sides
+from hermes.errors import ChatRefused
+from hermes.model import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.book import Book
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.render import Look, SideScreen
+    from hermes.model import Entry, Phone, SideKind, Timing
+
+log = logging.getLogger(__name__)
+
+SETTLING_S: Final = 0.6
+"""How long a screen that is about to change again is not drawn: one edit shows the answer and its end."""
+LINGER_S: Final = 10.0
+"""How long a settled ask stays open for the news that the agent is working again."""
+AT_ONCE: Final = 0.0
+
+
+class Posting:
+    """Moves the phone's side of an entry.
+
+    `started(entry)` gives the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
+    not ring now.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        outbox: Outbox,
+        look: Look,
+        *,
+        post_after_s: float,
+        started: Callable[[Entry], Timing],
+        quiet: Callable[[], bool],
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._look = look
+        self._post_after_s = post_after_s
+        self._started = started
+        self._quiet = quiet
+        self._now = now
+
+    async def step(self, entry_id: str) -> float | None:
+        """Do the next thing; return the seconds until the step after it, or None where all is shown.
+
+        Raises:
+            ChatError: the phone could not be reached, or refused; the step is to be tried again.
+            NotSaved: the phone shows something that could not be noted; it will be shown again.
+        """
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.phase == "matching":
+            return None
+        if entry.phone.message_id is None:
+            return await self._post(entry)
+        if entry.phone.copies:
+            return await self._remove_copy(entry, entry.phone.copies[0])
+        wait_s = self._settles_in(entry)
+        if wait_s > 0:
+            return wait_s
+        if main(entry, self._look).digest != entry.phone.drawn:
+            return await self._redraw(entry)
+        beside = await self._beside(entry)
+        return beside if beside is not None else self._closed(entry)
+
+    async def _post(self, entry: Entry) -> float | None:
+        outcome = entry.state.outcome
+        if outcome is not None and outcome.reason != "ambiguous":
+            # It was over before anybody saw it: there is nothing to say.
+            self._book.close(entry.id)
+            return None
+        wait_s = entry.asked_s + self._post_after_s - self._now()
+        if wait_s > 0 and entry.state.phase == "open":
+            return min(wait_s, self._post_after_s)
+        timed = replace(entry, timing=self._started(entry)) if entry.timing.posted_s is None else entry
+        screen = main(timed, self._look)
+        message_id = await self._outbox.send(entry.phone.chat_id, screen, silent=self._quiet())
+
+        def posted(found: Entry) -> Entry:
+            timing = timed.timing if found.timing.posted_s is None else found.timing
+            phone = replace(found.phone, message_id=message_id, drawn=screen.digest)
+            return replace(found, phone=phone, timing=timing)
+
+        self._book.change(entry.id, posted)
+        log.info("posted: entry %s is message %d", entry.id, message_id)
+        return AT_ONCE
+
+    async def _redraw(self, entry: Entry) -> float:
+        screen = main(entry, self._look)
+        message_id = entry.phone.message_id or 0
+        try:
+            await self._outbox.edit(entry.phone.chat_id, message_id, screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            log.info("entry %s: its message was deleted on the phone", entry.id)
+            again = entry.state.phase != "settled"
+            self._note(
+                entry, lambda phone: replace(phone, message_id=None if again else message_id, drawn=screen.digest)
+            )
+            return AT_ONCE
+        self._note(entry, lambda phone: replace(phone, drawn=screen.digest))
+        return AT_ONCE
+
+    def _settles_in(self, entry: Entry) -> float:
+        """Return how long to wait for the next state, which most often is there at once."""
+        state, now_s = entry.state, self._now()
+        since_s = LINGER_S
+        if state.phase == "sending" and state.decision is not None and not state.away:
+            since_s = now_s - state.decision.at_s
+        if state.phase == "settled" and state.outcome is not None and _goes_on(entry) and not state.working:
+            since_s = now_s - state.outcome.at_s
+        return SETTLING_S - since_s if 0 <= since_s < SETTLING_S else 0.0
+
+    async def _remove_copy(self, entry: Entry, message_id: int) -> float:
+        await self._delete(entry, message_id)
+        self._note(entry, lambda phone: replace(phone, copies=tuple(c for c in phone.copies if c != message_id)))
+        return AT_ONCE
+
+    # --- messages beside the main one -----------------------------------------------------------------------
+
+    async def _beside(self, entry: Entry) -> float | None:
+        wanted = sides(entry, self._look)
+        there = {side.kind: side for side in entry.phone.sides}
+        for kind, side in there.items():
+            if kind not in wanted or (wanted[kind].fresh and side.drawn != wanted[kind].screen.digest):
+                await self._delete(entry, side.message_id)
+                self._note(entry, lambda phone, gone=side: replace(phone, sides=_without(phone, gone.kind)))  # type: ignore[misc]
+                return AT_ONCE
+        for kind, screen in wanted.items():
+            if kind not in there:
+                return await self._send_beside(entry, kind, screen)
+            if there[kind].drawn != screen.screen.digest:
+                return await self._edit_beside(entry, there[kind], screen)
+        return None
+
+    async def _send_beside(self, entry: Entry, kind: SideKind, side: SideScreen) -> float:
+        silent = not side.ring or self._quiet()
+        reply_to = entry.phone.message_id if side.reply else None
+        message_id = await self._outbox.send(entry.phone.chat_id, side.screen, reply_to=reply_to, silent=silent)
+        shown = Side(kind, message_id, side.screen.digest)
+        self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, kind), shown)))
+        return AT_ONCE
+
+    async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
+        try:
+            await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            # Sent anew by the next step, unless it only stays for the record.
+            if not wanted.lasting:
+                self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
+                return AT_ONCE
+        drawn = replace(side, drawn=wanted.screen.digest)
+        self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, side.kind), drawn)))
+        return AT_ONCE
+
+    async def _delete(self, entry: Entry, message_id: int) -> None:
+        try:
+            await self._outbox.delete(entry.phone.chat_id, message_id)
+        except ChatRefused as error:
+            log.info("entry %s: message %d could not be deleted: %s", entry.id, message_id, error)
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def _closed(self, entry: Entry) -> float | None:
+        """Put the entry away where its last screen is on the phone."""
+        outcome = entry.state.outcome
+        if entry.state.phase != "settled" or outcome is None:
+            return None
+        passed_s = self._now() - outcome.at_s
+        if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
+            return LINGER_S - passed_s
+        log.info("closed: entry %s, %s", entry.id, outcome.kind)
+        self._book.close(entry.id)
+        return None
+
+    def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
+        self._book.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
+
+
+def _goes_on(entry: Entry) -> bool:
+    """Tell whether a server's events will show the agent working again."""
+    outcome = entry.state.outcome
+    return bool(entry.ask.source.server) and outcome is not None and outcome.kind in {"answered", "skipped"}
+
+
+def _without(phone: Phone, kind: SideKind) -> tuple[Side, ...]:
+    return tuple(side for side in phone.sides if side.kind != kind)

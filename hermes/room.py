@@ -1,0 +1,105 @@
+"""The listener's end of the spool: the waiting room and the inbox, as the steps see them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Final
+
+from hermes import spool
+from hermes.errors import NotSaved, PayloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from hermes.agents import Adapter
+    from hermes.model import Ask, Signal
+    from hermes.store import Store
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+
+
+class Room:
+    """Where hooks wait for the text that they print."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def waiting(self, ask: Ask) -> bool:
+        """Tell whether a live hook waits for this ask."""
+        return bool(spool.waiters(self.root, wait_id(ask)))
+
+    def put(self, ask: Ask, text: str) -> None:
+        """Lay the text ready and wake who waits. Raises NotSaved."""
+        try:
+            spool.put_answer(self.root, wait_id(ask), text)
+        except OSError as error:
+            raise NotSaved(f"the answer could not be laid ready in {self.root / 'wait'}: {error}") from error
+
+    def is_ready(self, ask: Ask) -> bool:
+        """Tell whether a text lies ready that nobody took yet."""
+        return (self.root / "wait" / f"{wait_id(ask)}.answer").exists()
+
+    def withdraw(self, ask: Ask) -> None:
+        """Take back a text that nobody took, and that nobody may take any more."""
+        try:
+            spool.take_answer(self.root, wait_id(ask))
+        except OSError as error:
+            log.warning("an answer that is no longer wanted could not be removed: %s", error)
+
+
+def wait_id(ask: Ask) -> str:
+    """Return the name under which hooks wait for this ask."""
+    source = ask.source
+    return spool.wait_id(source.agent, source.machine, source.request_id or "")
+
+
+class Inbox:
+    """What hooks dropped, in the order in which they did.
+
+    `took(signal, waits)` is called for what an agent tells, `word(type, wait_id)` for what hooks say of themselves
+    ("receipt", "waiter.gone").
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        *,
+        took: Callable[[Signal], None],
+        word: Callable[[str, str], None],
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._adapters = adapters
+        self._took = took
+        self._word = word
+
+    def drain(self) -> None:
+        """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
+        for path in spool.listing(self._root):
+            try:
+                self._take(spool.read(path))
+            except NotSaved:
+                raise
+            except (PayloadError, ValueError) as error:
+                log.warning("inbox: %s was put into quarantine: %s", path.name, error)
+                self._store.quarantine(path.name, path.read_bytes(), str(error))
+            except FileNotFoundError:
+                continue
+            path.unlink(missing_ok=True)
+
+    def _take(self, record: Mapping[str, object]) -> None:
+        if record.get("v") != VERSION:
+            raise PayloadError(f"its version is {json.dumps(record.get('v'))}, this Hermes reads {VERSION}")
+        payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
+        if isinstance(payload, dict) and isinstance(payload.get("waitID"), str):
+            self._word(str(payload.get("type")), payload["waitID"])
+            return
+        if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
+            raise PayloadError("it names no agent and machine that this Hermes knows")
+        self._took(self._adapters[agent].read(payload, machine=machine))

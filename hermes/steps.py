@@ -1,0 +1,129 @@
+"""Runs steps: small functions that each move one entry one step and say when to come again.
+
+The contract of a step: `await step(entry_id)` does at most one thing with the outside world and returns the seconds
+after which it wants to be called again (0 for at once), or None where nothing is left to do. It may raise a
+HermesError: it is then called again after a growing pause. At most one run of a step is under way for an entry;
+a kick meanwhile makes it look once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from hermes.errors import AgentError, ChatAway, ChatError, HermesError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 0.3
+LONGEST_PAUSE_S: Final = 30.0
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Run:
+    kicked: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Steps:
+    """The steps by name, and the entries that they are at work on.
+
+    `failed(error)` hears of every error that a step raised.
+    """
+
+    def __init__(
+        self,
+        steps: Mapping[str, Callable[[str], Awaitable[float | None]]],
+        *,
+        failed: Callable[[HermesError], None] = lambda _: None,
+    ) -> None:
+        self._steps = dict(steps)
+        self._failed = failed
+        self._runs: dict[Key, _Run] = {}
+        self._closed = False
+
+    def kick(self, name: str, entry_id: str) -> None:
+        """Let the step look at this entry, now or as soon as it has finished what it is doing."""
+        if self._closed:
+            return
+        run = self._runs.get((name, entry_id))
+        if run is None:
+            run = self._runs[name, entry_id] = _Run()
+            run.task = asyncio.get_running_loop().create_task(self._keep_at_it(name, entry_id, run))
+        run.kicked.set()
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether anything is left to do."""
+        return bool(self._runs)
+
+    async def idle(self, longest_s: float) -> None:
+        """Return when nothing is left to do, or after `longest_s`."""
+        try:
+            async with asyncio.timeout(longest_s):
+                while tasks := [run.task for run in self._runs.values() if run.task is not None]:
+                    await asyncio.wait(tasks)
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """Stop at once. Whatever was saved goes on after the next start."""
+        self._closed = True
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._runs.clear()
+
+    async def _keep_at_it(self, name: str, entry_id: str, run: _Run) -> None:
+        failures = 0
+        try:
+            while True:
+                run.kicked.clear()
+                pause_s = await self._once(name, entry_id, failures)
+                failures = failures + 1 if pause_s is not None and pause_s < 0 else 0
+                if pause_s is None:
+                    if not run.kicked.is_set():
+                        return
+                    continue
+                await _pause(run.kicked, abs(pause_s))
+        finally:
+            self._runs.pop((name, entry_id), None)
+
+    async def _once(self, name: str, entry_id: str, failures: int) -> float | None:
+        """Return the pause that the step wants, None where it is done, a negative one after an error."""
+        try:
+            return await self._steps[name](entry_id)
+        except HermesError as error:
+            if failures == 0 or not isinstance(error, ChatAway | AgentError):
+                log.warning("entry %s: %s: %s", entry_id, name, error)
+            self._failed(error)
+            told_s = error.retry_after_s if isinstance(error, ChatAway) else None
+            permanent = isinstance(error, ChatError) and error.permanent
+            return -(told_s or (LONGEST_PAUSE_S if permanent else _grown_s(failures)))
+        except Exception:
+            # The guard around one entry: a defect in one must not stop the others.
+            log.exception("entry %s: %s stumbled and will try again", entry_id, name)
+            return -_grown_s(failures + 4)
+
+
+def _grown_s(failures: int) -> float:
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 10))
+
+
+async def _pause(kicked: asyncio.Event, pause_s: float) -> None:
+    if pause_s == 0:
+        await asyncio.sleep(0)
+        return
+    try:
+        async with asyncio.timeout(pause_s):
+            await kicked.wait()
+    except TimeoutError:
+        return

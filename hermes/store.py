@@ -1,0 +1,399 @@
+"""The store: every ask that is still open, what was settled, and what the chat must remember.
+
+Nothing outside this module knows that these are files; another store can take its place. Each entry is a
+file of its own, so a change costs the same whatever else is open. An entry is changed under one file lock, by
+compare-and-set on its revision: whoever read it before somebody else changed it gets `Conflict`, and never
+wins in silence. What cannot be understood goes to quarantine and is never overwritten; what a newer Hermes
+wrote is left where it is.
+
+Methods block for about the time of one fsync. Every one that writes raises `NotSaved` where the disk refuses,
+with a sentence for people; then nothing has changed.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from hermes import disk, holding
+from hermes.archive import Done, Quarantine, entry_files
+from hermes.codec import CHATS, ENTRIES, ChatMemory
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.model import Entry
+
+log = logging.getLogger(__name__)
+
+LISTENER = "listener"
+"""The name of the lock that the listener of a store holds."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
+_CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without those that look like a digit
+_CODE_DIGITS = "23456789"
+
+_FOLDERS = ("pending", "done", "quarantine", "locks")
+_MARKS = {"pending", "inbox", "store.lock"}
+_KNOWN = _MARKS | {*_FOLDERS, "wait", "log", "telegram.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is pending, oldest first, and which files of it cannot be used (with the reason)."""
+
+    entries: tuple[Entry, ...]
+    damaged: tuple[tuple[Path, str], ...]
+    too_new: tuple[Path, ...]
+    unread: tuple[tuple[Path, str], ...]
+
+
+class Store:
+    """The entries under one folder. One object may be used from several threads, and beside others.
+
+    `now` is the epoch clock, in seconds. A lock that another process does not let go of within
+    `lock_timeout_s` counts as a refusal to save. Quarantine keeps the newest `quarantine_files` and
+    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, as last seen by `pending`.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        now: Callable[[], float] = time.time,
+        lock_timeout_s: float = 10.0,
+        quarantine_files: int = 100,
+        quarantine_bytes: int = 20_000_000,
+    ) -> None:
+        self.root = root
+        self.too_new: list[Path] = []
+        self._now = now
+        self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
+        self._chat = root / "telegram.json"
+        self._done = Done(done)
+        self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
+        # A soft lock would outlive a killed process; better no store at all on such a file system.
+        self._lock = FileLock(
+            root / "store.lock",
+            mode=0o600,
+            timeout=lock_timeout_s,
+            poll_interval=0.002,
+            fallback_to_soft=False,
+        )
+
+    # --- opening ---------------------------------------------------------------------------------------
+
+    def open(self) -> list[Entry]:
+        """Make or check the folders, sweep what dead writers left, and return the pending entries.
+
+        Raises:
+            StoreError: the folder is another user's, or is full of other things.
+            NotSaved: it cannot be made.
+        """
+        self._make_folders()
+        with self._writing():
+            places = (self.root, self._pending, self.root / "quarantine", *self._done.months())
+            swept = sum(disk.sweep(folder) for folder in places)
+        if swept:
+            log.warning("removed %d temporary files that a process left when it died", swept)
+        return self.pending()
+
+    def _make_folders(self) -> None:
+        with disk.saving(self.root):
+            names = {path.name for path in disk.listing(self.root)}
+            if not (names & _MARKS or names <= _KNOWN):
+                raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
+            for folder in (self.root, *(self.root / name for name in _FOLDERS)):
+                disk.own_folder(folder)
+
+    # --- pending entries -------------------------------------------------------------------------------
+
+    def survey(self) -> Survey:
+        """Read all that is pending and change nothing: for those who only look."""
+        entries, damaged, too_new, unread = [], [], [], []
+        with disk.reading(self._pending):
+            paths = entry_files(self._pending)
+        for path in paths:
+            try:
+                entries.append(_read_entry(path))
+            except Missing:
+                continue  # settled just now
+            except Unreadable as error:
+                damaged.append((path, str(error)))
+            except TooNew:
+                too_new.append(path)
+            except StoreError as error:
+                unread.append((path, str(error)))
+        entries.sort(key=lambda entry: (entry.asked_s, entry.id))
+        return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
+
+    def pending(self) -> list[Entry]:
+        """Return all pending entries, oldest first; damaged files go to quarantine on the way, loudly."""
+        survey = self.survey()
+        for path, _ in survey.damaged:
+            self._put_away(path, _read_entry)
+        for _, why in survey.unread:
+            log.error("left alone for now: %s", why)
+        for path in sorted({*survey.too_new}.difference(self.too_new)):
+            log.error("left alone: %s was written by a newer Hermes; upgrade this one", path)
+        self.too_new = list(survey.too_new)
+        return list(survey.entries)
+
+    def new_id(self) -> str:
+        """Return an id of eight signs that no pending or settled entry has."""
+        while True:
+            entry_id = "".join(secrets.choice(_ID_SIGNS) for _ in range(8))
+            path = self._path(entry_id)
+            if not path.exists() and not self._done.places(path.name):
+                return entry_id
+
+    @staticmethod
+    def new_code(open_entries: Iterable[Entry]) -> str:
+        """Return a short name such as "k7" that none of these entries has."""
+        taken = {entry.code for entry in open_entries}
+        tries = 0
+        while True:
+            tries += 1
+            digits = [secrets.choice(_CODE_DIGITS) for _ in range(1 + tries // 200)]
+            code = secrets.choice(_CODE_LETTERS) + "".join(digits)
+            if code not in taken:
+                return code
+
+    def create(self, entry: Entry) -> Entry:
+        """Save a new entry and return it, at revision 1.
+
+        Raises:
+            Conflict: there is one with this id.
+            NotSaved: the disk refuses.
+        """
+        path = self._path(entry.id)
+        with self._writing():
+            if os.path.lexists(path):
+                raise Conflict(f"there is an entry {entry.id} already")
+            return _put(path, replace(entry, revision=1))
+
+    def get(self, entry_id: str) -> Entry:
+        """Return the pending entry.
+
+        Raises:
+            Missing: nothing pending has this id.
+            Unreadable: it is damaged; it was put into quarantine.
+            TooNew: a newer Hermes wrote it.
+        """
+        return self._get(self._path(entry_id))
+
+    def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
+        """Read the entry, apply `fn`, save what it returns, all under the lock; return what is saved now.
+
+        The revision is the store's own business: `fn` need not touch it. Where `fn` changes nothing, nothing
+        is written. What `fn` raises comes through, and nothing has changed.
+
+        Raises:
+            Missing, Unreadable, TooNew: as `get`.
+            NotSaved: the disk refuses.
+        """
+        path = self._path(entry_id)
+        with self._writing():
+            entry = self._get(path)
+            changed = replace(fn(entry), revision=entry.revision)
+            if changed == entry:
+                return entry
+            if changed.id != entry.id:
+                raise StoreError(f"entry {entry.id} cannot become {changed.id}")
+            return _put(path, replace(changed, revision=entry.revision + 1))
+
+    def save(self, entry: Entry) -> Entry:
+        """Save an entry that was read before, and return it with its new revision.
+
+        Raises:
+            Conflict: somebody else changed it since it was read.
+            Missing, Unreadable, TooNew, NotSaved: as `change`.
+        """
+
+        def swap(found: Entry) -> Entry:
+            if found.revision != entry.revision:
+                message = f"entry {entry.id} is at revision {found.revision}, not {entry.revision}"
+                raise Conflict(f"{message}: another process got there first")
+            return entry
+
+        return self.change(entry.id, swap)
+
+    def settle(self, entry_id: str) -> None:
+        """Move a pending entry to the settled ones.
+
+        Raises:
+            Missing: nothing pending has this id.
+            NotSaved: the disk refuses.
+        """
+        path = self._path(entry_id)
+        with self._writing():
+            if not path.exists():
+                raise Missing(f"there is no pending entry {entry_id}")
+            self._done.take(path, self._now())
+
+    # --- what is put away ------------------------------------------------------------------------------
+
+    def done(self, entry_id: str) -> Entry:
+        """Return a settled entry.
+
+        Raises:
+            Missing: no settled entry has this id (any more).
+            Unreadable, TooNew: as `get`.
+        """
+        name = self._path(entry_id).name
+        with disk.reading(self.root):
+            places = self._done.places(name)
+        for path in places:
+            return self._get(path)
+        raise Missing(f"there is no settled entry {entry_id}")
+
+    def recent_done(self, since_s: float) -> list[Entry]:
+        """Return what was settled at `since_s` (epoch) or later, the last one first."""
+        entries = []
+        with disk.reading(self.root):
+            paths = self._done.since(since_s)
+        for path in paths:
+            with contextlib.suppress(Missing, Unreadable, TooNew):
+                entries.append(self._get(path))
+        return entries
+
+    def prune(self, keep_s: float) -> int:
+        """Forget what was settled more than `keep_s` seconds ago; return how many.
+
+        Raises:
+            NotSaved: the disk refuses.
+        """
+        with self._writing():
+            return self._done.forget(self._now() - keep_s)
+
+    def quarantine(self, name: str, data: bytes, reason: str) -> Path:
+        """Keep what cannot be understood for a person to look at, and say so loudly; return the file.
+
+        Raises:
+            NotSaved: the disk refuses.
+        """
+        with self._writing():
+            path = self._quarantine.put(name, data)
+        log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
+        return path
+
+    def quarantined(self) -> list[Path]:
+        """Return the files in quarantine, oldest first."""
+        with disk.reading(self.root):
+            return self._quarantine.files()
+
+    def _put_away(self, path: Path, read: Callable[[Path], object]) -> None:
+        """Move a damaged file of the store itself to quarantine, unless it is whole or gone by now."""
+        try:
+            with self._writing():
+                try:
+                    read(path)
+                except Unreadable as error:
+                    target = self._quarantine.take(path)
+                    log.error("%s is damaged (%s); moved it to %s", path, error, target)  # noqa: TRY400
+        except StoreError as error:
+            log.error("%s is left alone: %s", path, error)  # noqa: TRY400
+
+    # --- the chat's memory -----------------------------------------------------------------------------
+
+    def load_chat(self, bot_id: int) -> ChatMemory:
+        """Return what this bot remembers; a fresh memory where there is none, or only another bot's.
+
+        Raises:
+            TooNew: a newer Hermes wrote it.
+            StoreError: it cannot be read just now.
+        """
+        memory = ChatMemory(bot_id)
+        try:
+            memory = _read_chat(self._chat)
+        except Unreadable:
+            self._put_away(self._chat, _read_chat)
+        except Missing:
+            pass
+        return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
+
+    def save_chat(self, memory: ChatMemory) -> None:
+        """Save what the bot must remember.
+
+        Raises:
+            NotSaved: the disk refuses.
+        """
+        with self._writing():
+            disk.write(self._chat, CHATS.encode(memory))
+
+    def hold(self, name: str, who: str) -> holding.Holding:
+        """Take the lock `name` of this store until `release` or the end of this process.
+
+        Raises:
+            Held: another process has it; the sentence says which.
+            StoreError, NotSaved: as `open`.
+        """
+        self._make_folders()
+        with disk.saving(self._locks):
+            return holding.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self._now)
+
+    def holder(self, name: str) -> holding.Holder | None:
+        """Return the process that holds the lock `name`, or None."""
+        with disk.reading(self._locks):
+            return holding.holder(self._locks / f"{name}.lock")
+
+    # --- files -----------------------------------------------------------------------------------------
+
+    def _path(self, entry_id: str) -> Path:
+        # Ids come back from the phone: one that is no id names no file.
+        if not _ID.fullmatch(entry_id):
+            raise Missing("there is no entry with such an id")
+        return self._pending / f"{entry_id}.json"
+
+    def _get(self, path: Path) -> Entry:
+        try:
+            return _read_entry(path)
+        except Unreadable:
+            self._put_away(path, _read_entry)
+            raise
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with disk.saving(self.root):
+            try:
+                lock = self._lock.acquire()
+            except Timeout:
+                message = f"nothing was saved in {self.root}: another process does not let go of store.lock"
+                raise NotSaved(f"{message}; `fuser` says which one") from None
+            with lock:
+                yield
+
+
+def _content(path: Path) -> bytes:
+    with disk.reading(path):
+        try:
+            return disk.read(path)
+        except FileNotFoundError:
+            raise Missing(f"there is no entry {path.stem}") from None
+
+
+def _read_entry(path: Path) -> Entry:
+    try:
+        entry = ENTRIES.decode(_content(path))
+    except TooNew as error:
+        raise TooNew(f"{path} is left alone: {error}; upgrade this one") from None
+    if entry.id != path.stem:
+        raise Unreadable(f"it holds another entry, {entry.id}")
+    return entry
+
+
+def _read_chat(path: Path) -> ChatMemory:
+    try:
+        return CHATS.decode(_content(path))
+    except TooNew as error:
+        raise TooNew(f"{path} is left alone: {error}; upgrade this one, or move the file away") from None
+
+
+def _put(path: Path, entry: Entry) -> Entry:
+    disk.write(path, ENTRIES.encode(entry))
+    return entry

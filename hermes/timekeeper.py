@@ -1,0 +1,168 @@
+"""What time does to open asks: reminders, final calls, ends; quiet hours; and the word for many ends at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes import expiry
+from hermes.chat import words
+from hermes.codec import Hold
+from hermes.errors import ChatError
+from hermes.expiry import AnswerableClock, Pace
+from hermes.model import Expired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from hermes.book import Book
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screen import Look
+    from hermes.memory import Memory
+    from hermes.model import Entry, Timing
+    from hermes.settings import Questions
+
+log = logging.getLogger(__name__)
+
+TOGETHER: Final = 3
+"""This many asks that run out of time at one tick are held, and asked about once."""
+HOLD_PAUSE_S: Final = 5.0
+
+
+class Timekeeper:
+    """Owns the answerable clock. `spawn` runs a coroutine beside; `now` and `monotonic` are seconds."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        outbox: Outbox,
+        look: Look,
+        questions: Questions,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._memory = memory
+        self._outbox = outbox
+        self._look = look
+        self._questions = questions
+        self._spawn = spawn
+        self._now = now
+        self._pace = Pace(questions.ttl, questions.remind_at)
+        self._was_quiet = False
+        self.clock = AnswerableClock(memory.at.answerable_s, monotonic=monotonic)
+
+    # --- what the steps want to know --------------------------------------------------------------------------
+
+    def started(self, entry: Entry, extra_s: float = 0.0) -> Timing:
+        """Return the timing of an ask whose time to answer starts now, or anew; `extra_s` longer than usual."""
+        timing = entry.timing if entry.timing.posted_s is not None else None
+        return self.clock.started(now_s=self._now(), ttl_s=self._questions.ttl + extra_s, timing=timing)
+
+    def retimed(self, entry: Entry, extra_s: float) -> Timing:
+        """Return the timing of an ask that a person touched; one that was never posted has none yet."""
+        return entry.timing if entry.timing.posted_s is None else self.started(entry, extra_s)
+
+    def is_quiet(self) -> bool:
+        """Tell whether the phone must not ring now."""
+        hours = self._questions.quiet_hours
+        return hours is not None and expiry.is_quiet(self._now(), hours.start, hours.end, self._questions.zone)
+
+    # --- a tick -------------------------------------------------------------------------------------------------
+
+    def tick(self, book: Book, *, answerable: bool) -> None:
+        """Count the time and do what is due. Raises NotSaved."""
+        quiet = self.is_quiet()
+        self.clock.tick(answerable=answerable and not quiet)
+        self._notice_quiet(book, quiet=quiet)
+        overdue: list[Entry] = []
+        for entry in book.entries():
+            match expiry.due(entry, self.clock, self._pace):
+                case "remind":
+                    _time(book, entry, reminded=entry.timing.reminded + 1)
+                case "call":
+                    left_s = self.clock.left_s(entry.timing) or 0.0
+                    _time(book, entry, called=True, until_s=self._now() + max(0.0, left_s))
+                case "expire":
+                    overdue.append(entry)
+                case None:
+                    pass
+        if len(overdue) >= TOGETHER:
+            self._hold(book, overdue)
+            return
+        for entry in overdue:
+            self._expire(book, entry)
+
+    def _expire(self, book: Book, entry: Entry) -> None:
+        log.info("entry %s: nobody answered in time", entry.id)
+        book.apply(entry.id, Expired(self._now(), self._questions.on_expiry))
+
+    def _notice_quiet(self, book: Book, *, quiet: bool) -> None:
+        was_quiet, self._was_quiet = self._was_quiet, quiet
+        waiting = sum(entry.state.phase == "open" for entry in book.entries())
+        if was_quiet and not quiet and waiting:
+            self._spawn(self._say_quiet_is_over(book.chat_id, waiting))
+
+    async def _say_quiet_is_over(self, chat_id: int, waiting: int) -> None:
+        try:
+            await self._outbox.send(chat_id, words.digest_screen(waiting))
+        except ChatError as error:
+            log.warning("the end of the quiet hours was not told: %s", error)
+
+    # --- many at once -------------------------------------------------------------------------------------------
+
+    def _hold(self, book: Book, overdue: list[Entry]) -> None:
+        """Many at once look like an outage or a holiday: the person is asked once for all of them."""
+        log.info("%d asks ran out of time together: held", len(overdue))
+        for entry in overdue:
+            _time(book, entry, paused=True)
+        earlier = self._memory.at.hold
+        known = earlier.entry_ids if earlier else ()
+        if earlier is not None and earlier.message_id is not None:
+            self._spawn(self._take_away(book.chat_id, earlier.message_id))
+        self._memory.save(hold=Hold(None, (*known, *(entry.id for entry in overdue))))
+        self._spawn(self.ask_about_hold(book))
+
+    async def ask_about_hold(self, book: Book) -> None:
+        """Post the one question about all held asks, unless it is on the phone already."""
+        while (hold := self._memory.at.hold) is not None and hold.message_id is None:
+            held = [entry for entry_id in hold.entry_ids if (entry := book.get(entry_id)) and entry.timing.paused]
+            if not held:
+                self._memory.note(hold=None)
+                return
+            try:
+                message_id = await self._outbox.send(book.chat_id, words.hold(held, self._look))
+            except ChatError as error:
+                log.warning("the question about %d held asks was not sent: %s", len(held), error)
+                await asyncio.sleep(HOLD_PAUSE_S)
+            else:
+                self._memory.save(hold=replace(hold, message_id=message_id))
+
+    def hold_answered(self, book: Book, word: str) -> None:
+        """Do with all held asks as the person said: "go" or "keep". Raises NotSaved."""
+        hold = self._memory.at.hold
+        for entry_id in hold.entry_ids if hold else ():
+            entry = book.get(entry_id)
+            if entry is None or not entry.timing.paused:
+                continue
+            if word == "go":
+                self._expire(book, entry)
+            else:
+                timing = self.started(entry)
+                book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
+        self._memory.save(hold=None)
+        if hold is not None and hold.message_id is not None:
+            self._spawn(self._take_away(book.chat_id, hold.message_id))
+
+    async def _take_away(self, chat_id: int, message_id: int) -> None:
+        try:
+            await self._outbox.delete(chat_id, message_id)
+        except ChatError as error:
+            log.info("message %d could not be deleted: %s", message_id, error)
+
+
+def _time(book: Book, entry: Entry, **changes: Any) -> None:
+    book.change(entry.id, lambda found: replace(found, timing=replace(found.timing, **changes)))

@@ -1,0 +1,682 @@
+"""The poll loop: at least once, one update at a time, never deaf, never spinning."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx
+import pytest
+from telegram.request import HTTPXRequest
+
+from hermes.chat.bot import Bot
+from hermes.chat.buttons import Button
+from hermes.chat.poll import Blocked, Migrated, Offset, Other, Poller, Trouble, read_update
+from hermes.chat.render import Screen
+from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.errors import ChatAway, ChatRefused, NotSaved
+from hermes.model import Tap, Text, User
+
+ANN, GROUP, TEAM = 1001, -500, -1001234567890
+DAY_S = 86400.0
+SCREEN = Screen("Which?", (), ((Button("A", "a1"),),))
+
+
+def anns(text: str, update_id: int) -> dict[str, Any]:
+    """A text of Ann's as an update."""
+    person = {"id": ANN, "is_bot": False, "first_name": "Ann"}
+    message = {"message_id": 7, "date": 1_700_000_000, "text": text, "from": person}
+    return {"update_id": update_id, "message": {**message, "chat": {"id": ANN, "type": "private"}}}
+
+
+@dataclass
+class Ears:
+    """What the listener does with updates, as far as the poller sees it; everything it was told."""
+
+    bot: Bot
+    at_s: float = 1_700_000_000.0
+    kept: Offset | None = None
+    fails: dict[str, BaseException] = field(default_factory=dict)
+    deaf: Exception | None = None
+    full: Exception | None = None
+    heard: list[str] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    aside: list[Any] = field(default_factory=list)
+    untold: list[int] = field(default_factory=list)
+    stumbles: list[Exception] = field(default_factory=list)
+    good: list[float] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+
+    def poller(self, poll_s: float = 0.0) -> Poller:
+        return Poller(
+            self.bot,
+            load=lambda: self.kept,
+            save=self.save,
+            handle=self.handle,
+            quarantine=self.set_aside,
+            not_saved=self.tell,
+            on_good_poll=self.good_poll,
+            on_trouble=self.troubles.append,
+            now=lambda: self.at_s,
+            sleep=self.sleep,
+            poll_s=poll_s,
+        )
+
+    async def handle(self, raw: dict[str, Any]) -> None:
+        incoming = read_update(raw)
+        word = incoming.text if isinstance(incoming, Text) else type(incoming).__name__
+        if error := self.fails.get(str(word)):
+            raise error
+        self.heard.append(str(word))
+        self.ids.append(incoming.update_id)
+
+    async def tell(self, raw: dict[str, Any], _: NotSaved) -> None:
+        if self.deaf:
+            raise self.deaf
+        self.untold.append(raw["update_id"])
+
+    def save(self, offset: Offset) -> None:
+        if self.full:
+            raise self.full
+        self.kept = offset
+
+    def good_poll(self, at_s: float) -> None:
+        if self.stumbles:
+            raise self.stumbles.pop()
+        self.good.append(at_s)
+
+    def set_aside(self, raw: object, _: Exception) -> None:
+        if self.full:
+            raise self.full
+        self.aside.append(raw)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.at_s += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Script:
+    """A Bot API that gives the next of its answers to each getUpdates, the last one for ever."""
+
+    answers: list[Any]
+    offsets: list[str | None] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        method = request.url.path.rpartition("/")[2]
+        self.methods.append(method)
+        if method != "getUpdates":
+            return httpx.Response(200, json={"ok": True, "result": True})
+        self.offsets.append(dict(parse_qsl(request.content.decode())).get("offset"))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, httpx.Response):
+            return answer
+        if callable(answer):
+            answer = answer()
+        return httpx.Response(200, json={"ok": True, "result": answer})
+
+    def ears(self, **values: Any) -> Ears:
+        request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(self)})
+        return Ears(Bot("1:token", api_base="https://telegram.test", request=request), **values)
+
+
+def refusal(status: int, description: str, **parameters: int) -> httpx.Response:
+    """A refusal of Telegram's."""
+    body = {"ok": False, "error_code": status, "description": description}
+    return httpx.Response(status, json={**body, "parameters": parameters} if parameters else body)
+
+
+@pytest.fixture
+def api() -> Iterator[RunningBotApi]:
+    """A strict local Bot API of this test's own."""
+    with running_botapi(chats=[Chat(ANN), Chat(GROUP, "Small"), Chat(TEAM, "Team", topics=(7,))]) as api:
+        yield api
+
+
+@pytest.fixture
+async def bot(api: RunningBotApi) -> AsyncIterator[Bot]:
+    """A bot on it."""
+    async with Bot(api.token, api_base=api.base_url) as bot:
+        yield bot
+
+
+async def fetched(bot: Bot) -> dict[str, Any]:
+    """The newest update as Telegram sends it."""
+    update: dict[str, Any] = (await bot.updates(-1, 0))[-1]
+    return update
+
+
+# reading
+
+
+async def test_a_tap_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """Who, where, which button; it is dated by the listener's clock, since it carries no time."""
+    message_id = await bot.send(ANN, SCREEN)
+    tap = api.phone.tap(message_id, "A", chat=ANN)
+    read = read_update(await fetched(bot), now=lambda: 5.0)
+    assert read == Tap(tap.update_id, 5.0, User(ANN, "Ann"), ANN, message_id, tap.tap_id, "a1")
+
+
+def test_a_tap_on_a_message_too_old_to_show_is_read() -> None:
+    """Date 0 instead of the message: chat and id are still there."""
+    query = {"id": "9", "from": {"id": ANN, "is_bot": False, "first_name": "Ann"}, "chat_instance": "1"}
+    message = {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0}
+    read = read_update({"update_id": 1, "callback_query": {**query, "message": message, "data": "a1"}})
+    assert isinstance(read, Tap)
+    assert (read.chat_id, read.message_id, read.data) == (ANN, 3, "a1")
+
+
+@pytest.mark.parametrize("lacking", ["data", "message"])
+def test_a_tap_without_data_or_message_is_nothing(lacking: str) -> None:
+    """Buttons of games and inline messages are not Hermes'."""
+    query = {
+        "id": "9",
+        "from": {"id": ANN, "is_bot": False, "first_name": "Ann"},
+        "chat_instance": "1",
+        "message": {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0},
+        "data": "a1",
+    }
+    del query[lacking]
+    assert read_update({"update_id": 1, "callback_query": query}) == Other(1)
+
+
+async def test_a_text_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """With the time that Telegram gave it."""
+    (message_id,) = api.phone.write("hello", chat=ANN)
+    raw = await fetched(bot)
+    at_s = float(raw["message"]["date"])
+    assert read_update(raw) == Text(raw["update_id"], at_s, User(ANN, "Ann"), ANN, message_id, "hello")
+
+
+async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) -> None:
+    """The id, and the text, in which a copy of a question shows its short code."""
+    question = await bot.send(GROUP, Screen("Which? (k7)"))
+    api.phone.write("that one", reply_to=question, user=ANN, chat=GROUP)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.reply_text, read.group) == (question, "Which? (k7)", True)
+
+
+def test_a_text_in_a_topic_replies_to_nothing() -> None:
+    """Telegram lets every message of a topic reply to the one that opened the topic."""
+    update = anns("plain", 1)
+    opening = {**anns("", 1)["message"], "message_id": 2, "forum_topic_created": {"name": "t", "icon_color": 1}}
+    update["message"]["reply_to_message"] = opening
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert (read.text, read.reply_to, read.reply_text) == ("plain", None, "")
+
+
+@pytest.mark.parametrize("kind", ["sticker", "photo", "document"])
+async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi, kind: Any) -> None:
+    """A caption is no answer either: it belongs to something that cannot be passed on."""
+    api.phone.send(kind, caption="" if kind == "sticker" else "look", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert read.text is None
+
+
+async def test_an_edited_text_is_nothing(bot: Bot, api: RunningBotApi) -> None:
+    """What was answered stays answered; Telegram does not even send it, once it knows what is wanted."""
+    update = anns("new words", 4)
+    assert read_update({"update_id": 4, "edited_message": update["message"]}) == Other(4)
+    await bot.updates(None, 0)
+    (message_id,) = api.phone.write("old words", chat=ANN)
+    api.phone.rewrite(message_id, "new words", chat=ANN)
+    assert [raw["message"]["text"] for raw in await bot.updates(None, 0)] == ["old words"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"channel_post": {"message_id": 1, "date": 1, "chat": {"id": TEAM, "type": "channel"}, "text": "x"}},
+        {"message": {"message_id": 1, "date": 1, "chat": {"id": GROUP, "type": "group"}, "text": "nobody's"}},
+        {"message": {**anns("", 1)["message"], "text": None, "new_chat_title": "Other"}},
+        {"poll_answer": {"poll_id": "1", "option_ids": [], "option_persistent_ids": []}},
+        {"some_future_kind": {"x": 1}},
+        {},
+    ],
+)
+def test_what_concerns_nobody_is_nothing(body: dict[str, Any]) -> None:
+    """Channel posts, messages of nobody, news of the group, and what Telegram may think of yet."""
+    assert read_update({"update_id": 3, **body}) == Other(3)
+
+
+@pytest.mark.parametrize(("chat_id", "word"), [(GROUP, "migrate_to_chat_id"), (TEAM, "migrate_from_chat_id")])
+def test_a_group_that_moved_is_read_from_both_sides(chat_id: int, word: str) -> None:
+    """The old group says where to, the new one where from."""
+    other = TEAM if chat_id == GROUP else GROUP
+    message = {"message_id": 1, "date": 1, "chat": {"id": chat_id, "type": "group"}, word: other}
+    assert read_update({"update_id": 2, "message": message}) == Migrated(2, GROUP, TEAM)
+
+
+async def test_a_group_that_moves_is_noticed(bot: Bot, api: RunningBotApi) -> None:
+    """As Telegram tells it."""
+    new = api.phone.migrate(chat=GROUP)
+    read = [read_update(raw) for raw in await bot.updates(None, 0)]
+    moves = [(move.old, move.new) for move in read if isinstance(move, Migrated)]
+    assert moves
+    assert set(moves) == {(GROUP, new)}
+
+
+async def test_a_bot_that_was_blocked_hears_of_it(bot: Bot, api: RunningBotApi) -> None:
+    """And that it is let in again is nothing: the next message tells."""
+    api.phone.block(chat=ANN)
+    blocked = read_update(raw := await fetched(bot))
+    api.phone.unblock(chat=ANN)
+    assert blocked == Blocked(raw["update_id"], ANN)
+    assert isinstance(read_update(await fetched(bot)), Other)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"update_id": 1, "message": {}},
+        {"update_id": 1, "message": []},
+        {"update_id": 1, "message": "x"},
+        {"update_id": 1, "callback_query": {"id": "1"}},
+        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": "yesterday"}},
+        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": 10**20}},
+        {"update_id": 1, "my_chat_member": {"chat": 5}},
+    ],
+)
+def test_an_update_of_another_shape_is_a_value_error(raw: dict[str, Any]) -> None:
+    """And no other error: the loop knows what to do with it."""
+    with pytest.raises(ValueError, match="another shape"):
+        read_update(raw)
+
+
+# at least once (items 1 and 2)
+
+
+async def test_an_update_is_confirmed_only_after_it_was_handled(bot: Bot, api: RunningBotApi) -> None:
+    """A listener that is killed in the middle hears it again, from whoever comes next."""
+    api.phone.write("precious", chat=ANN)
+    killed = Ears(bot, fails={"precious": asyncio.CancelledError()})
+    with pytest.raises(asyncio.CancelledError):
+        await killed.poller().step()
+    ears = Ears(bot, kept=killed.kept)
+    await ears.poller().step()
+    assert (killed.heard, ears.heard) == ([], ["precious"])
+
+
+async def test_the_next_offset_is_asked_for_after_the_last_update(bot: Bot, api: RunningBotApi) -> None:
+    """While an update is handled, Telegram still keeps it."""
+    ears = Ears(bot)
+    poller = ears.poller()
+    api.phone.write("one", chat=ANN)
+    api.phone.write("two", chat=ANN)
+    assert await poller.step()
+    assert api.phone.state().pending_update_count == 2
+    await poller.step()
+    assert api.phone.state().pending_update_count == 0
+    assert ears.heard == ["one", "two"]
+    assert ears.kept == Offset(ears.ids[-1] + 1, ears.at_s)
+
+
+async def test_what_was_written_while_nobody_listened_is_heard(bot: Bot, api: RunningBotApi) -> None:
+    """The start takes a webhook away, and not the texts that wait."""
+    api.phone.write("are you there?", chat=ANN)
+    url = f"{api.base_url}/bot{api.token}/setWebhook"
+    async with httpx.AsyncClient(trust_env=False) as client:
+        (await client.post(url, data={"url": "https://example.com/x"})).raise_for_status()
+    ears = Ears(bot)
+    await ears.poller().step()
+    assert (ears.heard, ears.troubles, api.phone.state().webhook) == (["are you there?"], [], "")
+
+
+async def test_a_new_listener_goes_on_where_the_old_one_ended(bot: Bot, api: RunningBotApi) -> None:
+    """The place in the queue is kept."""
+    ears = Ears(bot)
+    api.phone.write("one", chat=ANN)
+    await ears.poller().step()
+    later = Ears(bot, kept=ears.kept)
+    api.phone.write("two", chat=ANN)
+    await later.poller().step()
+    assert later.heard == ["two"]
+
+
+async def test_an_idle_poll_writes_nothing() -> None:
+    """The disk rests while nobody taps."""
+    ears = Script([[anns("x", 1)], []]).ears()
+    poller = ears.poller()
+    await poller.step()
+    ears.kept = None
+    await poller.step()
+    assert ears.kept is None
+
+
+async def test_each_answer_of_telegrams_is_told() -> None:
+    """From these times the listener knows how long it was away; a failure is none of them."""
+    ears = Script([[], refusal(502, "Bad Gateway"), [anns("x", 5)]]).ears()
+    poller = ears.poller()
+    for _ in range(3):
+        ears.at_s += 10
+        await poller.step()
+    assert ears.good == [1_700_000_010.0, 1_700_000_030.0]
+
+
+async def test_a_long_poll_waits_for_the_first_update(bot: Bot, api: RunningBotApi) -> None:
+    """A tap is heard when it comes, not a poll later."""
+    ears = Ears(bot)
+    polling = asyncio.create_task(ears.poller(poll_s=20).step())
+    await asyncio.to_thread(api.phone.wait_for_poll)
+    api.phone.write("now", chat=ANN)
+    assert await asyncio.wait_for(polling, 10)
+    assert ears.heard == ["now"]
+
+
+async def test_one_look_takes_in_what_waits_and_leaves() -> None:
+    """A timer's run does not wait for a person."""
+    waits: list[str | None] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("getUpdates"):
+            waits.append(dict(parse_qsl(request.content.decode())).get("timeout"))
+        return httpx.Response(200, json={"ok": True, "result": []})
+
+    request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(respond)})
+    poller = Ears(Bot("1:token", api_base="https://telegram.test", request=request)).poller(poll_s=25)
+    await poller.step()
+    await poller.step(poll_s=0)
+    assert waits == ["25", "0"]
+
+
+# quarantine (item 3)
+
+
+async def test_an_update_that_cannot_be_handled_is_put_aside_alone(bot: Bot, api: RunningBotApi) -> None:
+    """Those before and after it are heard; it is kept whole, and it is not asked for again."""
+    api.phone.write("before", chat=ANN)
+    poison_id = api.phone.inject({"message": {"no": "shape"}})
+    api.phone.write("after", chat=ANN)
+    ears = Ears(bot)
+    poller = ears.poller()
+    await poller.step()
+    await poller.step()
+    assert ears.heard == ["before", "after"]
+    assert ears.aside == [{"update_id": poison_id, "message": {"no": "shape"}}]
+    assert api.phone.state().pending_update_count == 0
+
+
+@pytest.mark.parametrize("junk", ["text", 5, None, [], {"no": "id"}, {"update_id": "seven"}])
+async def test_what_is_no_update_at_all_is_put_aside_once(junk: Any) -> None:
+    """It cannot be confirmed, so Telegram may send it for ever: its neighbours are heard all the same."""
+    ears = Script([[anns("before", 1), junk, anns("after", 3)]]).ears()
+    poller = ears.poller()
+    for _ in range(5):
+        await poller.step()
+    assert (ears.heard, ears.aside) == (["before", "after"], [junk])
+
+
+async def test_a_full_quarantine_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and the loop goes on."""
+    ears = Script([[{"update_id": 1, "message": []}, anns("next", 2)]]).ears(full=OSError("no space left"))
+    await ears.poller().step()
+    assert ears.heard == ["next"]
+    assert "no space left" in caplog.text
+
+
+# a full disk
+
+
+async def test_an_update_that_was_not_saved_is_told_and_passed_over() -> None:
+    """The person taps again; the others are heard."""
+    script = Script([[anns("lost", 1), anns("next", 2)], []])
+    ears = script.ears(fails={"lost": NotSaved("disk full")})
+    poller = ears.poller()
+    await poller.step()
+    await poller.step()
+    assert (ears.heard, ears.untold, ears.aside) == (["next"], [1], [])
+    assert script.offsets == [None, "3"]
+
+
+async def test_an_update_that_nobody_could_be_told_of_stays_with_telegram() -> None:
+    """Neither saved nor told: it is asked for again, and what follows keeps its turn."""
+    script = Script([[anns("first", 1), anns("kept", 2), anns("next", 3)]])
+    ears = script.ears(fails={"kept": NotSaved("disk full")}, deaf=ChatAway("no network"))
+    poller = ears.poller()
+    assert not await poller.step()
+    assert ears.heard == ["first"]
+    ears.fails.clear()
+    await poller.step()
+    assert ears.heard == ["first", "kept", "next"]
+    assert script.offsets == [None, "2"]
+
+
+async def test_a_person_who_cannot_be_told_at_all_jams_nothing() -> None:
+    """They blocked the bot, say."""
+    ears = Script([[anns("lost", 1), anns("next", 2)]]).ears(
+        fails={"lost": NotSaved("disk full")}, deaf=ChatRefused("forbidden", blocked=True)
+    )
+    await ears.poller().step()
+    assert ears.heard == ["next"]
+
+
+async def test_a_place_that_cannot_be_saved_jams_nothing() -> None:
+    """The loop goes on from memory, and saves it when it can."""
+    script = Script([[anns("one", 1)], [anns("two", 2)], [anns("three", 3)]])
+    ears = script.ears(full=NotSaved("disk full"))
+    poller = ears.poller()
+    await poller.step()
+    await poller.step()
+    ears.full = None
+    await poller.step()
+    assert (ears.heard, script.offsets) == (["one", "two", "three"], [None, "2", "3"])
+    assert ears.kept == Offset(4, ears.at_s)
+
+
+# never deaf (items 3 and 4)
+
+
+TROUBLES = {
+    "401": (refusal(401, "Unauthorized"), "unauthorized"),
+    "404": (refusal(404, "Not Found"), "unauthorized"),
+    "409": (refusal(409, "Conflict: terminated by other getUpdates request"), "conflict"),
+    "400": (refusal(400, "Bad Request: whatever"), "away"),
+    "403": (refusal(403, "Forbidden: whatever"), "away"),
+    "500": (refusal(500, "Internal Server Error"), "away"),
+    "502": (httpx.Response(502, html="<p>sorry</p>"), "away"),
+    "200": (httpx.Response(200, html="<p>please log in</p>"), "away"),
+    "shape": (httpx.Response(200, json={"ok": True, "result": {"a": 1}}), "away"),
+}
+
+
+@pytest.mark.parametrize(("answer", "kind"), TROUBLES.values(), ids=TROUBLES)
+async def test_no_error_makes_the_loop_deaf(answer: httpx.Response, kind: str) -> None:
+    """Whatever it is, it is tried again, more and more slowly, and what comes then is heard."""
+    ears = Script([*[answer] * 12, [anns("at last", 5)]]).ears()
+    running = asyncio.create_task(ears.poller().run())
+    async with asyncio.timeout(10):
+        while not ears.heard:
+            await asyncio.sleep(0)
+    running.cancel()
+    assert {trouble.kind for trouble in ears.troubles} == {kind}
+    assert ears.pauses[:12] == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30]
+
+
+async def test_trouble_gets_loud_after_a_few(caplog: pytest.LogCaptureFixture) -> None:
+    """A hiccup is a warning; what lasts is an error, said now and then and not each time; peace is said too."""
+    caplog.set_level(logging.INFO)
+    ears = Script([*[refusal(401, "Unauthorized")] * 45, []]).ears()
+    poller = ears.poller()
+    for _ in range(46):
+        await poller.step()
+    assert [trouble.loud for trouble in ears.troubles[:4]] == [False, False, True, True]
+    levels = [record.levelname for record in caplog.records if record.name == "hermes.chat.poll"]
+    assert (levels.count("WARNING"), levels[2], levels[-1]) == (2, "ERROR", "INFO")
+    assert 2 <= levels.count("ERROR") <= 6
+    assert "telegram.token" in caplog.text
+
+
+async def test_after_trouble_the_first_good_poll_forgets_it() -> None:
+    """The next hiccup starts with a short pause again."""
+    away = refusal(500, "Internal")
+    ears = Script([away, away, away, [anns("x", 1)], away]).ears()
+    poller = ears.poller()
+    pauses = []
+    for _ in range(5):
+        await poller.step()
+        pauses.append(poller.pause_s)
+    assert pauses[-1] == 0.5
+    assert [trouble.failures for trouble in ears.troubles] == [1, 2, 3, 1]
+
+
+@pytest.mark.parametrize("seconds", [3, 3600])
+async def test_a_429_is_obeyed(seconds: int) -> None:
+    """Longer than any pause of our own, if Telegram says so."""
+    ears = Script([refusal(429, "Too Many Requests", retry_after=seconds)]).ears()
+    poller = ears.poller()
+    assert not await poller.step()
+    assert poller.pause_s == seconds
+
+
+async def test_a_rival_is_noticed_although_it_lets_polls_through() -> None:
+    """Two pollers that take turns steal each other's taps in silence."""
+    rival = refusal(409, "Conflict: terminated by other getUpdates request")
+    ears = Script([rival, [], rival, [], rival]).ears()
+    poller = ears.poller()
+    for pause_s in (0.0, 0.0, 0.0, 3600.0, 0.0):
+        ears.at_s += pause_s
+        await poller.step()
+    assert [(trouble.failures, trouble.loud) for trouble in ears.troubles] == [(1, False), (2, True), (1, False)]
+    assert "another program" in ears.troubles[0].sentence
+
+
+async def test_two_listeners_of_one_bot_both_say_so(api: RunningBotApi, bot: Bot) -> None:
+    """The older poll gets the 409 from the newcomer."""
+    older, newer = Ears(bot), Ears(bot)
+    polling = asyncio.create_task(older.poller(poll_s=20).step())
+    await asyncio.to_thread(api.phone.wait_for_poll)
+    stealing = asyncio.create_task(newer.poller(poll_s=20).step())
+    assert not await asyncio.wait_for(polling, 10)
+    assert [trouble.kind for trouble in older.troubles] == ["conflict"]
+    stealing.cancel()
+
+
+async def test_a_webhook_set_meanwhile_is_removed_again() -> None:
+    """And said, since somebody set it."""
+    webhook = refusal(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook")
+    script = Script([[], webhook, [anns("x", 1)]])
+    ears = script.ears()
+    poller = ears.poller()
+    for _ in range(3):
+        await poller.step()
+    assert script.methods == ["deleteWebhook", "getUpdates", "getUpdates", "deleteWebhook", "getUpdates"]
+    assert (ears.heard, ears.troubles[0].kind) == (["x"], "conflict")
+    assert "webhook" in ears.troubles[0].sentence
+
+
+async def test_a_stumble_of_the_listener_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    """What is told of a good poll may fail; the loop is the last thing to die."""
+    ears = Script([[anns("one", 1)], [anns("two", 2)]]).ears()
+    ears.stumbles.append(RuntimeError("stumbled"))
+    running = asyncio.create_task(ears.poller().run())
+    async with asyncio.timeout(10):
+        while not ears.heard:
+            await asyncio.sleep(0)
+    running.cancel()
+    assert "stumbled" in caplog.text
+
+
+async def test_the_loop_ends_when_it_is_cancelled(bot: Bot, api: RunningBotApi) -> None:
+    """Stopping does not wait for the long poll."""
+    running = asyncio.create_task(Ears(bot).poller(poll_s=50).run())
+    await asyncio.to_thread(api.phone.wait_for_poll)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+
+
+# never spinning
+
+
+@pytest.mark.parametrize(
+    "answer", [[], [anns("again", 5)], [{"update_id": 5, "message": {}}], [{"no": "id"}], ["junk"]]
+)
+async def test_a_server_that_answers_at_once_is_not_asked_all_the_time(answer: Any) -> None:
+    """One that does not hold polls, or repeats an update for ever, gets about a request a second."""
+    script = Script([answer])
+    ears = script.ears()
+    running = asyncio.create_task(ears.poller(poll_s=25).run())
+    async with asyncio.timeout(10):
+        while ears.at_s < 1_700_000_060:
+            await asyncio.sleep(0)
+    running.cancel()
+    assert 55 <= len(script.offsets) <= 75
+    assert len(ears.heard) + len(ears.aside) <= 1
+
+
+async def test_an_empty_long_poll_is_followed_at_once_by_the_next() -> None:
+    """No pause in which a tap would wait."""
+
+    def long_poll() -> list[Any]:
+        ears.at_s += 25
+        return []
+
+    ears = Script([long_poll]).ears()
+    poller = ears.poller(poll_s=25)
+    assert await poller.step()
+    assert await poller.step()
+
+
+# ids
+
+
+async def test_ids_that_start_again_lower_are_followed() -> None:
+    """After a week of silence, or on another Bot API server: who only raises the offset hears nothing new."""
+    script = Script([[anns("old", 900_000)], [anns("new", 17)], [anns("newer", 18)], []])
+    ears = script.ears()
+    poller = ears.poller()
+    for _ in range(4):
+        await poller.step()
+    assert ears.heard == ["old", "new", "newer"]
+    assert script.offsets == [None, "900001", "18", "19"]
+
+
+@pytest.mark.parametrize(("days", "offset"), [(5, "41"), (7, None)])
+async def test_an_offset_of_last_week_is_not_used(days: float, offset: str | None) -> None:
+    """Ids may have started anew, just below it; what comes twice changes nothing."""
+    script = Script([[]])
+    ears = script.ears(kept=Offset(41, 1_700_000_000.0 - days * DAY_S))
+    await ears.poller().step()
+    assert script.offsets == [offset]
+
+
+async def test_an_update_sent_again_is_not_handled_again(bot: Bot, api: RunningBotApi) -> None:
+    """And what is new is heard, whichever comes first."""
+    ears = Ears(bot)
+    poller = ears.poller()
+    api.phone.write("one", chat=ANN)
+    await poller.step()
+    api.phone.redeliver(ears.ids[0])
+    api.phone.write("two", chat=ANN)
+    for _ in range(3):
+        await poller.step()
+    assert ears.heard == ["one", "two"]
+    assert api.phone.state().pending_update_count == 0
+
+
+async def test_a_handler_need_not_be_a_coroutine() -> None:
+    """A handler that saves and returns is enough."""
+    heard: list[str] = []
+    script = Script([[anns("plain", 1)]])
+    note: Callable[[dict[str, Any]], None] = lambda raw: heard.append(json.dumps(raw))  # noqa: E731
+    poller = Poller(
+        script.ears().bot,
+        load=lambda: None,
+        save=lambda _: None,
+        handle=note,
+        quarantine=lambda _raw, _error: None,
+        not_saved=lambda _raw, _error: None,
+        poll_s=0,
+    )
+    await poller.step()
+    assert "plain" in heard[0]

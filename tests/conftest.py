@@ -1,0 +1,111 @@
+"""Fixtures that all tests share: a scripted model and real OpenCode servers, terminals and projects."""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.demo.model_server import ScriptedModel, running_model
+from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
+from tests.harness.processes import SWEEPER
+from tests.harness.tui import Tui
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out."""
+    for item in items:
+        if "opencode_version" in getattr(item, "fixturenames", ()):
+            item.add_marker("scene")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip scenes whose binary is missing, all in one line; fail them where scenes are required."""
+    if item.get_closest_marker("scene") is None:
+        return
+    parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    wanted = parameters.get("opencode_version")
+    try:
+        for version in [wanted] if wanted else VERSIONS:
+            binary(version)
+    except BinaryMissingError as error:
+        if os.environ.get("HERMES_REQUIRE_SCENES") == "1":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+def pytest_unconfigure() -> None:
+    """End what a test may have left, now, and reap the process that watched for it."""
+    SWEEPER.close()
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ScriptedModel]:
+    """A scripted model for all OpenCodes of this run; its memory is kept apart by key."""
+    with running_model() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def opencode_version(request: pytest.FixtureRequest) -> str:
+    """Each OpenCode version in turn."""
+    version: str = request.param
+    return version
+
+
+@pytest.fixture(scope="session")
+def opencode(
+    opencode_version: str, model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OpenCode]:
+    """One server of this version for all tests that leave it as it was: use it with `project`.
+
+    For a password, a freeze, a restart, or a plugin in the home: `private_opencode`.
+    """
+    root = tmp_path_factory.mktemp(f"opencode-{opencode_version}")
+    with OpenCode(Home(root, opencode_version, model.base_url)) as server:
+        yield server
+
+
+@pytest.fixture
+def project(opencode: OpenCode, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A fresh project on the shared server; nothing of it is pending when the test has ended."""
+    name = re.sub(r"\W+", "-", request.node.name)[:40].strip("-")
+    directory = opencode.home.project(f"{name}-{len(list(opencode.home.projects.iterdir()))}")
+    yield directory
+    opencode.clear(directory)
+
+
+@pytest.fixture
+def home(opencode_version: str, model: ScriptedModel, tmp_path: Path) -> Home:
+    """A home of one's own, where nothing runs yet."""
+    return Home(tmp_path / "desk", opencode_version, model.base_url)
+
+
+@pytest.fixture
+def private_opencode(home: Home) -> Iterator[Callable[..., OpenCode]]:
+    """Start servers that only this test uses, in its own `home`; arguments as of `OpenCode` after the home.
+
+    They may be frozen, restarted and killed. About 1 s each.
+    """
+    with contextlib.ExitStack() as running:
+
+        def start(**arguments: Any) -> OpenCode:
+            return running.enter_context(OpenCode(home, **arguments))
+
+        yield start
+
+
+@pytest.fixture
+def tui(home: Home) -> Iterator[Callable[..., Tui]]:
+    """Start `opencode` in a terminal, in this test's own `home`; arguments as of `Tui` after the home."""
+    with contextlib.ExitStack() as running:
+
+        def start(directory: Path, **arguments: Any) -> Tui:
+            return running.enter_context(Tui(home, directory, **arguments))
+
+        yield start

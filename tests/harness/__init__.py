@@ -1,0 +1,1 @@
+"""Real OpenCode processes, terminals and connections for the tests."""

@@ -1,0 +1,234 @@
+"""The stage of a scene: a local Bot API, a configuration, and Hermes as processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hermes.demo.botapi.serving import SpawnedBotApi, spawn_botapi
+from hermes.demo.botapi.world import Chat, User
+from tests.harness.processes import Proc, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from hermes.demo.phone import Phone
+    from hermes.demo.shown import ShownMessage
+    from tests.harness.opencode import OpenCode
+
+Json = dict[str, Any]
+ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
+
+
+def question(
+    text: str = "Which database should I use?",
+    labels: Sequence[str] = ("PostgreSQL", "SQLite", "Redis"),
+    *,
+    header: str = "Database",
+    multiple: bool = False,
+) -> Json:
+    """One question in the shape that the model writes."""
+    options = [{"label": label, "description": f"about {label}"} for label in labels]
+    asked: Json = {"question": text, "header": header, "options": options}
+    return {**asked, "multiple": True} if multiple else asked
+
+
+def asking(*questions: Json, say: str = "", call_id: str | None = None) -> Json:
+    """One step of the scripted model: ask these questions."""
+    step: Json = {"tool": "question", "args": {"questions": list(questions)}, "say": say}
+    return {**step, "call_id": call_id} if call_id else step
+
+
+COLOUR = question("Which colour?", ("Red", "Blue"), header="Colour")
+SIZES = question("Which sizes?", ("S", "M", "L"), header="Sizes", multiple=True)
+NAME = question("Which name?", ("Ada", "Bea"), header="Name")
+
+
+@dataclass
+class Stage:
+    """Hermes between a phone and its agents; `root` holds configuration, store and log."""
+
+    root: Path
+    api: SpawnedBotApi
+    chat_id: int = ANN.id
+    users: tuple[int, ...] = (ANN.id,)
+    servers: list[Json] = field(default_factory=list)
+    settings: dict[str, Json] = field(default_factory=dict)
+    listener: Proc | None = None
+    _starts: int = 0
+
+    @property
+    def phone(self) -> Phone:
+        """The person's phone."""
+        return self.api.phone
+
+    @property
+    def store(self) -> Path:
+        """The store's folder."""
+        return self.root / "store"
+
+    @property
+    def config(self) -> Path:
+        """The configuration file, as last written."""
+        return self.root / "config.toml"
+
+    @property
+    def log(self) -> Path:
+        """The log that listener and hooks share."""
+        return self.root / "hermes.log"
+
+    def connect(self, server: OpenCode, *, url: str = "", name: str = "", **extra: str) -> None:
+        """Name an OpenCode server in the configuration."""
+        self.servers.append({"name": name or f"oc-{server.version}", "url": url or server.url, **extra})
+
+    def write_config(self, **sections: Json) -> None:
+        """Write the configuration; `sections` are laid over what the stage says by itself."""
+        self.settings.update(sections)
+        telegram = {
+            "token": self.api.token,
+            "chat_id": self.chat_id,
+            "users": list(self.users),
+            "api_base": self.api.base_url,
+        }
+        tables: dict[str, Json] = {
+            "telegram": telegram,
+            "store": {"path": str(self.store)},
+            "log": {"level": "debug", "file": str(self.log)},
+            **self.settings,
+        }
+        lines = [f"[{name}]\n{_toml(table)}" for name, table in tables.items()]
+        lines += [f"[[opencode]]\n{_toml(server)}" for server in self.servers]
+        self.config.write_text("\n".join(lines), encoding="utf-8")
+        self.config.chmod(0o600)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of Hermes."""
+        return [sys.executable, "-I", "-m", "hermes", *arguments]
+
+    def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Proc:
+        """Start Hermes with these arguments."""
+        self._starts += 1
+        return Proc(
+            self.command(*arguments),
+            cwd=self.root,
+            environ={**self.environ(), **(environ or {})},
+            log_dir=self.root / "logs",
+            name=f"{arguments[0]}-{self._starts}",
+        )
+
+    def environ(self) -> dict[str, str]:
+        """The environment of Hermes' processes: nothing of the machine's own but the path."""
+        return {"PATH": os.environ["PATH"], "HOME": str(self.root), "LANG": "C.UTF-8"}
+
+    def start(self, *, settle: bool = True, **sections: Json) -> Proc:
+        """Start the listener, and wait until it polls and follows every server."""
+        self.write_config(**sections)
+        self.listener = self.run("listen", "--config", str(self.config))
+        if settle:
+            self.listener.wait_line("listening for bot")
+            self.phone.wait_for_poll()
+            for server in self.servers:
+                self.listener.wait_line(f"server {server['name']}: connected")
+        return self.listener
+
+    def kill(self) -> None:
+        """`kill -9` of the listener."""
+        assert self.listener is not None
+        self.listener.sigkill()
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        assert self.listener is not None
+        return self.listener.sigterm()
+
+    def entries(self) -> list[Json]:
+        """What is pending in the store."""
+        files = sorted((self.store / "pending").glob("*.json"))
+        return [json.loads(file.read_text())["entry"] for file in files]
+
+    def wait_phase(self, phase: str) -> Json:
+        """Wait until the one pending entry is in this phase."""
+
+        def reached() -> Json:
+            found = [entry for entry in self.entries() if entry["state"]["phase"] == phase]
+            assert found, [entry["state"]["phase"] for entry in self.entries()]
+            return found[0]
+
+        return until(reached, 15, f"an entry in phase {phase}")
+
+    def wait_closed(self, timeout_s: float = 25) -> None:
+        """Wait until nothing is open any more."""
+
+        def closed() -> bool:
+            assert not self.entries(), [(entry["id"], entry["state"]["phase"]) for entry in self.entries()]
+            return True
+
+        until(closed, timeout_s, "nothing open")
+
+    def ended(self, text: str, timeout_s: float = 20) -> ShownMessage:
+        """Wait for a message with this text and no buttons."""
+
+        def shown() -> ShownMessage | None:
+            found = [message for message in self.phone.shown(chat=self.chat_id) if text in message.text]
+            return next((message for message in found if not message.rows), None)
+
+        return self.phone.wait(shown, timeout_s, what=f"an end with {text!r}", chat=self.chat_id)
+
+    def asked(self, text: str, timeout_s: float = 20) -> ShownMessage:
+        """Wait for a message with this text and buttons."""
+
+        def shown() -> ShownMessage | None:
+            found = [message for message in self.phone.shown(chat=self.chat_id) if text in message.text]
+            return next((message for message in found if message.rows), None)
+
+        return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
+
+    def turned(self, message: ShownMessage, *texts: str, button: str = "", timeout_s: float = 20) -> ShownMessage:
+        """Wait until this message says all of `texts` (and has a button that says `button`)."""
+
+        def drawn() -> ShownMessage | None:
+            now = self.phone.message(message.message_id, chat=message.chat_id)
+            words = [word for row in now.labels for word in row]
+            there = all(text in now.text for text in texts) and (not button or any(button in word for word in words))
+            return now if there else None
+
+        what = f"message {message.message_id} with {texts} and {button!r}"
+        return self.phone.wait(drawn, timeout_s, what=what, chat=message.chat_id)
+
+    def over(self, timeout_s: float = 25) -> None:
+        """Wait until nothing is open; then no button is left on the phone, and nothing foreign is a link there."""
+        self.wait_closed(timeout_s)
+        for message in self.phone.messages(chat=self.chat_id):
+            assert not message.from_bot or message.deleted or not message.rows, message.text
+            assert not message.from_bot or not message.link_preview
+            found = {entity.type for version in message.versions for entity in version.entities}
+            # The one tag is Hermes' own: the short code.
+            assert not message.from_bot or found <= {"bold", "italic", "expandable_blockquote", "hashtag"}, found
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self.listener is not None:
+            self.listener.close()
+
+
+def _toml(table: Json) -> str:
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
+
+
+@contextmanager
+def staged(root: Path, *, chats: Sequence[Chat] = (), **api: Any) -> Iterator[Stage]:
+    """Set up a stage with a Bot API of its own; each has another bot, since a bot has one listener a machine."""
+    token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
+    root.mkdir(parents=True, exist_ok=True)
+    with spawn_botapi(token=token, users=(ANN, BOB, STRANGER), chats=chats, **api) as botapi:
+        stage = Stage(root, botapi)
+        try:
+            yield stage
+        finally:
+            stage.close()

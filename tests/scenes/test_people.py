@@ -1,0 +1,219 @@
+"""Who may answer, and how often: two people, strangers, old buttons, repeated updates, plain texts, groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.demo.botapi.world import Chat
+from tests.scenes.stage import ANN, BOB, COLOUR, NAME, STRANGER, asking, question, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hermes.demo.model_server import ScriptedModel
+    from hermes.demo.phone import Phone
+    from hermes.demo.shown import ShownMessage
+    from tests.harness.opencode import OpenCode
+    from tests.scenes.stage import Stage
+
+TEAM = Chat(-4001, "Team")
+
+
+@pytest.fixture(params=[True], ids=[""])
+def group(tmp_path: Path, opencode: OpenCode, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    """A stage whose phone is a group of Ann and Bob, its listener running; the parameter is privacy mode."""
+    with staged(tmp_path / "hermes", chats=(TEAM,), privacy_mode=request.param) as stage:
+        stage.chat_id, stage.users = TEAM.id, (ANN.id, BOB.id)
+        stage.connect(opencode)
+        stage.start()
+        yield stage
+
+
+def test_many_taps_of_two_people_are_one_reply(
+    group: Stage, opencode: OpenCode, project: Path, model: ScriptedModel
+) -> None:
+    """Scene 16: a doubled tap, another person's tap, the same update again: the first is the answer, and the only."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = group.phone, group.asked("Which database")
+    sqlite, redis = asked.button("SQLite").data, asked.button("Redis").data
+    taps = [phone.tap(asked, data=data, user=who.id) for data, who in ((sqlite, ANN), (sqlite, ANN), (redis, BOB))]
+    assert [phone.toast_for(tap).text.rpartition(": ")[2] for tap in taps] == ["SQLite", "SQLite", "SQLite"]
+    assert '="SQLite"' in opencode.final_text(session)
+    group.ended("✅ SQLite · Ann · ")
+    phone.redeliver(taps[0].update_id)
+    group.wait_closed()
+    phone.redeliver(taps[2].update_id)
+    late = phone.tap(asked.message_id, data=redis, user=BOB.id, chat=TEAM.id)
+    assert phone.toast_for(late).text == "Already answered: SQLite"
+    assert len(model.received(session)) == 1
+    (part,) = opencode.tool_parts(session, "question")
+    assert part["state"]["metadata"]["answers"] == [["SQLite"]]
+    group.over()
+
+
+def test_old_pages_and_a_doubled_send(group: Stage, opencode: OpenCode, project: Path, model: ScriptedModel) -> None:
+    """Scene 16: a button of an old page changes nothing, whoever taps it; Send tapped twice sends once."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(COLOUR, NAME)])
+    phone, first = group.phone, group.asked("Which colour?")
+    phone.tap(first, "Blue", user=ANN.id)
+    second = group.turned(first, "Which name?", "(2/2)")
+    for old in ("Red", "Name ▶", "⏹ Stop"):
+        late = phone.tap(first, data=first.button(old).data, user=BOB.id)
+        assert phone.toast_for(late).text == "This page has changed"
+    phone.tap(second, "Bea", user=BOB.id)
+    review = group.turned(second, "Ready to send?", "1 Colour: Blue", "2 Name: Bea")
+    phone.tap(review, data=review.button("Send").data, user=ANN.id, times=2)
+    assert '"Which colour?"="Blue", "Which name?"="Bea"' in opencode.final_text(session)
+    group.ended("✅ Answered · Ann")
+    assert len(model.received(session)) == 1
+    group.over()
+
+
+def test_a_text_that_comes_again_answers_no_other_question(connected: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 16: Telegram sends an old update again; it was one question's answer and is not the next one's."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = connected.phone, connected.asked("Which database")
+    phone.tap(asked, "✏️ Other")
+    phone.message_with("Type your answer to Database")
+    phone.write("Ada")
+    written = phone.tap(asked, data="no button of ours").update_id - 1
+    assert '="Ada"' in opencode.final_text(session)
+    connected.ended("✅ “Ada”")
+    connected.wait_closed()
+    opencode.prompt(session, [asking(NAME)])
+    name = connected.asked("Which name?")
+    before = len(phone.shown())
+    phone.redeliver(written)
+    phone.tap(name, "Bea")
+    assert '"Which name?"="Bea"' in opencode.final_text(session)
+    connected.ended("✅ Bea")
+    connected.over()
+    assert len(phone.shown()) == before
+
+
+def test_strangers_get_nothing(group: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 24: a stranger's tap, reply and private message change nothing and are not even answered."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = group.phone, group.asked("Which database")
+    phone.tap(asked, "Redis", user=STRANGER.id)
+    phone.tap(asked, "⏹ Stop", user=STRANGER.id)
+    phone.write("Redis", reply_to=asked, user=STRANGER.id)
+    phone.write("/start", user=STRANGER.id, chat=STRANGER.id)
+    # Ann may answer, but only in the group.
+    phone.write("Redis", user=ANN.id, chat=ANN.id)
+    tap = phone.tap(asked, "SQLite", user=BOB.id)
+    assert phone.toast_for(tap).text == "SQLite"
+    assert '="SQLite"' in opencode.final_text(session)
+    group.ended("✅ SQLite · Bob")
+    group.over()
+    assert phone.toasts(user=STRANGER.id) == ()
+    assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
+    for private in (STRANGER.id, ANN.id):
+        assert phone.shown(chat=private) == ()
+    assert group.log.read_text().count(f"of user {STRANGER.id} in chat") == 4
+
+
+def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 25: a plain text becomes the answer only by a tap on "Use …"."""
+    phone = connected.phone
+    phone.write("Is anybody there?")
+    phone.message_with("No question is open just now.")
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    asked = connected.asked("Which database")
+    phone.write("let's take DuckDB")
+    offer = phone.message_with("Is this your answer to Database?")
+    assert offer.labels == (("Use “let's take DuckDB”",), ("No",))
+    phone.tap(offer, "No")
+    _gone(phone, offer.message_id)
+    assert phone.message(asked.message_id).rows
+    phone.write("SQLite, please")
+    phone.tap(phone.message_with("Is this your answer to Database?"), "Use “SQLite, please”")
+    assert '="SQLite, please"' in opencode.final_text(session)
+    connected.ended("✅ “SQLite, please” · ")
+    connected.over()
+
+
+def test_a_plain_label_is_taken_with_an_undo(connected: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 25: with one question open a label, or its number, is that option, and can be taken back for 10 s."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = connected.phone, connected.asked("Which database")
+    phone.write("Redis")
+    connected.turned(asked, "✅ Redis – goes out in a moment")
+    undo = _undo(connected)
+    assert phone.toast_for(phone.tap(undo, "Undo")).text == "Taken back"
+    connected.turned(asked, "Which database", button="SQLite")
+    _gone(phone, undo.message_id)
+    phone.write("2")
+    connected.turned(asked, "✅ SQLite – goes out in a moment")
+    assert opencode.questions(project)
+    assert '="SQLite"' in opencode.final_text(session)
+    connected.ended("✅ SQLite · ")
+    connected.over()
+    assert [message.message_id for message in phone.shown()] == [asked.message_id]
+
+
+def test_typing_in_a_group_goes_by_a_forced_reply(group: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scenes 5 and 25: privacy mode hides plain texts from the bot, so the ✏️ asks with a forced reply."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = group.phone, group.asked("Which database")
+    tap = phone.tap(asked, "✏️ Other", user=BOB.id)
+    assert phone.toast_for(tap).text == "Reply with your answer"
+    typing = phone.message_with("Reply to this with your answer to Database.", chat=TEAM.id)
+    assert typing.force_reply
+    assert typing.reply_to == asked.message_id
+    phone.write("Redis", user=ANN.id, chat=TEAM.id)
+    phone.write("let's take DuckDB", reply_to=typing, user=BOB.id)
+    assert '="let\'s take DuckDB"' in opencode.final_text(session)
+    group.ended("✅ “let's take DuckDB” · Bob · ")
+    group.over()
+    assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
+
+
+@pytest.mark.parametrize("group", [False], indirect=True, ids=["no privacy mode"])
+def test_talk_in_a_group_is_left_alone(group: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 25: people talk; only a label, with an undo, and the text after one's own ✏️ mean anything."""
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    phone, asked = group.phone, group.asked("Which database")
+    phone.write("What do you think, is it time for DuckDB?", user=ANN.id)
+    phone.tap(asked, "✏️ Other", user=BOB.id)
+    typing = phone.message_with("Reply to this with your answer", chat=TEAM.id)
+    phone.write("I would not", user=ANN.id)
+    assert phone.tap(asked, "✏️ Not now", user=BOB.id)
+    _gone(phone, typing.message_id, chat=TEAM.id)
+    phone.write("Redis", user=ANN.id)
+    group.turned(asked, "✅ Redis – goes out in a moment")
+    phone.tap(_undo(group), "Undo", user=BOB.id)
+    group.turned(asked, button="✏️ Other")
+    phone.tap(asked, "✏️ Other", user=BOB.id)
+    phone.message_with("Reply to this with your answer", chat=TEAM.id)
+    phone.write("DuckDB it is", user=BOB.id)
+    assert '="DuckDB it is"' in opencode.final_text(session)
+    group.ended("✅ “DuckDB it is” · Bob")
+    group.over()
+    assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
+
+
+def _undo(stage: Stage) -> ShownMessage:
+    """Wait for the message that takes a held answer back."""
+
+    def shown() -> ShownMessage | None:
+        found = stage.phone.shown(chat=stage.chat_id)
+        return next((message for message in found if message.labels == (("Undo",),)), None)
+
+    return stage.phone.wait(shown, what="Undo", chat=stage.chat_id)
+
+
+def _gone(phone: Phone, message_id: int, *, chat: int | None = None) -> None:
+    """Wait until a message was deleted."""
+    phone.wait(lambda: phone.message(message_id, chat=chat).deleted, what=f"message {message_id} gone", chat=chat)

@@ -1,0 +1,120 @@
+"""Time: the final call, a touch that starts the time anew, and the end by each rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scenes.stage import asking, question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes.demo.model_server import ScriptedModel
+    from hermes.demo.shown import ShownMessage
+    from tests.harness.opencode import OpenCode
+    from tests.scenes.stage import Stage
+
+RECOMMENDED = question(labels=("PostgreSQL", "SQLite (Recommended)"))
+
+
+def ring(stage: Stage, text: str) -> ShownMessage:
+    """Wait for a new message that rings."""
+    message = stage.phone.message_with(text, timeout_s=30)
+    assert not message.silent
+    return message
+
+
+@pytest.mark.parametrize(
+    ("rule", "heard", "said"),
+    [
+        ("reject", None, "so the agent was told to stop"),
+        ("recommended", '="SQLite (Recommended)"', "SQLite"),
+        ("skip", '="Unanswered"', "decide"),
+        ("keep", None, "computer"),
+    ],
+)
+def test_expiry_by_each_rule(
+    rule: str, heard: str | None, said: str, stage: Stage, opencode: OpenCode, project: Path, model: ScriptedModel
+) -> None:
+    """Scene 10: the final call rings, and then the timer decides by its rule, and a new message says so."""
+    stage.connect(opencode)
+    stage.start(questions={"ttl": "4s", "on_expiry": rule})
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(RECOMMENDED)])
+    asked = stage.asked("Which database")
+    call = ring(stage, "⏰")
+    assert call.reply_to == asked.message_id
+    ring(stage, "⌛")
+    assert said in stage.phone.message_with("⌛").text
+    stage.wait_closed()
+    stage.phone.wait(lambda: stage.phone.message(call.message_id).deleted, what="the final call taken away")
+    assert not stage.phone.message(asked.message_id).rows
+    if rule == "keep":
+        assert opencode.wait_question(session)
+        assert model.received(session) == ()
+    elif heard:
+        assert heard in opencode.final_text(session)
+    else:
+        opencode.wait_idle(session)
+        assert model.turns(session) == 1, "a rejection ends the turn"
+
+
+def test_a_tap_starts_the_time_anew(stage: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 10: "Keep waiting" on the final call takes it away, and another call comes later."""
+    stage.connect(opencode)
+    stage.start(questions={"ttl": "6s"})
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    first = ring(stage, "⏰")
+    stage.phone.tap(first, "Keep waiting")
+    stage.phone.wait(lambda: stage.phone.message(first.message_id).deleted, what="the first call taken away")
+    assert stage.entries()[0]["state"]["phase"] == "open"
+    second = ring(stage, "⏰")
+    assert second.message_id != first.message_id
+    stage.phone.tap(second, "Stop now")
+    stop = stage.phone.wait(
+        lambda: next((m for m in stage.phone.shown() if m.rows and "Yes, stop" in str(m.labels)), None)
+    )
+    stage.phone.tap(stop, "Yes, stop")
+    stage.wait_closed()
+    opencode.wait_idle(session)
+
+
+def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 10: while Telegram is away, and while the listener is down, no time passes for an ask."""
+    stage.connect(opencode)
+    stage.start(questions={"ttl": "4s"})
+    session = opencode.session(project)
+    opencode.prompt(session, [asking(question())])
+    asked = stage.asked("Which database")
+    posted_s = stage.phone.state().now
+    stage.phone.fault("*", "error", status=502, times=10_000)
+    stage.phone.wait(lambda: stage.phone.state().now - posted_s > 8, 30, what="twice the time to answer")
+    assert stage.entries()[0]["state"]["phase"] == "open"
+    stage.phone.clear_faults()
+    stage.kill()
+    stage.start()
+    stage.phone.tap(asked, "SQLite")
+    assert '="SQLite"' in opencode.final_text(session)
+    stage.wait_closed()
+
+
+def test_three_that_run_out_together_are_asked_about_once(stage: Stage, opencode: OpenCode, project: Path) -> None:
+    """Many at once look like an outage: held, and one question asks for all of them."""
+    stage.connect(opencode)
+    stage.start(questions={"ttl": "8s"})
+    sessions = [opencode.session(project, f"Session {n}") for n in range(3)]
+    for n, session in enumerate(sessions):
+        opencode.prompt(session, [asking(question(f"Number {n}?", header=f"Q{n}"))])
+    for n in range(3):
+        stage.asked(f"Number {n}?")
+    for message in [m for m in stage.phone.shown() if "Number" in m.text]:
+        stage.phone.tap(message, "✏️ Other")
+    held = stage.phone.message_with("Nobody answered 3 questions", timeout_s=40)
+    stage.phone.tap(held, "Yes, stop them")
+    stage.wait_closed()
+    for session in sessions:
+        opencode.wait_idle(session)
+    stage.phone.wait(lambda: stage.phone.message(held.message_id).deleted, what="the question taken away")

@@ -1,0 +1,155 @@
+"""What is written can be read again, to the letter; what cannot be read says so and nothing else."""
+
+import json
+import types
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from hermes.codec import CHATS, ENTRIES, ChatMemory, Codec, Hold
+from hermes.errors import TooNew, Unreadable
+from hermes.model import Entry
+from tests.store_process import an_entry
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+_PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    str: st.text(st.characters(exclude_categories=())),  # half an emoji too
+    int: st.integers(-(2**63), 2**63),
+    float: st.floats(allow_nan=False),
+    bool: st.booleans(),
+    types.NoneType: st.none(),
+}
+
+
+def values_of(kind: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for every value that this annotation allows."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        parts = {field.name: values_of(hints[field.name]) for field in fields(kind)}
+        return st.fixed_dictionaries(parts).map(lambda values: kind(**values))
+    if get_origin(kind) is Literal:
+        return st.sampled_from(get_args(kind))
+    if get_origin(kind) is tuple:
+        return st.lists(values_of(get_args(kind)[0]), max_size=3).map(tuple)
+    assert get_origin(kind) in {Union, types.UnionType}, kind
+    return st.one_of(*map(values_of, get_args(kind)))
+
+
+@unhurried
+@given(values_of(Entry))
+def test_every_entry_is_read_as_it_was_written(entry: Entry) -> None:
+    """Nothing of an entry is lost or changed by a restart."""
+    assert ENTRIES.decode(ENTRIES.encode(entry)) == entry
+
+
+@unhurried
+@given(values_of(ChatMemory))
+def test_every_memory_of_a_chat_is_read_as_it_was_written(memory: ChatMemory) -> None:
+    """The same for what the bot remembers."""
+    assert CHATS.decode(CHATS.encode(memory)) == memory
+
+
+def test_one_file_is_one_line_of_ascii_with_its_version() -> None:
+    """A person can read the file, and so can any other tool."""
+    data = ENTRIES.encode(an_entry())
+    assert data.isascii()
+    assert data.count(b"\n") == 1
+    assert json.loads(data)["v"] == 1
+    assert json.loads(data)["entry"]["ask"]["questions"][0]["options"][1]["label"] == "Blue"
+
+
+def test_an_entry_of_the_first_version_can_be_read_for_ever() -> None:
+    """A file as the first version wrote it; fields that came later have their defaults."""
+    body = (
+        '{"v":1,"entry":{"id":"aaaa2222","code":"k7","ask":{"source":{"agent":"opencode","machine":"desk",'
+        '"session_id":"ses_1","directory":"/home/ann/shop","request_id":"que_1"},"questions":[{"text":'
+        '"Which colour?","header":"Colour","options":[{"label":"Red","description":"warm"},'
+        '{"label":"Blue"}]}],"capabilities":{"agent_name":"OpenCode"}},"state":{"answers":[{}]},"phone":{"chat_id":7},'
+        '"asked_s":1000.0}}'
+    )
+    assert ENTRIES.decode(body.encode()) == an_entry()
+
+
+def test_keys_of_tomorrow_are_passed_over() -> None:
+    """A field that a later Hermes of the same version added does not make the file unreadable."""
+    record = json.loads(ENTRIES.encode(an_entry()))
+    record["entry"]["mood"] = record["mood"] = "good"
+    assert ENTRIES.decode(json.dumps(record).encode()) == an_entry()
+
+
+def test_a_newer_version_is_too_new() -> None:
+    """Whatever it holds."""
+    with pytest.raises(TooNew, match="version 2; this Hermes knows versions up to 1"):
+        ENTRIES.decode(b'{"v":2,"something":"else"}')
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"\0\0\0\0", "empty"),
+        (b'{"v":1,"entry":{"id":"aa', "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[1]", "no JSON object"),
+        (b"{}", "which version"),
+        (b'{"v":true}', "which version"),
+        (b'{"v":0}', "which version"),
+        (b'{"v":"1"}', "which version"),
+        (b'{"v":1}', "holds no entry"),
+        (b'{"v":1,"entry":[]}', "holds no entry"),
+        (b'{"v":1,"entry":{"id":"hush"}}', "entry.code is missing"),
+    ],
+)
+def test_what_is_damaged_says_what_is_wrong(data: bytes, why: str) -> None:
+    """Torn, empty, or something else: one reason each."""
+    with pytest.raises(Unreadable, match=why):
+        ENTRIES.decode(data)
+
+
+def test_the_reason_never_quotes_the_file() -> None:
+    """It goes to the log, and what is asked and answered is nobody's business there."""
+    record = json.loads(ENTRIES.encode(an_entry()))
+    record["entry"]["ask"]["questions"][0]["options"] = "my secret plan"
+    with pytest.raises(Unreadable) as caught:
+        ENTRIES.decode(json.dumps(record).encode())
+    assert "ask.questions.0.options" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@unhurried
+@given(st.binary())
+def test_any_bytes_are_a_value_or_a_typed_error(data: bytes) -> None:
+    """No file can bring the listener down."""
+    with pytest.raises((Unreadable, TooNew)):
+        ENTRIES.decode(data)
+
+
+def _renamed(body: dict[str, Any]) -> dict[str, Any]:
+    return {"message_id": body["message"], "entry_ids": body["ids"]}
+
+
+def test_the_version_before_is_brought_forward() -> None:
+    """N-1 is read; what is written has the new version."""
+    codec = Codec("hold", Hold, {1: _renamed})
+    assert codec.decode(b'{"v":1,"hold":{"message":4,"ids":["a"]}}') == Hold(4, ("a",))
+    assert json.loads(codec.encode(Hold(4, ())))["v"] == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"v":2,"hold":{}}', "no longer knows"),
+        (b'{"v":3,"hold":{"message":4}}', "not its shape"),
+        (b'{"v":3,"hold":3}', "no longer knows"),
+    ],
+)
+def test_what_cannot_be_brought_forward_is_damaged(data: bytes, why: str) -> None:
+    """Too old, or not even of its own shape."""
+    with pytest.raises(Unreadable, match=why):
+        Codec("hold", Hold, {3: _renamed}).decode(data)

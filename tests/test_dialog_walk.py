@@ -1,0 +1,239 @@
+"""Every edge of every reachable state of small asks: the laws of the dialog hold on each."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.dialog import SPLIT_UNITS, start, step, unanswered
+from hermes.model import (
+    Answer,
+    Arm,
+    AskTwice,
+    Back,
+    Capabilities,
+    ClearText,
+    Confirmed,
+    Delivered,
+    Disarmed,
+    Ended,
+    Expired,
+    Failed,
+    Go,
+    KeepWaiting,
+    Matched,
+    Pick,
+    Send,
+    Shelve,
+    State,
+    TakeOffer,
+    Tapped,
+    Texted,
+    Ticked,
+    Undo,
+    Worked,
+)
+from tests.asks import ANN, BOB, ask, question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes.model import Action, Ask, Event
+
+LONG = "w" * SPLIT_UNITS
+SMALL_ASKS = {
+    "one choice": ask(question(labels=("A", "B"))),
+    "one multiple": ask(question(labels=("A", "B"), multiple=True)),
+    "no text allowed": ask(question(labels=("A", "B"), custom=False)),
+    "two questions": ask(question(labels=("A",), recommended=0), question(labels=("X",), multiple=True, recommended=0)),
+    "nothing asked": ask(),
+    "no options": ask(question(labels=(), multiple=True)),
+    "carries on after a no": ask(
+        question(labels=("A",)), capabilities=Capabilities("Other", reject_stops=False, can_skip=False)
+    ),
+    "only at the desk": ask(question(labels=("A",)), answerable=False),
+}
+
+
+def actions(an_ask: Ask) -> Iterator[Action]:
+    """Every button there can be, and some that there cannot."""
+    for index in range(len(an_ask.questions) + 1):
+        for option in range(3):
+            yield Pick(index, option)
+            yield Pick(index, option, on=False)
+        yield from (Go(index), Shelve(index), Arm(index), Arm(index, on=False), ClearText(index))
+    yield from (
+        Send(),
+        Back(),
+        Undo(),
+        KeepWaiting(),
+        KeepWaiting(3600),
+        TakeOffer(7),
+        TakeOffer(7, on=False),
+    )
+    for what in ("reject", "skip", "send"):
+        yield AskTwice(what)
+        yield Confirmed(what)
+
+
+def events(an_ask: Ask, state: State) -> Iterator[Event]:
+    """Every event that can reach `state`: fresh and stale taps, texts, time, and what the agent says."""
+    for action in actions(an_ask):
+        for epoch in (state.epoch, state.epoch - 1):
+            yield Tapped(1, 100.0, ANN, action, epoch)
+    for how in ("reply", "armed", "part", "offered"):
+        for text in ("A", "words", LONG, "  "):
+            yield Texted(1, 100.0, ANN, 7, text, how)
+    yield Texted(1, 100.0, BOB, 8, "words", "part")
+    yield Texted(1, 100.0, ANN, 7, "A", "label", 0)
+    yield Texted(1, 100.0, ANN, 7, "A", "label", 99)
+    yield from (
+        Ticked(50.0),
+        Ticked(1e6),
+        Disarmed(),
+        Matched(100.0),
+        Delivered(100.0),
+        Failed(100.0),
+        Worked(100.0),
+    )
+    yield from (Ended(100.0, kind) for kind in ("answered_at_desk", "rejected_at_desk", "gone"))
+    yield from (Expired(100.0, rule) for rule in ("reject", "recommended", "skip", "keep"))
+
+
+def canonical(state: State) -> State:
+    """Forget what only grows and what no event reads any more: which words a text has, what a frozen ask said."""
+    state = replace(state, seen=(), epoch=1)
+    if state.joining is not None:
+        state = replace(state, joining=replace(state.joining, parts=state.joining.parts[:1]))
+    if state.phase not in {"sending", "settled"}:
+        return replace(state, answers=tuple(replace(a, text=a.text and "words") for a in state.answers))
+    decision = state.decision and replace(state.decision, answers=())
+    return replace(state, page=0, answers=tuple(Answer() for _ in state.answers), decision=decision)
+
+
+def reachable(an_ask: Ask) -> Iterator[tuple[State, Event, State]]:
+    """Walk all edges from both first states."""
+    queue = deque([start(an_ask), start(an_ask, matching=True)])
+    known = set(queue)
+    while queue:
+        before = queue.popleft()
+        for event in events(an_ask, before):
+            after = step(an_ask, before, event).state
+            yield before, event, after
+            if canonical(after) not in known:
+                known.add(canonical(after))
+                queue.append(canonical(after))
+
+
+@pytest.fixture(params=list(SMALL_ASKS.values()), ids=list(SMALL_ASKS))
+def small_ask(request: pytest.FixtureRequest) -> Ask:
+    """One of the small asks."""
+    chosen: Ask = request.param
+    return chosen
+
+
+def test_the_laws_hold_on_every_edge(small_ask: Ask) -> None:
+    """Walks every edge of every reachable state once and asserts all laws of the dialog on it."""
+    edges = 0
+    for before, event, after in reachable(small_ask):
+        edges += 1
+        settled_stays_settled(before, event, after)
+        nothing_leaves_sending_but_the_end(before, event, after)
+        an_old_page_changes_nothing(before, event, after)
+        twice_is_once(small_ask, before, event, after)
+        what_leaves_is_frozen_and_was_shown(small_ask, before, event, after)
+        the_state_is_well_formed(small_ask, before, after)
+    assert edges > 300
+
+
+def settled_stays_settled(before: State, event: Event, after: State) -> None:
+    """Only `working` may still be noted on a settled ask."""
+    if before.phase == "settled":
+        assert meaning(after) == meaning(replace(before, working=after.working)), (before, event)
+        assert after.working == (before.working or isinstance(event, Worked))
+
+
+def nothing_leaves_sending_but_the_end(before: State, event: Event, after: State) -> None:
+    """A frozen decision stays as it is until it is confirmed or the ask has ended; no timer touches it."""
+    if before.phase != "sending":
+        return
+    assert after.decision == before.decision
+    if isinstance(event, Delivered | Ended):
+        assert after.phase == "settled"
+        assert after.outcome is not None
+    else:
+        assert meaning(after) == meaning(replace(before, away=after.away, working=after.working)), event
+        assert after.away == (before.away or isinstance(event, Failed))
+        assert after.working == (before.working or isinstance(event, Worked))
+
+
+def an_old_page_changes_nothing(before: State, event: Event, after: State) -> None:
+    """A button with another epoch is without effect; two kinds stand outside the pages."""
+    stale = isinstance(event, Tapped) and event.epoch != before.epoch
+    if stale and not isinstance(event.action, KeepWaiting | TakeOffer):
+        assert meaning(after) == meaning(before), event
+
+
+def twice_is_once(an_ask: Ask, before: State, event: Event, after: State) -> None:
+    """An update that comes again changes nothing; so does any event that is repeated at once."""
+    again = step(an_ask, after, event)
+    if isinstance(event, Tapped | Texted):
+        assert event.update_id in after.seen
+        assert again.state == after
+        assert not again.touched
+    elif not isinstance(event, Ticked):
+        assert again.state == after, (before, event)
+
+
+def what_leaves_is_frozen_and_was_shown(an_ask: Ask, before: State, event: Event, after: State) -> None:
+    """A decision appears only on the way into held, sending or a release, and holds what was chosen."""
+    if after.decision == before.decision:
+        return
+    if after.decision is None:
+        assert isinstance(event, Tapped)
+        assert isinstance(event.action, Undo)
+        return
+    decision = after.decision
+    assert before.phase == "open"
+    assert after.phase == ("settled" if decision.kind == "release" else after.phase)
+    assert after.phase in {"held", "sending", "settled"}
+    assert (decision.by is None) == isinstance(event, Expired)
+    assert len(decision.answers) == (len(an_ask.questions) if decision.kind == "answer" else 0)
+    if isinstance(event, Tapped) and isinstance(event.action, Send | Confirmed) and decision.kind == "answer":
+        assert decision.answers == before.answers
+        assert not unanswered(before) or before.confirm == "send"
+    if decision.kind in {"reject", "skip"} and decision.by is not None:
+        assert before.confirm == decision.kind
+    if decision.kind == "skip":
+        assert an_ask.capabilities.can_skip
+    if decision.kind == "reject" and decision.by is None:
+        assert an_ask.capabilities.reject_stops
+
+
+def the_state_is_well_formed(an_ask: Ask, before: State, after: State) -> None:
+    """Indices point at something, the epoch never falls, and only the right phases carry the right parts."""
+    assert after.epoch >= before.epoch
+    assert 0 <= after.page <= len(an_ask.questions)
+    assert len(after.answers) == len(an_ask.questions)
+    for question_, answer in zip(an_ask.questions, after.answers, strict=True):
+        assert all(0 <= pick < len(question_.options) for pick in answer.picks)
+        assert len(set(answer.picks)) == len(answer.picks)
+        assert question_.custom or answer.text is None
+        assert question_.multiple or len(answer.picks) <= 1
+    assert (after.outcome is not None) == (after.phase == "settled")
+    assert (after.due_s is not None) == (after.phase == "held" or after.joining is not None)
+    if after.phase in {"held", "sending"}:
+        assert after.decision is not None
+        assert after.joining is None
+        assert after.armed is None
+    if not an_ask.answerable:
+        assert after.phase in {"matching", "open", "settled"}
+        assert not any(after.answers)
+
+
+def meaning(state: State) -> State:
+    """The state without the memory of updates."""
+    return replace(state, seen=())

@@ -1,0 +1,138 @@
+"""The answerable clock, and what an open ask is due for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta, timezone
+
+import pytest
+
+from hermes.dialog import start, step
+from hermes.expiry import GRACE_S, AnswerableClock, Pace, call_lead_s, due, is_quiet
+from hermes.model import Entry, Pick, Side, Tapped, Texted, Timing
+from tests.asks import ANN, ask, entry, question
+
+
+class Watch:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def __call__(self) -> float:
+        return self.at_s
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """The clock of the machine."""
+    return Watch()
+
+
+@pytest.fixture
+def clock(watch: Watch) -> AnswerableClock:
+    """A clock that has run for a while."""
+    ready = AnswerableClock(1000.0, monotonic=watch)
+    run(ready, watch, 5)
+    return ready
+
+
+def run(clock: AnswerableClock, watch: Watch, seconds: int, *, answerable: bool = True) -> None:
+    """Let seconds pass one by one."""
+    for _ in range(seconds):
+        watch.at_s += 1
+        clock.tick(answerable=answerable)
+
+
+ASK = ask(question())
+
+
+def posted(clock: AnswerableClock, ttl_s: float = 3600) -> Entry:
+    """An ask that was just posted."""
+    return replace(entry(ASK, start(ASK)), timing=clock.started(now_s=50.0, ttl_s=ttl_s))
+
+
+def test_the_clock_counts_only_while_the_phone_is_answerable(clock: AnswerableClock, watch: Watch) -> None:
+    """Telegram away, quiet hours: it stands still."""
+    run(clock, watch, 10)
+    run(clock, watch, 100, answerable=False)
+    assert clock.counted_s == 1015.0
+
+
+def test_a_long_step_means_that_the_process_stood_still(clock: AnswerableClock, watch: Watch) -> None:
+    """A machine that slept, or a frozen process: that time does not count."""
+    watch.at_s += 3600
+    clock.tick(answerable=True)
+    assert clock.counted_s == 1005.0
+
+
+def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: Watch) -> None:
+    """Two thirds of its time pass in silence, then the final call, then the end, if the call was sent."""
+    asked = posted(clock, 300)
+    pace = Pace(300)
+    run(clock, watch, 199)
+    assert due(asked, clock, pace) is None
+    run(clock, watch, 1)
+    assert due(asked, clock, pace) == "call"
+    called = replace(asked, timing=replace(asked.timing, called=True))
+    run(clock, watch, 500)
+    assert due(called, clock, pace) is None, "the call could not be sent: nothing expires"
+    sent = replace(called, phone=replace(called.phone, sides=(Side("final_call", 9),)))
+    assert due(sent, clock, pace) == "expire"
+    assert due(replace(sent, timing=replace(sent.timing, paused=True)), clock, pace) is None
+
+
+def test_after_a_gap_at_least_ten_minutes_are_left(clock: AnswerableClock, watch: Watch) -> None:
+    """A gap before the post does not count; one after it gives time to come back."""
+    asked = posted(clock, 700)
+    run(clock, watch, 690)
+    assert clock.left_s(asked.timing) == 10.0
+    run(clock, watch, 1, answerable=False)
+    assert clock.left_s(asked.timing) == GRACE_S
+    run(clock, watch, 100)
+    assert clock.left_s(asked.timing) == GRACE_S - 100
+
+
+def test_nothing_is_due_before_the_post_or_while_an_answer_is_on_its_way(clock: AnswerableClock) -> None:
+    """`sending` never expires, nor does a text that is being joined."""
+    assert clock.left_s(Timing()) is None
+    assert call_lead_s(Timing()) == 0.0
+    assert due(entry(ASK, start(ASK)), clock, Pace(10)) is None
+    late = replace(posted(clock, 0), timing=clock.started(now_s=0, ttl_s=-5))
+    assert due(late, clock, Pace(10)) == "call"
+    sending = step(ASK, late.state, Tapped(1, 1.0, ANN, Pick(0, 0), 0)).state
+    assert due(replace(late, state=sending), clock, Pace(10)) is None
+    joining = step(ASK, late.state, Texted(1, 1.0, ANN, 5, "w" * 3000, "reply")).state
+    assert due(replace(late, state=joining), clock, Pace(10)) is None
+
+
+def test_reminders_come_after_growing_pauses(clock: AnswerableClock, watch: Watch) -> None:
+    """After one, three and seven times the first pause."""
+    asked, pace, at = posted(clock), Pace(3600, 60), []
+    for second in range(1, 500):
+        run(clock, watch, 1)
+        if due(asked, clock, pace) == "remind":
+            at.append(second)
+            asked = replace(asked, timing=replace(asked.timing, reminded=asked.timing.reminded + 1))
+    assert at == [60, 180, 420]
+
+
+def test_a_touch_starts_the_time_anew(clock: AnswerableClock, watch: Watch) -> None:
+    """Called, reminded and paused are forgotten; the moment of the post is kept."""
+    timing = replace(posted(clock).timing, called=True, reminded=3, paused=True)
+    run(clock, watch, 60)
+    fresh = clock.started(now_s=110.0, ttl_s=300, timing=timing)
+    assert fresh == Timing(posted_s=50.0, set_at=1065.0, expires_at=1365.0, until_s=410.0)
+    assert call_lead_s(replace(fresh, expires_at=1065.0 + 86400)) == 900
+
+
+def test_quiet_hours_may_pass_midnight() -> None:
+    """From 22:00 to 07:00, in the zone of the person; and plain ones from 13:00 to 14:00."""
+    zone = timezone(timedelta(hours=2))
+
+    def at(hour: int) -> float:
+        return datetime(2026, 11, 20, hour, 30, tzinfo=zone).astimezone(UTC).timestamp()
+
+    night = (time(22), time(7))
+    assert [hour for hour in range(24) if is_quiet(at(hour), *night, zone)] == [0, 1, 2, 3, 4, 5, 6, 22, 23]
+    assert [hour for hour in range(24) if is_quiet(at(hour), time(13), time(14), zone)] == [13]

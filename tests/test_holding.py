@@ -1,0 +1,93 @@
+"""One at a time, and it is said who."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes import holding, spool
+from hermes.errors import Held
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    """A lock file that is not there yet."""
+    return tmp_path / "it.lock"
+
+
+def test_a_lock_that_nobody_holds_has_no_holder(lock: Path) -> None:
+    """Whether its file is there or not; what a dead holder wrote into it is no longer true."""
+    assert holding.holder(lock) is None
+    holding.hold(lock, "it", "me").release()
+    assert "me" in lock.read_text()
+    assert holding.holder(lock) is None
+
+
+def test_the_second_one_is_told_who_was_first(lock: Path) -> None:
+    """By command and process id; a second release does no harm."""
+    first = holding.hold(lock, "the bot 42", "hermes listen", now=lambda: 7.0)
+    assert holding.holder(lock) == holding.Holder(os.getpid(), "hermes listen", 7.0)
+    with pytest.raises(Held, match=rf"hermes listen \(pid {os.getpid()}\) holds the bot 42; stop it first"):
+        holding.hold(lock, "the bot 42", "me")
+    first.release()
+    first.release()
+    holding.hold(lock, "the bot 42", "me").release()
+
+
+def test_whoever_only_looks_keeps_nobody_out(lock: Path) -> None:
+    """`status` at the wrong instant must not turn a starting listener away."""
+    first = holding.hold(lock, "it", "one who looks")
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            first.release()
+
+    with holding.hold(lock, "it", "me", sleep=sleep):
+        assert len(waits) == 3
+
+
+def test_a_lock_file_that_was_removed_guards_nothing(lock: Path) -> None:
+    """Who holds the old one does not keep the name; who comes next makes it anew and is alone with it."""
+    with holding.hold(lock, "it", "one"):
+        lock.unlink()
+        with holding.hold(lock, "it", "two"), pytest.raises(Held, match="two"):
+            holding.hold(lock, "it", "three")
+
+
+@pytest.mark.parametrize("note", ["", "{", "[1]", '{"pid":"x"}'])
+def test_a_holder_that_left_no_note_is_another_process(lock: Path, note: str) -> None:
+    """A full disk may have kept it from writing."""
+    with holding.hold(lock, "it", "me"):
+        lock.write_text(note)
+        assert holding.holder(lock) == holding.Holder()
+        with pytest.raises(Held, match="another process holds it"):
+            holding.hold(lock, "it", "me")
+
+
+def test_a_child_does_not_inherit_the_lock(lock: Path) -> None:
+    """A listener's own children may outlive it."""
+    held = holding.hold(lock, "it", "me")
+    command = [sys.executable, "-I", "-c", "print('up', flush=True); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, close_fds=False, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "up\n"
+        held.release()
+        holding.hold(lock, "it", "the next").release()
+        child.communicate("\n")
+
+
+def test_a_bot_is_held_once_on_a_machine_whatever_the_store() -> None:
+    """Its lock is named by the bot's own id, in a folder of ours alone."""
+    bot_id = 10_000_000_000 + os.getpid()
+    try:
+        with holding.hold_bot(bot_id, "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
+            holding.hold_bot(bot_id, "another")
+        assert holding.bot_lock(bot_id) == Path(spool.runtime_folder()) / f"bot-{bot_id}.lock"
+        assert holding.bot_lock(bot_id).stat().st_mode & 0o077 == 0
+    finally:
+        holding.bot_lock(bot_id).unlink(missing_ok=True)

@@ -1,0 +1,592 @@
+"""The plugin inside real OpenCodes of both versions, with a listener that is this test."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes import install, spool
+from hermes.demo.model_server import ScriptedModel
+from tests.harness.home import Home, binary
+from tests.harness.opencode import OpenCode
+from tests.harness.processes import Proc, until
+from tests.harness.tui import ESC, Tui
+
+PATIENCE_S = 60  # a busy machine takes half of that for a terminal to start
+Json = dict[str, Any]
+Starts = Callable[..., OpenCode]
+ON = "You can now continue with the user's answers in mind."
+RECORDED: dict[str, list[Json]] = json.loads(
+    (Path(__file__).parent / "payloads" / "opencode-plugin-events.json").read_text(encoding="utf-8")
+)
+
+
+class Phone:
+    """A listener without a phone: it sees what hooks keep, and answers whoever waits."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = root / "store"
+        self.log = root / "hermes.log"
+        self._socket = spool.listen_socket(self.store)
+
+    def close(self) -> None:
+        """Leave no socket behind."""
+        spool.close_socket(self._socket)
+        spool.sweep(self.store)
+
+    def install(self, environ: dict[str, str], python: str = sys.executable) -> Path:
+        """Put the plugin into this environment's OpenCode."""
+        paths = {"config_path": self.store / "config.toml", "store": self.store, "log": self.log}
+        install.install_opencode(environ=environ, python=python, **paths)
+        return install.plugin_path(environ)
+
+    def payloads(self) -> list[Json]:
+        """All that was kept so far, in order."""
+        found = [spool.read(path)["payload"] for path in spool.listing(self.store)]
+        return [payload for payload in found if isinstance(payload, dict)]
+
+    def told(self, kind: str, **properties: object) -> list[Json]:
+        """What was kept of this type, with these properties."""
+        of_kind = [payload for payload in self.payloads() if payload["type"] == kind]
+        return [one for one in of_kind if properties.items() <= one.get("properties", one).items()]
+
+    def wait_told(self, kind: str, **properties: object) -> Json:
+        """Wait until exactly one such payload was kept."""
+
+        def one() -> Json:
+            found = self.told(kind, **properties)
+            assert len(found) == 1, f"{len(found)} {kind}; kept: {[each['type'] for each in self.payloads()]}"
+            return found[0]
+
+        return until(one, PATIENCE_S, f"{kind} {properties}")
+
+    def waiters(self, request_id: str) -> list[int]:
+        """The hooks that wait for the answer to this request."""
+        return spool.waiters(self.store, wait_id(request_id))
+
+    def wait_waiter(self, request_id: str) -> int:
+        """Wait until exactly one hook waits for this request; its process id."""
+        return until(lambda: self.waiters(request_id), PATIENCE_S, "a waiter")[0]
+
+    def wait_no_waiter(self, request_id: str) -> None:
+        """Wait until none waits for it any more."""
+        until(lambda: not self.waiters(request_id), PATIENCE_S, "the end of the waiter")
+
+    def reply(self, request_id: str, *answers: Sequence[str]) -> None:
+        """Answer as `waiter_text` of the adapter says it."""
+        self.wait_waiter(request_id)
+        text = {"requestID": request_id, "kind": "reply", "answers": [list(one) for one in answers]}
+        spool.put_answer(self.store, wait_id(request_id), json.dumps(text))
+
+    def reject(self, request_id: str) -> None:
+        """Reject as `waiter_text` of the adapter says it."""
+        self.wait_waiter(request_id)
+        spool.put_answer(self.store, wait_id(request_id), json.dumps({"requestID": request_id, "kind": "reject"}))
+
+
+def wait_id(request_id: str) -> str:
+    """The name under which hooks wait for this request."""
+    return spool.wait_id("opencode", spool.machine(), request_id)
+
+
+def asks(text: str = "Which database?", **more: Any) -> Json:
+    """Return a step that asks one question with the options A and B."""
+    options = [{"label": label, "description": ""} for label in "AB"]
+    question = {"question": text, "header": "Which", "options": options}
+    return {"tool": "question", "args": {"questions": [question]}, **more}
+
+
+def received(answer: str, text: str = "Which database?") -> str:
+    """What the model gets for an answer."""
+    return f'User has answered your questions: "{text}"="{answer}". {ON}'
+
+
+@pytest.fixture
+def phone(tmp_path: Path) -> Iterator[Phone]:
+    """A listener's store, empty."""
+    phone = Phone(tmp_path)
+    yield phone
+    phone.close()
+
+
+@pytest.fixture
+def desk(phone: Phone, home: Home) -> Home:
+    """A home in which the plugin is installed."""
+    phone.install(home.environ())
+    return home
+
+
+# a server; nobody uses its port but the test
+
+
+@pytest.mark.parametrize("password", [None, "pässwörd"], ids=["open", "with a password"])
+def test_questions_of_two_directories_are_answered_without_a_port(
+    desk: Home,
+    phone: Phone,
+    private_opencode: Starts,
+    model: ScriptedModel,
+    password: str | None,
+) -> None:
+    """One in a directory with blank, umlaut and percent: each model gets its own answer, the other rejects."""
+    odd = desk.project("with blank ünï 100%")
+    opencode = private_opencode(password=password)
+    sessions = {directory: opencode.session(directory, "A title") for directory in (opencode.directory, odd)}
+    for directory, session in sessions.items():
+        opencode.prompt(session, [asks(say=f"I am in {directory.name}. "), asks("Again?")])
+    requests = {directory: opencode.wait_question(session) for directory, session in sessions.items()}
+    for directory, request in requests.items():
+        told = phone.wait_told("question.asked", id=request["id"])
+        assert told["properties"] == request
+        assert told["directory"] == str(directory)
+        assert told["context"] == {
+            "title": "A title",
+            "rootTitle": "",
+            "lastText": f"I am in {directory.name}.",
+        }
+    for directory, answer in ((odd, "B"), (opencode.directory, "my own ünï 🦉")):
+        phone.reply(requests[directory]["id"], [answer])
+    for directory, answer in ((opencode.directory, "my own ünï 🦉"), (odd, "B")):
+        session, request = sessions[directory], requests[directory]
+        told = phone.wait_told("question.replied", requestID=request["id"])
+        assert told["properties"]["answers"] == [[answer]]
+        second = until(lambda: _other(opencode, session, request["id"]), PATIENCE_S, "the second question")  # noqa: B023
+        phone.reject(second["id"])
+        phone.wait_told("question.rejected", requestID=second["id"])
+        opencode.wait_idle(session)
+        assert model.received(session) == (received(answer),)
+    kinds = [payload["type"] for payload in phone.payloads()]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "question.asked": 4,
+        "question.replied": 2,
+        "question.rejected": 2,
+        "receipt": 4,
+    }
+    assert not phone.log.exists()
+
+
+def _other(opencode: OpenCode, session: str, request_id: str) -> Json:
+    listed = opencode.questions(opencode._where[session])
+    return next((one for one in listed if one["sessionID"] == session and one["id"] != request_id), {})
+
+
+def test_an_answer_at_the_desk_ends_the_waiter(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """Replied or rejected there: told once, in order, and no hook stays."""
+    opencode = private_opencode()
+    for kind in ("question.replied", "question.rejected"):
+        session = opencode.session()
+        opencode.prompt(session, [asks()])
+        request = opencode.wait_question(session)
+        phone.wait_waiter(request["id"])
+        opencode.reject(request["id"]) if "rejected" in kind else opencode.reply(request["id"], [["A"]])
+        phone.wait_told(kind, requestID=request["id"])
+        phone.wait_no_waiter(request["id"])
+        opencode.wait_idle(session)
+    assert [payload["type"] for payload in phone.payloads()] == [
+        *("question.asked", "question.replied"),
+        *("question.asked", "question.rejected"),
+    ]
+
+
+def test_an_answer_that_is_put_at_once_finds_its_question(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """Asked and answered in one breath, for several questions of one step."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [{"tools": [asks("One?"), asks("Two?"), asks("Three?")]}])
+    requests = opencode.wait_questions(session, 3)
+    for request in reversed(requests):
+        phone.reply(request["id"], [request["questions"][0]["question"] * 2])
+    opencode.wait_idle(session)
+    assert model.received(session) == tuple(received(text * 2, text) for text in ("One?", "Two?", "Three?"))
+
+
+@pytest.mark.parametrize("how", ["abort", "delete"])
+def test_a_session_that_ends_takes_its_question_with_it(
+    desk: Home, phone: Phone, private_opencode: Starts, how: str
+) -> None:
+    """OpenCode goes on listing it (a zombie); the phone hears of the session, and the waiter is released."""
+    opencode = private_opencode()
+    session, other = opencode.session(), opencode.session()
+    for each in (session, other):
+        opencode.prompt(each, [asks()])
+    request, alive = opencode.wait_question(session), opencode.wait_question(other)
+    phone.wait_waiter(request["id"])
+    phone.wait_waiter(alive["id"])
+    opencode.abort(session) if how == "abort" else opencode.delete_session(session)
+    told = until(lambda: _ends(phone, session), 10, "the end of the session")
+    assert len(told) == 1
+    phone.wait_no_waiter(request["id"])
+    assert request["id"] in [one["id"] for one in opencode.questions()]
+    phone.reply(alive["id"], ["A"])
+    phone.wait_told("question.replied", requestID=alive["id"])
+    assert _ends(phone, session) == told
+    assert _ends(phone, other) == []
+
+
+def _ends(phone: Phone, session: str) -> list[Json]:
+    """What was kept that tells the end of this session."""
+    kinds = {"session.idle", "session.error", "session.deleted"}
+    found = [payload for payload in phone.payloads() if payload["type"] in kinds]
+    return [one for one in found if session in {one["properties"].get("sessionID"), _deleted(one)}]
+
+
+def _deleted(payload: Json) -> object:
+    return payload["properties"].get("info", {}).get("id")
+
+
+def test_an_error_of_something_else_ends_no_question(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """A second prompt that fails while the question is open (new: session.error; old: silence)."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asks()])
+    request = opencode.wait_question(session)
+    phone.wait_waiter(request["id"])
+    opencode.request(
+        "POST", f"/session/{session}/prompt_async", None, {"agent": "nobody", "parts": [{"type": "text", "text": "x"}]}
+    )
+    phone.reply(request["id"], ["A"])
+    phone.wait_told("question.replied", requestID=request["id"])
+    assert _ends(phone, session) == []
+
+
+def test_a_prompt_after_an_abort_ends_the_old_question_and_not_the_new(
+    desk: Home, phone: Phone, private_opencode: Starts, opencode_version: str
+) -> None:
+    """The first is over, though still listed, and is told once; the second is alive and answered."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asks("First?")], key="first")
+    first = opencode.wait_question(session)
+    phone.wait_waiter(first["id"])
+    opencode.abort(session)
+    opencode.prompt(session, [asks("Second?")], key="second")
+    second = until(lambda: _other(opencode, session, first["id"]), PATIENCE_S, "the second question")
+    phone.wait_no_waiter(first["id"])
+
+    def ends() -> list[Json]:
+        return _ends(phone, session) + phone.told("waiter.gone", waitID=wait_id(first["id"]))
+
+    assert len(until(ends, PATIENCE_S, "the end of the first")) == 1
+    if opencode_version != "1.1.53":  # there an answer to the first would abort the second one's turn too
+        opencode.reply(first["id"], [["A"]])
+    phone.reply(second["id"], ["B"])
+    phone.wait_told("question.replied", requestID=second["id"])
+    assert opencode.final_text(session) == f"FINAL: {received('B', 'Second?')}"
+    assert len(ends()) == 1
+
+
+def test_a_waiter_that_is_killed_is_replaced(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """`kill -9`, twice; then the answer is taken by the third."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asks()])
+    request = opencode.wait_question(session)
+    for _ in range(2):
+        killed = phone.wait_waiter(request["id"])
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: phone.waiters(request["id"]) not in ([], [killed]), 10, "another waiter")  # noqa: B023
+    phone.reply(request["id"], ["A"])
+    opencode.wait_idle(session)
+    assert model.received(session) == (received("A"),)
+    phone.wait_told("question.replied", requestID=request["id"])
+    assert {one["properties"]["id"] for one in phone.told("question.asked")} == {request["id"]}
+
+
+def test_a_killed_opencode_leaves_no_waiter_and_says_so(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """Its hooks see the end of their stdin."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asks()])
+    request = opencode.wait_question(session)
+    phone.wait_waiter(request["id"])
+    opencode.proc.sigkill()
+    assert phone.wait_told("waiter.gone")["waitID"] == wait_id(request["id"])
+    phone.wait_no_waiter(request["id"])
+
+
+def test_a_dispose_keeps_the_other_directorys_waiter_and_tells_what_vanished(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """Pending questions vanish without an event; the plugin is started again in the same process."""
+    opencode = private_opencode()
+    elsewhere = desk.project("elsewhere")
+    sessions = [opencode.session(), opencode.session(elsewhere)]
+    for session in sessions:
+        opencode.prompt(session, [asks()])
+    vanished, alive = (opencode.wait_question(session) for session in sessions)
+    waiter = phone.wait_waiter(alive["id"])
+    phone.wait_waiter(vanished["id"])
+    opencode.request("POST", "/instance/dispose", opencode.directory)
+    until(lambda: _ends(phone, sessions[0]), PATIENCE_S, "the end of what vanished")
+    phone.wait_no_waiter(vanished["id"])
+    assert phone.waiters(alive["id"]) == [waiter]
+    again = opencode.session()
+    opencode.prompt(again, [asks("And now?")])
+    request = opencode.wait_question(again)
+    phone.wait_told("question.asked", id=request["id"])
+    phone.reply(request["id"], ["A"])
+    phone.reply(alive["id"], ["B"])
+    opencode.wait_idle(again)
+    opencode.wait_idle(sessions[1])
+    assert model.received(again) == (received("A", "And now?"),)
+    assert model.received(sessions[1]) == (received("B"),)
+
+
+def test_a_subagents_question_names_the_root_session_and_ends_with_it(
+    phone: Phone, home: Home, private_opencode: Starts
+) -> None:
+    """The request belongs to the child; aborting the parent closes it on the phone."""
+    phone.install(home.environ())
+    directory = home.project("sub", agent={"general": {"permission": {"question": "allow"}}})
+    opencode = private_opencode(directory=directory)
+    session = opencode.session(title="The root")
+    task = {"description": "sub d", "subagent_type": "general", "prompt": _script([asks()])}
+    opencode.prompt(session, [{"tool": "task", "args": task}])
+    (request,) = until(opencode.questions, PATIENCE_S, "the child's question")
+    told = phone.wait_told("question.asked", id=request["id"])
+    child = request["sessionID"]
+    assert child != session
+    assert told["context"]["rootTitle"] == "The root"
+    assert told["context"]["title"].startswith("sub d")
+    phone.wait_waiter(request["id"])
+    opencode.abort(session)
+    until(lambda: _ends(phone, child), 20, "the end of the child")
+    phone.wait_no_waiter(request["id"])
+
+
+def _script(steps: Sequence[Json]) -> str:
+    return f"SCRIPT {json.dumps(list(steps))}"
+
+
+def test_two_copies_of_the_plugin_double_nothing(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """One in the user's folder, one of another name in the project's."""
+    directory = desk.project("copied")
+    copy = directory / ".opencode" / "plugin" / "copy.js"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(install.plugin_path(desk.environ()).read_text())
+    opencode = private_opencode(directory=directory)
+    session = opencode.session()
+    opencode.prompt(session, [asks()])
+    request = opencode.wait_question(session)
+    phone.reply(request["id"], ["A"])
+    opencode.wait_idle(session)
+    phone.wait_told("question.replied", requestID=request["id"])
+    assert [payload["type"] for payload in phone.payloads()] == ["question.asked", "receipt", "question.replied"]
+
+
+# the terminal
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("arguments", [(), ("--port", "0")], ids=["plain", "with a port"])
+def test_a_terminal_is_answered_from_the_phone(
+    desk: Home, phone: Phone, tui: Callable[..., Tui], model: ScriptedModel, arguments: tuple[str, ...]
+) -> None:
+    """No port is needed; with one, where OpenCode starts plugins twice, nothing is doubled."""
+    terminal = tui(desk.project("tui"), steps=[asks(), asks("At the desk?"), asks("No?")], arguments=arguments)
+    terminal.wait_dialog()
+    (asked,) = until(lambda: phone.told("question.asked"), PATIENCE_S, "the question")
+    phone.reply(asked["properties"]["id"], ["B"])
+    terminal.wait_screen("At the desk?")
+    asked = phone.wait_told("question.asked", sessionID=asked["properties"]["sessionID"], id=_latest(phone, 2))
+    phone.wait_waiter(asked["properties"]["id"])
+    terminal.wait_dialog()
+    terminal.send("1")
+    phone.wait_told("question.replied", requestID=asked["properties"]["id"], answers=[["A"]])
+    phone.wait_no_waiter(asked["properties"]["id"])
+    third = _latest(phone, 3)
+    phone.wait_waiter(third)
+    terminal.wait_screen("No?")
+    terminal.wait_dialog()
+    terminal.send(ESC)
+    phone.wait_told("question.rejected", requestID=third)
+    phone.wait_no_waiter(third)
+    assert model.received(terminal.key)[:2] == (received("B"), received("A", "At the desk?"))
+    assert len(phone.told("question.asked")) == 3
+
+
+def _latest(phone: Phone, count: int) -> str:
+    """Wait until `count` questions were asked, and return the id of the last."""
+
+    def found() -> str:
+        told = phone.told("question.asked")
+        assert len(told) == count
+        return str(told[-1]["properties"]["id"])
+
+    return until(found, PATIENCE_S, f"{count} questions")
+
+
+@pytest.mark.timeout(300)
+def test_a_terminal_without_hermes_says_so_once(home: Home, phone: Phone, tui: Callable[..., Tui]) -> None:
+    """The Python of the plugin is gone: a toast, and the dialog stays usable."""
+    plugin = phone.install(home.environ())
+    plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps("/nowhere/python")))
+    terminal = tui(home.project("tui"), steps=[asks()])
+    terminal.wait_screen("hermes install")
+    terminal.wait_dialog()
+    terminal.send("1")
+    terminal.wait_no_dialog()
+    assert phone.payloads() == []
+
+
+def test_opencode_run_is_answered_and_ends(desk: Home, phone: Phone, opencode_version: str, tmp_path: Path) -> None:
+    """Only 1.1.53 offers questions to `run` (contract 6); in both nothing of ours keeps it from leaving."""
+    command = ["sh", "-c", f"printf '%s' \"$STEPS\" | '{binary(opencode_version)}' run"]
+    cwd, environ = desk.project("run"), desk.environ(STEPS=_script([asks()]))
+    with Proc(command, cwd=cwd, environ=environ, log_dir=tmp_path, name="run") as process:
+        if opencode_version == "1.1.53":
+            phone.reply(_latest(phone, 1), ["A"])
+        assert process.wait(PATIENCE_S) == 0
+        assert ('"Which database?"="A"' in process.output()) == (opencode_version == "1.1.53")
+
+
+# in a plain Node: what no OpenCode can be made to do
+
+DRIVER = """
+import { pathToFileURL } from "node:url"
+const [, , ...files] = process.argv
+const called = []
+setInterval(() => {}, 1000) // the plugin itself keeps nothing alive
+const client = (answers) => ({ _client: {
+  get: async (o) => (called.push(o), { data: answers[o.url], response: { ok: o.url in answers } }),
+  post: async (o) => (called.push(o), { data: true, response: { ok: true } }),
+}})
+const plugins = []
+for (const file of files) plugins.push(...Object.values(await import(pathToFileURL(file))))
+const state = () => globalThis[Symbol.for("hermes-telegram-phone/1")]
+const settle = async () => { for (let i = 0; i < 3; i += 1) await state().queue }
+const start = (directory, answers = {}) =>
+  Promise.all(plugins.map((plugin) => plugin({ client: client(answers), directory })))
+const tell = async (hooks, event) => { for (const hook of hooks) await hook.event({ event }) }
+const told = JSON.parse(process.env.EVENTS ?? "[]")
+"""
+
+
+def node(tmp_path: Path, code: str, *plugins: Path, events: object = ()) -> str:
+    """Run the plugin in Node under a driver with an in-process client of its own; what it prints."""
+    driver = tmp_path / "driver.mjs"
+    driver.write_text(DRIVER + textwrap.dedent(code) + "\nprocess.exit(0)\n")
+    copies = [tmp_path / f"plugin-{number}.mjs" for number, _ in enumerate(plugins)]
+    for copy, plugin in zip(copies, plugins, strict=True):
+        copy.write_text(plugin.read_text())
+    found = subprocess.run(
+        ["node", driver, *copies],
+        env={"PATH": os.environ["PATH"], "EVENTS": json.dumps(events)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stderr == ""
+    return found.stdout
+
+
+@pytest.fixture
+def plugin(phone: Phone, tmp_path: Path) -> Path:
+    """The installed file."""
+    return phone.install({"HOME": str(tmp_path / "home")})
+
+
+@pytest.mark.parametrize("version", RECORDED)
+def test_recorded_events_are_kept_in_their_order_and_once(
+    phone: Phone, plugin: Path, tmp_path: Path, version: str
+) -> None:
+    """Told three times by two copies, all at once."""
+    events = [event for event in RECORDED[version] if event["type"].startswith("question.")]
+    code = """
+    const hooks = await start("/home/dev/project")
+    for (let i = 0; i < 3; i += 1) for (const event of told) tell(hooks, event)
+    await settle()
+    """
+    node(tmp_path, code, plugin, plugin, events=events)
+    assert [one["type"] for one in phone.payloads()] == [event["type"] for event in events]
+    assert [one["properties"] for one in phone.payloads()] == [event["properties"] for event in events]
+    assert all(one["directory"] == "/home/dev/project" for one in phone.payloads())
+
+
+def test_what_opencode_tells_besides_starts_no_process(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """Sessions without a question, unknown events, and garbage of every kind: nothing is kept or thrown."""
+    events: list[object] = [*RECORDED["1.1.53"][3:], *RECORDED["1.18.33"][3:]]
+    kinds = ["question.asked", "question.replied", "session.idle", "session.error", "message.updated", "x"]
+    for kind in [*kinds, "__proto__", "constructor", "server.instance.disposed", "question.v2.asked"]:
+        garbage: list[object] = [None, 1, "x", [], {}, {"id": 1}, {"info": 1}]
+        events += [{"type": kind, "properties": one} for one in garbage]
+    events += [None, 1, "x", [], {}, {"type": None}]
+    node(
+        tmp_path,
+        'const hooks = await start("/x")\nfor (const e of told) await tell(hooks, e)\nawait settle()',
+        plugin,
+        events=events,
+    )
+    assert phone.payloads() == []
+    assert not phone.log.exists()
+
+
+def test_without_a_python_one_toast_is_shown_and_nothing_is_thrown(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """Three questions, one toast."""
+    plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps("/nowhere/python")))
+    code = """
+    const hooks = await start("/x")
+    for (const id of ["que_1", "que_2", "que_3"]) {
+      await tell(hooks, { type: "question.asked", properties: { id, sessionID: "ses_1", questions: [] } })
+    }
+    await settle()
+    console.log(called.filter((each) => each.url === "/tui/show-toast").length)
+    """
+    assert node(tmp_path, code, plugin) == "1\n"
+
+
+def test_a_python_without_hermes_is_told_too(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """The hook itself always leaves with 0, so any other status is news."""
+    plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps("/bin/false")))
+    code = """
+    const hooks = await start("/x")
+    await tell(hooks, told[0])
+    await settle()
+    const toast = called.find((each) => each.url === "/tui/show-toast")
+    console.log(toast.body.variant, toast.query.directory)
+    """
+    assert node(tmp_path, code, plugin, events=RECORDED["1.1.53"]) == "warning /x\n"
+
+
+def test_the_password_goes_along_and_a_percent_sign_is_encoded_once_more(
+    phone: Phone, plugin: Path, tmp_path: Path
+) -> None:
+    """1.1.53 checks the password of its own plugin, and decodes a directory twice."""
+    code = """
+    process.env.OPENCODE_SERVER_PASSWORD = "pässwörd"
+    const hooks = await start("/100% ünï")
+    await tell(hooks, told[0])
+    await settle()
+    const [{ query, headers }] = called
+    console.log(query.directory, Buffer.from(headers.Authorization.slice(6), "base64").toString())
+    """
+    assert node(tmp_path, code, plugin, events=RECORDED["1.1.53"]) == "/100%25 ünï opencode:pässwörd\n"
+
+
+def test_the_last_words_are_cut_at_3000_and_never_in_a_character(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """Those of the message that asks; an older one of the same turn where that says nothing."""
+    code = """
+    const messages = [
+      { info: { id: "msg_0", role: "user" }, parts: [{ type: "text", text: "prompt" }] },
+      { info: { id: "msg_1", role: "assistant" }, parts: [{ type: "text", text: "🦉".repeat(2000) + "x" }] },
+      { info: { id: told[0].properties.tool.messageID, role: "assistant" }, parts: [{ type: "tool" }] },
+    ]
+    const hooks = await start("/x", { "/session/{sessionID}/message": messages })
+    await tell(hooks, told[0])
+    await settle()
+    """
+    node(tmp_path, code, plugin, events=RECORDED["1.1.53"])
+    (asked,) = phone.payloads()
+    assert asked["context"]["lastText"] == "🦉" * 1499 + "x"
