@@ -17,10 +17,15 @@ from tests.harness.tui import Tui
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out."""
+    """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
+
+    All scenes of one version go to one worker, which needs only one shared server then.
+    """
     for item in items:
         if "opencode_version" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
+            parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+            item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -172,9 +172,11 @@ def nothing_leaves_sending_but_the_end(before: State, event: Event, after: State
 
 def an_old_page_changes_nothing(before: State, event: Event, after: State) -> None:
     """A button with another epoch is without effect; two kinds stand outside the pages."""
-    stale = isinstance(event, Tapped) and event.epoch != before.epoch
-    if stale and not isinstance(event.action, KeepWaiting | TakeOffer):
-        assert meaning(after) == meaning(before), event
+    match event:
+        case Tapped(action=KeepWaiting() | TakeOffer()):
+            return
+        case Tapped(epoch=epoch) if epoch != before.epoch:
+            assert meaning(after) == meaning(before), event
 
 
 def twice_is_once(an_ask: Ask, before: State, event: Event, after: State) -> None:

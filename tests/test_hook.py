@@ -328,6 +328,7 @@ def test_an_answer_without_a_datagram_is_found_all_the_same(desk: Desk) -> None:
         answer = desk.store / "wait" / f"{WAIT}.answer"
         (desk.store / "unseen").write_text("late")
         (desk.store / "unseen").rename(answer)
+        until(lambda: process.poll() is not None, 20, "a look")
         assert printed(process) == b"late\n"
 
 

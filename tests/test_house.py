@@ -22,7 +22,8 @@ ROWS = (
     *("phone_side", "connection", "agent_side", "hook", "listener"),
     *("install", "status", "demo", "cli", "__main__"),
 )
-PURE = ("dialog", "routing", "chat.render", "agents.*.adapter", "agents.*.matching")
+CHAT_WORDS = ("text", "buttons", "screen", "page", "review", "sides", "ending", "words", "render")
+PURE = ("dialog", "routing", *(f"chat.{name}" for name in CHAT_WORDS), "agents.*.adapter", "agents.*.matching")
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
 STANDARD_ALONE = {"spool": set(), "hook": {"spool"}, "errors": None, "model": None}
 

@@ -135,7 +135,7 @@ def test_questions_of_two_directories_are_answered_without_a_port(
     password: str | None,
 ) -> None:
     """One in a directory with blank, umlaut and percent: each model gets its own answer, the other rejects."""
-    odd = desk.project("with blank ünï 100%")
+    odd = desk.project("with blank ünï %41")
     opencode = private_opencode(password=password)
     sessions = {directory: opencode.session(directory, "A title") for directory in (opencode.directory, odd)}
     for directory, session in sessions.items():
@@ -458,7 +458,11 @@ const [, , ...files] = process.argv
 const called = []
 setInterval(() => {}, 1000) // the plugin itself keeps nothing alive
 const client = (answers) => ({ _client: {
-  get: async (o) => (called.push(o), { data: answers[o.url], response: { ok: o.url in answers } }),
+  get: async (o) => {
+    called.push(o)
+    const answer = answers[o.url]
+    return { data: typeof answer === "function" ? answer(o.path) : answer, response: { ok: o.url in answers } }
+  },
   post: async (o) => (called.push(o), { data: true, response: { ok: true } }),
 }})
 const plugins = []
@@ -469,6 +473,21 @@ const start = (directory, answers = {}) =>
   Promise.all(plugins.map((plugin) => plugin({ client: client(answers), directory })))
 const tell = async (hooks, event) => { for (const hook of hooks) await hook.event({ event }) }
 const told = JSON.parse(process.env.EVENTS ?? "[]")
+// An OpenCode in which these tool calls are in these states; `error` ones are zombies, which it lists as ever.
+const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+const asks = (id, sessionID = "ses_1") => {
+  const tool = { messageID: `msg_${id}`, callID: `call_${id}` }
+  return { type: "question.asked", properties: { id: `que_${id}`, sessionID, questions: [], tool } }
+}
+const world = (states, sessionID = "ses_1") => {
+  const part = (id) => ({ type: "tool", callID: `call_${id}`, state: { status: states[id], error: "aborted" } })
+  return {
+    "/question": Object.keys(states).map((id) => asks(id, sessionID).properties),
+    "/session/status": { [sessionID]: { type: "busy" } },
+    "/session/{sessionID}/message/{messageID}": (path) => ({ parts: [part(path.messageID.slice(4))] }),
+  }
+}
+const posts = () => called.filter((each) => each.body).map((each) => [each.url, each.path, each.body])
 """
 
 
@@ -590,3 +609,90 @@ def test_the_last_words_are_cut_at_3000_and_never_in_a_character(phone: Phone, p
     node(tmp_path, code, plugin, events=RECORDED["1.1.53"])
     (asked,) = phone.payloads()
     assert asked["context"]["lastText"] == "🦉" * 1499 + "x"
+
+
+def test_an_answer_is_posted_once_and_only_to_a_question_that_is_alive(
+    phone: Phone, plugin: Path, tmp_path: Path
+) -> None:
+    """To a zombie OpenCode 1.1.53 says "true" as well; there the phone hears of the end instead."""
+    for request in ("que_alive", "que_dead", "que_no"):
+        text = {"requestID": request, "kind": "reject" if request == "que_no" else "reply", "answers": [["A"]]}
+        spool.put_answer(phone.store, wait_id(request), json.dumps(text))
+    code = """
+    const hooks = await start("/x", world({ alive: "running", dead: "error", no: "running" }))
+    await tell(hooks, asks("alive"))
+    await tell(hooks, asks("dead"))
+    await tell(hooks, asks("no"))
+    while (posts().length < 2 || state().open.has("que_dead")) await pause(50)
+    await settle()
+    console.log(JSON.stringify(posts()))
+    """
+    posts = json.loads(node(tmp_path, code, plugin))
+    assert sorted(posts) == [
+        ["/question/{requestID}/reject", {"requestID": "que_no"}, {}],
+        ["/question/{requestID}/reply", {"requestID": "que_alive"}, {"answers": [["A"]]}],
+    ]
+    assert phone.told("waiter.gone", waitID=wait_id("que_dead"))
+
+
+def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """The session is quiet" would end the living one too."""
+    code = """
+    const hooks = await start("/x", world({ dead: "error", alive: "running" }))
+    await tell(hooks, asks("dead"))
+    await tell(hooks, asks("alive"))
+    await tell(hooks, { type: "session.error", properties: { sessionID: "ses_1" } })
+    await settle()
+    console.log(...state().open.keys())
+    """
+    assert node(tmp_path, code, plugin) == "que_alive\n"
+    gone = [one for one in phone.payloads() if one["type"] == "waiter.gone"]
+    assert wait_id("que_dead") in {one["waitID"] for one in gone}
+    assert phone.told("session.error") == []
+    assert phone.told("session.idle") == []
+
+
+def test_a_reply_that_reached_nobody_is_not_told_as_an_answer(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """A zombie emits `question.replied` too."""
+    code = """
+    const hooks = await start("/x", world({ dead: "error" }))
+    await tell(hooks, asks("dead"))
+    const properties = { sessionID: "ses_1", requestID: "que_dead", answers: [["A"]] }
+    await tell(hooks, { type: "question.replied", properties })
+    await settle()
+    """
+    node(tmp_path, code, plugin)
+    assert [one["type"] for one in phone.payloads()] == ["question.asked", "session.idle"]
+
+
+def test_an_answer_whose_event_was_missed_is_told_all_the_same(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """The state of the tool call tells it, when the plugin looks around."""
+    code = """
+    const answers = world({})
+    const state_ = { status: "completed", metadata: { answers: [["B"]] } }
+    const part = { type: "tool", callID: "call_1", state: state_ }
+    answers["/session/{sessionID}/message/{messageID}"] = () => ({ parts: [part] })
+    const hooks = await start("/x", answers)
+    await tell(hooks, asks("1"))
+    while (state().open.size) await pause(50)
+    await settle()
+    """
+    node(tmp_path, code, plugin)
+    assert [one["type"] for one in phone.payloads()] == ["question.asked", "question.replied"]
+    assert phone.payloads()[1]["properties"]["answers"] == [["B"]]
+
+
+def test_a_question_of_the_second_engine_is_told_and_not_waited_for(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """Its registry is another one (contract 9): only the desk can answer."""
+    code = """
+    const hooks = await start("/x")
+    await tell(hooks, { ...asks("1"), type: "question.v2.asked" })
+    await settle()
+    console.log(posts().length, state().open.size)
+    const properties = { sessionID: "ses_1", requestID: "que_1", answers: [] }
+    await tell(hooks, { type: "question.v2.replied", properties })
+    await settle()
+    console.log(state().open.size)
+    """
+    assert node(tmp_path, code, plugin) == "0 1\n0\n"
+    assert [one["type"] for one in phone.payloads()] == ["question.v2.asked", "question.v2.replied"]

@@ -123,6 +123,12 @@ def test_free_text_may_be_forbidden() -> None:
     assert [one.custom for one in asked(question(custom=None), question(custom=True)).questions] == [True, True]
 
 
+def test_an_ask_may_name_no_call() -> None:
+    """Contract 2: `tool?`: without it there is nothing to prove an answer by."""
+    source = asked(question()).source
+    assert (source.call_id, source.message_id) == (None, None)
+
+
 def test_a_plan_cannot_be_skipped() -> None:
     """`plan_exit` takes an empty reply for a yes (seen on both versions), and only it forbids free text."""
     assert not asked(question(custom=False)).capabilities.can_skip

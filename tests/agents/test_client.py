@@ -14,6 +14,7 @@ import httpx_sse
 import pytest
 
 from hermes.agents.opencode import adapter, api
+from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
 from hermes.model import AnsweredWith, Ask, Dead, Source, StillOpen, Unproven, Verdict, WasDismissed
 from tests.agents.recorded import NEW, OLD, VERSIONS, Json, Routes, recorded, server
@@ -132,6 +133,7 @@ async def test_the_password_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureF
     "response",
     [
         httpx.Response(200, html="<!doctype html>"),
+        httpx.Response(200, html='{"healthy": true, "version": "1.1.53"}'),
         httpx.Response(200, text="fine", headers={"content-type": ""}),
         httpx.Response(200, content=b"{", headers={"content-type": "application/json"}),
         httpx.Response(200, content=b"\xff", headers={"content-type": "application/json"}),
@@ -421,7 +423,7 @@ async def test_an_answer_between_two_looks_is_no_open_question(desk: Desk) -> No
 
 
 async def test_a_part_that_is_about_to_end_is_waited_for(desk: Desk) -> None:
-    """INTERFACES of old: for some ms after the reply the part still runs."""
+    """Contract 12: `running` turns `completed` some ms after the reply; that is no sign of death."""
     running, completed = (recorded(desk.version, "states", name) for name in ("running", "completed"))
     desk.listed, desk.states = [False], [running, running, running, completed]
     assert await verdict_on(desk) == AnsweredWith((("SQLite",),))
@@ -522,6 +524,15 @@ async def test_a_server_that_is_away_gives_no_verdict(desk: Desk) -> None:
 # context
 
 
+async def test_half_a_character_in_a_title_is_survived() -> None:
+    """JSON can carry it (contract: nothing forbids it); it becomes U+FFFD."""
+    body = httpx.Response(
+        200, content=b'{"id": "child", "title": "a\\ud800b"}', headers={"content-type": "application/json"}
+    )
+    async with server({"GET /session/child": body, "GET /session/child/message": []}) as desk:
+        assert (await desk.context(child_ask())).source.session_title == "a\ufffdb"
+
+
 def session_routes(**parents: str) -> dict[str, object]:
     """Return sessions with titles, each with its parent ("" for none)."""
     return {
@@ -565,6 +576,7 @@ async def test_words_before_a_wordless_message_are_the_last() -> None:
     routes["GET /session/child/message"] = [
         said("msg_2", 2, call_id="call_1"),
         said("msg_1", 1, "I looked."),
+        said("msg_0", 0, "I shall look."),
         said("msg_3", 3, "and?", role="user"),
     ]
     async with server(routes) as desk:
@@ -606,6 +618,14 @@ async def test_last_words_are_cut_at_their_beginning(version: str) -> None:
 
 
 # its life
+
+
+def test_no_proxy_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment says of proxies is for the web, not for an agent and its password."""
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    desk = OpenCodeServer("desk", "http://desk.test", machine="laptop")
+    assert desk._api._http._mounts == {}
 
 
 async def test_a_plain_url_needs_no_certificates() -> None:

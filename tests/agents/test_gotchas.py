@@ -739,8 +739,8 @@ async def test_a_frozen_server_takes_one_of_two_replies(
         opencode.freeze()
         try:
             for _ in range(2):
-                with pytest.raises(AgentAway):
-                    await asyncio.wait_for(server.reply(ask, (("SQLite",),)), 20)
+                with pytest.raises(TimeoutError):  # shorter than our own, so that the test is
+                    await asyncio.wait_for(server.reply(ask, (("SQLite",),)), 1)
         finally:
             opencode.thaw()
         await ear.hears(Replied, session)

@@ -94,7 +94,7 @@ class OpenCodeServer:
 
     async def _all_sessions(self, recent: Mapping[str, int]) -> list[wire.Session]:
         version = self._version or await self.health()
-        # Not tried out on others: what old does not know it passes on to the internet, password and all.
+        # Not tried out on others: what old does not know it passes on to the internet.
         if _numbers(version) >= _ONE_LIST:
             with contextlib.suppress(AgentRefused):
                 return await self._sessions("/experimental/session", recent)

@@ -27,8 +27,6 @@ const state = (globalThis[Symbol.for("hermes-telegram-phone/1")] ??= {
 
 export const HermesTelegramPhone = async ({ client, directory }) => {
   state.clients.set(directory, client)
-  // After a dispose nothing is pending any more, and no event says so. OpenCode answers once we have returned.
-  if (questionsIn(directory).length) aside(pause(0).then(() => look(directory)))
   return {
     event: async ({ event }) => {
       try {
@@ -53,7 +51,6 @@ const listeners = {
   "session.error": quiet,
   "session.deleted": quiet,
   "message.updated": movedOn,
-  "server.instance.disposed": disposed,
 }
 
 function heard(directory, event) {
@@ -117,10 +114,6 @@ function movedOn(directory, type, { info }) {
     const later = question.sessionID === info.sessionID && tool?.messageID < info.id
     if (later && !question.v2) aside(judge(question))
   }
-}
-
-function disposed(directory) {
-  for (const question of questionsIn(directory)) gone(question)
 }
 
 // ---- a question's life
@@ -241,7 +234,7 @@ async function hasMovedOn({ directory, sessionID, properties: { tool } }) {
   return later.some(({ info }) => info.role === "assistant")
 }
 
-// ---- looking around, for what no event tells
+// ---- looking around, for what no event tells: after a dispose nothing is pending any more, in silence
 
 function makeRounds() {
   if (state.round || !state.open.size) return
@@ -257,14 +250,10 @@ async function look(directory) {
   const listed = await call("get", directory, "/question")
   const busy = await call("get", directory, "/session/status")
   if (!Array.isArray(listed) || !busy || typeof busy !== "object") return
-  for (const question of questionsIn(directory)) {
+  for (const question of [...state.open.values()].filter((each) => each.directory === directory)) {
     const there = listed.some((one) => one?.id === question.id) && Object.hasOwn(busy, question.sessionID)
     if (!there && !question.v2) await judge(question)
   }
-}
-
-function questionsIn(directory) {
-  return [...state.open.values()].filter((question) => question.directory === directory)
 }
 
 function isAsking(sessionID) {
@@ -286,13 +275,28 @@ async function contextOf(question) {
   return { title: text(session?.title), rootTitle: text(rootTitle), lastText: text(lastText) }
 }
 
-// The end of what the agent said before it asked, in this turn of the person's.
+// The end of what the agent said before it asked, in this turn of the person's. Its words are kept once they
+// have ended, some ms after the question; so is its call.
 async function lastTextOf({ directory, sessionID, properties: { tool } }) {
   const query = { limit: 5 }
-  const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query })
-  if (!Array.isArray(messages)) return ""
-  const end = messages.findIndex(({ info }) => info.id === tool?.messageID)
-  for (const { info, parts } of messages.slice(0, end < 0 ? undefined : end + 1).reverse()) {
+  for (let tries = 1; ; tries += 1) {
+    const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query })
+    if (!Array.isArray(messages)) return ""
+    const end = messages.findIndex(({ info }) => info.id === tool?.messageID)
+    if (!tool || isWritten(messages[end], tool) || tries === 10) {
+      return wordsOf(messages.slice(0, end < 0 ? undefined : end + 1))
+    }
+    await pause(100)
+  }
+}
+
+function isWritten(message, { callID }) {
+  const parts = message?.parts ?? []
+  return parts.some((part) => part.callID === callID) && parts.every(({ type, time }) => type !== "text" || time?.end)
+}
+
+function wordsOf(messages) {
+  for (const { info, parts } of messages.reverse()) {
     if (info.role !== "assistant") return ""
     const said = parts.findLast((part) => part.type === "text" && !part.synthetic && part.text?.trim())
     if (said) return said.text.trim()
