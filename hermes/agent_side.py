@@ -29,8 +29,10 @@ log = logging.getLogger(__name__)
 
 UNMATCHED_LOOK_S: Final = 5.0
 """How often a call is looked for that has become no request after all tries."""
-WAITER_GRACE_S: Final = 6.0
+WAITER_GRACE_S: Final = 20.0
 """A waiting hook that died is started again by its plugin within this time, where its agent lives."""
+LEFT_GRACE_S: Final = 2.0
+"""A waiting hook that was left by its agent is never started again; another one may be there already."""
 FOLLOW_PAUSE_S: Final = 5.0
 
 
@@ -63,6 +65,7 @@ class AgentSide:
         self._signals: dict[str, list[Hinted]] = {}
         self._match_tried: dict[str, int] = {}
         self._alone_since_s: dict[str, float] = {}
+        self._left: set[str] = set()
 
     # --- servers ----------------------------------------------------------------------------------------------
 
@@ -154,7 +157,8 @@ class AgentSide:
                 if kind == "receipt":
                     self._book.change(entry.id, lambda found: replace(found, waiter_taken=True))
                 elif kind == "waiter.gone":
-                    self._alone_since_s.setdefault(entry.id, self._now())
+                    self._left.add(entry.id)
+                    self._book.change(entry.id, lambda found: replace(found, waits=True))
 
     # --- calls without a request ------------------------------------------------------------------------------
 
@@ -214,15 +218,26 @@ class AgentSide:
     def look_for_the_dead(self) -> None:
         """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
         for entry in self._book.entries():
-            source = entry.ask.source
-            if entry.state.phase not in {"open", "held"} or source.request_id is None:
-                continue
-            if source.server in self._servers or not entry.ask.answerable:
+            if not self._hangs_on_a_hook(entry):
                 continue
             if self._room.waiting(entry.ask):
-                self._alone_since_s.pop(entry.id, None)
-                if not entry.waits:
-                    self._book.change(entry.id, lambda found: replace(found, waits=True))
-            elif entry.waits and self._now() - self._alone_since_s.setdefault(entry.id, self._now()) > WAITER_GRACE_S:
+                self._found_waiting(entry)
+            elif entry.waits and self._is_alone_for_good(entry):
                 self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))
-                self._alone_since_s.pop(entry.id, None)
+                self._found_waiting(entry)
+
+    def _hangs_on_a_hook(self, entry: Entry) -> bool:
+        if entry.ask.source.request_id is None or entry.ask.source.server in self._servers or not entry.ask.answerable:
+            return False
+        # What is being sent is left to its delivery, unless the agent is known to have gone.
+        return entry.state.phase in {"open", "held"} or (entry.state.phase == "sending" and entry.id in self._left)
+
+    def _found_waiting(self, entry: Entry) -> None:
+        self._alone_since_s.pop(entry.id, None)
+        self._left.discard(entry.id)
+        if not entry.waits:
+            self._book.change(entry.id, lambda found: replace(found, waits=True))
+
+    def _is_alone_for_good(self, entry: Entry) -> bool:
+        alone_s = self._now() - self._alone_since_s.setdefault(entry.id, self._now())
+        return alone_s > (LEFT_GRACE_S if entry.id in self._left else WAITER_GRACE_S)

@@ -8,6 +8,7 @@ when it is confirmed, or when the ask is provably gone.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -42,8 +43,12 @@ CONFIRM_S: Final = 0.05
 UNCONFIRMED_S: Final = 3.0
 """After this long an accepted reply that shows no effect is sent again."""
 WAITER_LOOK_S: Final = 1.0
-WAITER_GRACE_S: Final = 6.0
+WAITER_GRACE_S: Final = 20.0
 """A waiting hook that died is started again by its plugin within this time, where its agent lives."""
+UNTAKEN_S: Final = 6.0
+"""An answer that lies ready for longer than this is not delivered yet, and the phone says so."""
+PUT_AGAIN_S: Final = 3.0
+"""A waiting hook needs less than this from taking an answer to leaving."""
 TAKEN_GRACE_S: Final = 20.0
 """An answer that a waiting hook took is reported by its plugin within this time, where its agent lives."""
 
@@ -102,6 +107,7 @@ class Delivery:
         self._failures: dict[str, int] = {}
         self._accepted_s: dict[str, float] = {}
         self._lonely_s: dict[str, float] = {}
+        self._put_s: dict[str, float] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Bring one decision one step further; return the seconds until the next step, None where it is over.
@@ -199,16 +205,21 @@ class Delivery:
         return accepted_s is not None and 0 <= self._now() - accepted_s < UNCONFIRMED_S
 
     def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
-        lonely_s = self._now() - self._lonely_s.setdefault(entry.id, self._now())
-        if self._room.waiting(entry.ask):
-            if not self._room.is_ready(entry.ask) and not (entry.waiter_taken and lonely_s < TAKEN_GRACE_S):
-                text = self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision)
-                self._room.put(entry.ask, text)
-            elif lonely_s > WAITER_GRACE_S:
-                self._book.apply(entry.id, Failed(self._now()))
-        elif lonely_s > (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
-            self._judged(entry, Dead())
-            return None
+        now_s = self._now()
+        if not self._room.waiting(entry.ask):
+            alone_s = now_s - self._lonely_s.setdefault(entry.id, now_s)
+            if alone_s > (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
+                self._judged(entry, Dead())
+                return None
+            return WAITER_LOOK_S
+        self._lonely_s.pop(entry.id, None)
+        if self._room.is_ready(entry.ask):
+            if now_s - self._put_s.setdefault(entry.id, now_s) > UNTAKEN_S:
+                self._book.apply(entry.id, Failed(now_s))
+        elif now_s - self._put_s.get(entry.id, -math.inf) > PUT_AGAIN_S:
+            # Also where a hook took it before: its plugin had no success with it, or died on the way to it.
+            self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
+            self._put_s[entry.id] = now_s
         return WAITER_LOOK_S
 
     # --- what comes of it -----------------------------------------------------------------------------------------
@@ -255,5 +266,5 @@ class Delivery:
         return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures, 10))
 
     def _forget(self, entry_id: str) -> None:
-        for memory in (self._failures, self._accepted_s, self._lonely_s):
+        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s):
             memory.pop(entry_id, None)

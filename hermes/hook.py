@@ -8,7 +8,8 @@ folder that it is started in. It loads little, since an agent waits for it: abou
 
 With --wait it writes `kept` to stderr once the payload is on disk, and then ends in one of three ways: the
 answer comes (printed as one line, and a receipt dropped), stdin ends (the agent is gone, and a record says
-so), or SIGTERM releases it, in silence.
+so), or SIGTERM releases it, in silence. With --stay besides, it goes on waiting after the answer for one of
+the other two: as long as it is there, the agent is too, and may still read what was printed.
 """
 
 # ruff: noqa: PTH100, PTH119, PTH120 (pathlib would cost as much as json does)
@@ -26,7 +27,7 @@ from hermes import spool
 MAX_LINE_BYTES = 1024 * 1024
 PATIENCE_S = 10.0
 LOOK_EVERY_S = 2.0
-USAGE = "usage: hermes hook opencode --store DIR --log FILE [--config PATH] [--wait]"
+USAGE = "usage: hermes hook opencode --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 OPENING = frozenset({"question.asked", "question.v2.asked", "tool.execute.before"})
 SHAPE: dict[str, type] = {"type": str, "properties": dict, "directory": str, "context": dict}
 
@@ -64,8 +65,8 @@ def _options(argv: list[str]) -> dict[str, str] | None:
     found = {"agent": argv[0], "state": "not kept:"}
     rest = iter(argv[1:])
     for word in rest:
-        if word == "--wait":
-            found["wait"] = "yes"
+        if word in {"--wait", "--stay"}:
+            found[word.removeprefix("--")] = "yes"
         elif word in {"--store", "--log", "--config"}:
             found[word.removeprefix("--")] = next(rest, "")
         else:
@@ -201,11 +202,18 @@ def _wait(options: dict[str, str], record: dict[str, object], payload: dict[str,
             os.write(2, b"kept\n")
         _nudge(options, payload)
         outcome = _outcome(store, wait_id, out)
+        if outcome == "receipt" and "stay" in options:
+            _report(options, outcome, wait_id)
+            outcome = _left(out)
     finally:
         spool.leave_wait(store, wait_id, held)
     if outcome is not None:
-        spool.drop(store, spool.record(agent, {"type": outcome, "waitID": wait_id}))
-        spool.nudge(store)
+        _report(options, outcome, wait_id)
+
+
+def _report(options: dict[str, str], outcome: str, wait_id: str) -> None:
+    spool.drop(options["store"], spool.record(options["agent"], {"type": outcome, "waitID": wait_id}))
+    spool.nudge(options["store"])
 
 
 def _request_id(payload: dict[str, object]) -> str:
@@ -246,6 +254,19 @@ def _answer(store: str, wait_id: str, released: int, bell: int) -> str | None:
                 return None
             if not os.read(descriptor, 65536) and descriptor == 0:
                 raise EOFError
+
+
+def _left(released: int) -> str | None:
+    """Stay until SIGTERM (None), or until the agent is gone."""
+    waiting = select.poll()
+    for descriptor in (0, released):
+        waiting.register(descriptor, select.POLLIN)
+    while True:
+        for descriptor, _ in waiting.poll():
+            if descriptor == released:
+                return None
+            if not os.read(descriptor, 65536):
+                return "waiter.gone"
 
 
 def _print(answer: str) -> str:

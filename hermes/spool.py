@@ -36,7 +36,6 @@ except ImportError:  # pragma: no cover (a Python that was built without it)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # a payload of 1 MiB, and what JSON's escapes make of it
@@ -286,37 +285,45 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def sweep(root: str | Path, *, now: float | None = None) -> int:
-    """Remove what dead processes left: unfinished files, locks and sockets of hooks. Return how many.
+    """Remove what dead processes left: unfinished files, locks, sockets. Return how many files of the store.
 
-    Unfinished files younger than a minute may be somebody's work and stay.
+    Unfinished files and sockets younger than a minute may be somebody's work and stay.
     """
     old_s = (time.time() if now is None else now) - LEFTOVER_AFTER_S
-    dead = [path for path in _unfinished(root) if _older(path, old_s)]
-    dead += [*_unheld_locks(root), *_sockets_of_nobody(root)]
-    for path in dead:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    return len(dead)
+    for path in _sockets_of_nobody(old_s):
+        _remove(path)
+    rooms = [os.path.join(root, room) for room in ("inbox", "wait")]
+    files = [(folder, name) for folder in rooms for name in _names(folder)]
+    unfinished = [os.path.join(*each) for each in files if each[1].startswith(".")]
+    locks = [os.path.join(*each) for each in files if each[1].endswith(".lock")]
+    return sum([_remove(path) for path in unfinished if _older(path, old_s)] + [*map(_remove_unheld, locks)])
 
 
-def _unfinished(root: str | Path) -> Iterator[str]:
-    for room in ("inbox", "wait"):
-        folder = os.path.join(root, room)
-        yield from (os.path.join(folder, name) for name in _all_names(folder) if name.startswith("."))
+def _remove(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
-def _unheld_locks(root: str | Path) -> list[str]:
-    folder = os.path.join(root, "wait")
-    locks = [os.path.join(folder, name) for name in _names(folder) if name.endswith(".lock")]
-    return [path for path in locks if not _is_held(path)]
+def _remove_unheld(path: str) -> bool:
+    """Remove a lock that nobody holds; held meanwhile, so that nobody takes a file that is going away."""
+    try:
+        probe = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    with contextlib.closing(os.fdopen(probe)), contextlib.suppress(BlockingIOError):
+        fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _same_file(probe, path) and _remove(path)
+    return False
 
 
-def _sockets_of_nobody(root: str | Path) -> list[str]:
+def _sockets_of_nobody(old_s: float) -> list[str]:
+    """Return the sockets that refuse a datagram, whatever store they are of; to the others it is a nudge."""
     folder = runtime_folder()
-    ours = [name.split(".") for name in _names(folder) if name.startswith(f"{_key(root)}.")]
-    waiting = [parts for parts in ours if len(parts) == len(("key", "id", "pid", "sock"))]
-    dead = [parts for parts in waiting if parts[2] not in map(str, waiters(root, parts[1]))]
-    return [os.path.join(folder, ".".join(parts)) for parts in dead]
+    old = [name for name in _names(folder) if name.endswith(".sock") and _older(f"{folder}/{name}", old_s)]
+    return [f"{folder}/{name}" for name in old if not _poke(name)]
 
 
 def _older(path: str, than_s: float) -> bool:
@@ -330,10 +337,6 @@ def _older(path: str, than_s: float) -> bool:
 
 
 def _names(folder: str) -> list[str]:
-    return [name for name in _all_names(folder) if not name.startswith(".")]
-
-
-def _all_names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -384,10 +387,9 @@ def _write_all(path: str, data: bytes) -> None:
 
 
 def _sync(descriptor: int) -> None:
-    if sys.platform == "darwin":  # there fsync leaves the data in the drive's own memory
+    os.fsync(descriptor)
+    if sys.platform == "darwin":  # there that leaves the data in the drive's own memory
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(descriptor)
 
 
 def _sync_folder(folder: str) -> None:

@@ -135,7 +135,8 @@ def test_questions_of_two_directories_are_answered_without_a_port(
     password: str | None,
 ) -> None:
     """One in a directory with blank, umlaut and percent: each model gets its own answer, the other rejects."""
-    odd = desk.project("with blank ünï %41")
+    # 1.18.33 decodes a session's own directory once more: a prompt in "%41" runs in a folder "A" there.
+    odd = desk.project("with blank ünï " + ("%41" if desk.version == "1.1.53" else "100%"))
     opencode = private_opencode(password=password)
     sessions = {directory: opencode.session(directory, "A title") for directory in (opencode.directory, odd)}
     for directory, session in sessions.items():
@@ -440,7 +441,7 @@ def test_a_terminal_without_hermes_says_so_once(home: Home, phone: Phone, tui: C
 
 
 def test_opencode_run_is_answered_and_ends(desk: Home, phone: Phone, opencode_version: str, tmp_path: Path) -> None:
-    """Only 1.1.53 offers questions to `run` (contract 6); in both nothing of ours keeps it from leaving."""
+    """Only 1.1.53 offers questions to `run`; in both nothing of ours keeps it from leaving."""
     command = ["sh", "-c", f"printf '%s' \"$STEPS\" | '{binary(opencode_version)}' run"]
     cwd, environ = desk.project("run"), desk.environ(STEPS=_script([asks()]))
     with Proc(command, cwd=cwd, environ=environ, log_dir=tmp_path, name="run") as process:
@@ -683,16 +684,16 @@ def test_an_answer_whose_event_was_missed_is_told_all_the_same(phone: Phone, plu
 
 
 def test_a_question_of_the_second_engine_is_told_and_not_waited_for(phone: Phone, plugin: Path, tmp_path: Path) -> None:
-    """Its registry is another one (contract 9): only the desk can answer."""
+    """Its registry is another one: only the desk can answer."""
     code = """
     const hooks = await start("/x")
     await tell(hooks, { ...asks("1"), type: "question.v2.asked" })
     await settle()
-    console.log(posts().length, state().open.size)
+    console.log(posts().length, state().open.get("que_1").hook)
     const properties = { sessionID: "ses_1", requestID: "que_1", answers: [] }
     await tell(hooks, { type: "question.v2.replied", properties })
     await settle()
     console.log(state().open.size)
     """
-    assert node(tmp_path, code, plugin) == "0 1\n0\n"
+    assert node(tmp_path, code, plugin) == "0 null\n0\n"
     assert [one["type"] for one in phone.payloads()] == ["question.v2.asked", "question.v2.replied"]

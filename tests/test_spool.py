@@ -288,17 +288,24 @@ def test_sweeping_takes_only_what_is_old_and_unfinished(root: Path) -> None:
     assert spool.take_answer(root, WAIT) == "x"
 
 
-def test_sweeping_takes_the_sockets_of_dead_waiters(root: Path) -> None:
-    """Not those of the living, not the listener's, not those of another store."""
+def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:
+    """Whatever store they are of, once they are old; not those of the living, and no other file."""
     bound = spool.listen_socket(root)
-    code = "spool.wait_socket(root, argv[0]); print('bound', flush=True); sys.stdin.read()"
+    beside = Path(spool.runtime_folder()) / f"{root.parents[1].name}.lock"
+    beside.touch()
+    code = "bell = spool.wait_socket(root, argv[0]); print(bell.getsockname(), flush=True); sys.stdin.read()"
     with waiting(root, code) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"bound\n"
-        assert spool.sweep(root / "other") == 0
-        assert spool.sweep(root) == 0
+        left = Path(process.stdout.readline().decode().strip())
+        for path in (Path(bound.getsockname()), left, beside):
+            os.utime(path, (1, 1))
+        spool.sweep(root / "other")
+        assert left.exists()
         process.kill()
         process.wait()
-        assert spool.sweep(root) == 2  # its lock and its socket
+        spool.sweep(root / "other")
+        assert not left.exists()
+    assert beside.exists()
+    beside.unlink()
     assert spool.nudge(root) is True
     spool.close_socket(bound)

@@ -400,7 +400,7 @@ async def verdict_on(desk: Desk, *, of: Ask | None = None) -> Verdict:
 
 
 async def test_a_listed_question_of_a_busy_session_is_open(desk: Desk) -> None:
-    """Also while its part is not written yet (contract 3: old), and with a prompt in the queue (contract 2)."""
+    """Also while its part is not written yet, and with a prompt in the queue."""
     assert await verdict_on(desk) == StillOpen()
     desk.after = ["user", "user"]
     assert await verdict_on(desk) == StillOpen()
@@ -525,7 +525,7 @@ async def test_a_server_that_is_away_gives_no_verdict(desk: Desk) -> None:
 
 
 async def test_half_a_character_in_a_title_is_survived() -> None:
-    """JSON can carry it (contract: nothing forbids it); it becomes U+FFFD."""
+    """JSON can carry it ; it becomes U+FFFD."""
     body = httpx.Response(
         200, content=b'{"id": "child", "title": "a\\ud800b"}', headers={"content-type": "application/json"}
     )
@@ -556,7 +556,7 @@ def said(identity: str, created: int, *texts: str, role: str = "assistant", call
 
 
 async def test_an_ask_gets_titles_and_last_words() -> None:
-    """For a subagent the root session's title too (product.md section 5), by the chain of parents."""
+    """For a subagent the root session's title too, by the chain of parents."""
     routes = session_routes(child="middle", middle="root", root="")
     routes["GET /session/child/message"] = [
         said("msg_1", 1, "Do it.", role="user"),

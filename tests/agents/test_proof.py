@@ -75,7 +75,7 @@ ROWS: list[tuple[Evidence, Verdict | Settling]] = [
     (evidence(ANSWERED, heard=THEIRS), AnsweredWith(THEIRS)),
     (evidence(ToolPart("custom_tool", "completed")), Unproven()),
     (evidence(ToolPart("custom_tool", "completed"), heard=OURS), AnsweredWith(OURS)),
-    # a zombie that is replied to emits an event, and is dead all the same (contract 12)
+    # a zombie that is replied to emits an event, and is dead all the same
     (evidence(ABORTED, heard=OURS), Dead()),
     (evidence(RUNNING, heard=OURS), Dead()),
 ]

@@ -201,6 +201,14 @@ class Stage:
         what = f"message {message.message_id} with {texts} and {button!r}"
         return self.phone.wait(drawn, timeout_s, what=what, chat=message.chat_id)
 
+    def gone(self, message: ShownMessage) -> None:
+        """Wait until this message is deleted."""
+
+        def deleted() -> bool:
+            return self.phone.message(message.message_id, chat=message.chat_id).deleted
+
+        self.phone.wait(deleted, what=f"no more {message.text!r}", chat=message.chat_id)
+
     def over(self, timeout_s: float = 25) -> None:
         """Wait until nothing is open; then no button is left on the phone, and nothing foreign is a link there."""
         self.wait_closed(timeout_s)

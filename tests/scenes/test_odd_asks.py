@@ -128,20 +128,49 @@ def test_sixty_options_are_leafed_through(connected: Stage, opencode: OpenCode, 
     connected.over()
 
 
+def test_an_ask_that_is_far_too_long_is_cut_to_fit(connected: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 18: Telegram's limits hold for any input; what was cut on the phone goes out whole."""
+    labels = tuple(f"{number} " + "🦆" * 300 for number in range(120))
+    long = question("Which? " * 1500, labels, header="Ducks " * 100, multiple=True)
+    session = opencode.session(project, "A title " * 100)
+    opencode.prompt(session, [asking(*[long] * 3, say="Words. " * 2000)])
+    phone, page = connected.phone, connected.asked("(1/3)")
+    for _ in range(3):
+        phone.tap(page, row=0, column=0)
+        page = connected.turned(page, "☑ 1 ")
+        _harmless(page)
+        assert len(page.text.encode("utf-16-le")) <= 2 * 4096
+        assert page.text.rstrip().splitlines()[-1].startswith(project.name[:30])
+        place = page.text[: page.text.index(")") + 1]
+        phone.tap(page, data=page.rows[-2][-1].data)
+        page = _left(connected, page, place)
+    phone.tap(connected.turned(page, "Ready to send?"), "Send")
+    opencode.wait_idle(session)
+    assert _kept(opencode, session) == [[labels[0]]] * 3
+    connected.ended("✅ Answered")
+    connected.over()
+
+
 def test_a_server_with_a_password(stage: Stage, private_opencode: Callable[..., OpenCode]) -> None:
-    """Scene 19: asked and answered with a user name and a password that is no ASCII; neither log nor phone has it."""
+    """Scene 19: refused with a wrong password, answered with the right one; the log has neither."""
     password = "pässwörd: 100% 🔑"
     opencode = private_opencode(password=password, environ={"OPENCODE_SERVER_USERNAME": "ann"})
-    stage.connect(opencode, username="ann", password=password)
-    stage.start()
     session = opencode.session()
     opencode.prompt(session, [asking(question())])
+    opencode.wait_question(session)
+    stage.connect(opencode, username="ann", password="wröng")
+    stage.start(settle=False).wait_line("401")
+    assert stage.stop() == 0
+    assert stage.phone.shown() == ()
+    stage.servers.clear()
+    stage.connect(opencode, username="ann", password=password)
+    stage.start()
     stage.phone.tap(stage.asked("Which database"), "SQLite")
     assert '="SQLite"' in opencode.final_text(session)
     stage.ended("✅ SQLite")
     stage.over()
     assert password not in stage.log.read_text()
-    assert stage.stop() == 0
+    assert "wröng" not in stage.log.read_text()
 
 
 @pytest.fixture
@@ -174,7 +203,8 @@ def test_a_folder_with_blanks_umlauts_and_percent(stage: Stage, opencode: OpenCo
 @pytest.fixture
 def with_subagents(opencode: OpenCode) -> Iterator[Path]:
     """A project whose subagents may ask (contract 7: denied by default)."""
-    folder = opencode.home.project("with subagents", agent={"general": {"permission": {"question": "allow"}}})
+    name = f"subagents-{len(list(opencode.home.projects.iterdir()))}"
+    folder = opencode.home.project(name, agent={"general": {"permission": {"question": "allow"}}})
     yield folder
     opencode.clear(folder)
 
@@ -184,9 +214,7 @@ def test_a_subagent_asks_under_the_roots_title(
 ) -> None:
     """Scene 23: the phone names the root session and the subagent's; the answer reaches the subagent."""
     root, child = opencode.session(with_subagents, "Ship it"), f"child-{opencode.version}"
-    prompt = script([asking(question(), say="I looked around.")], child)
-    task: Json = {"description": "look around", "subagent_type": "general", "prompt": prompt}
-    opencode.prompt(root, [{"tool": "task", "args": task}])
+    opencode.prompt(root, [_task(child)])
     asked = connected.asked("Which database")
     assert "Ship it › look around (@general subagent)" in asked.text.replace(JOINER, "")
     assert "I looked around." in asked.text
@@ -198,13 +226,61 @@ def test_a_subagent_asks_under_the_roots_title(
     connected.over()
 
 
+def test_a_subagent_is_stopped_and_its_root_goes_on(
+    connected: Stage, opencode: OpenCode, with_subagents: Path, model: ScriptedModel
+) -> None:
+    """Scene 23: contract 7: "Child reject: … the parent continues in both"."""
+    root, child = opencode.session(with_subagents, "Ship it"), f"stopped-{opencode.version}"
+    opencode.prompt(root, [_task(child)])
+    asked = connected.asked("Which database")
+    connected.phone.tap(asked, "⏹ Stop")
+    connected.phone.tap(connected.turned(asked, button="Yes, stop"), "Yes, stop")
+    connected.ended("⏹ Stopped")
+    assert opencode.final_text(root).startswith("FINAL: ")
+    assert (model.turns(child), model.turns(root)) == (1, 2)
+    connected.over()
+
+
+@pytest.mark.parametrize("how", ["aborted", "deleted"])
+def test_a_subagents_question_ends_with_its_root(
+    how: str, connected: Stage, opencode: OpenCode, with_subagents: Path
+) -> None:
+    """Scenes 17 and 23: OpenCode goes on listing it (contract 2); the phone does not."""
+    root = opencode.session(with_subagents, "Ship it")
+    opencode.prompt(root, [_task(f"{how}-{opencode.version}")])
+    connected.asked("Which database")
+    if how == "aborted":
+        opencode.abort(root)
+    else:
+        opencode.delete_session(root)
+    connected.ended("The agent no longer needs this", timeout_s=10)
+    connected.over()
+
+
+def _task(key: str) -> Json:
+    """One step of the scripted model: let a subagent ask, and remember its results under `key`."""
+    prompt = script([asking(question(), say="I looked around.")], key)
+    task: Json = {"description": "look around", "subagent_type": "general", "prompt": prompt}
+    return {"tool": "task", "args": task}
+
+
+def _left(stage: Stage, page: ShownMessage, place: str) -> ShownMessage:
+    """Wait until a message shows another page than this one."""
+
+    def moved() -> ShownMessage | None:
+        now = stage.phone.message(page.message_id)
+        return None if now.text.startswith(place) else now
+
+    return stage.phone.wait(moved, what=f"another page than {place!r}")
+
+
 def _harmless(message: ShownMessage) -> None:
     """Nothing in it is a link, a command or a mention, and nothing turns its direction."""
     found = {entity.type for entity in message.entities}
     assert found <= {"bold", "italic", "expandable_blockquote", "hashtag"}, found
     assert len(message.marked("hashtag")) <= 1
     assert not message.link_preview
-    words = message.text + str(message.labels)
+    words = message.text + "".join(label for row in message.labels for label in row)
     assert not any(sign in words for sign in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
 
 

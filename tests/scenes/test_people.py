@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.demo.botapi.world import Chat
-from tests.scenes.stage import ANN, BOB, COLOUR, NAME, STRANGER, asking, question, staged
+from tests.scenes.stage import ANN, BOB, COLOUR, NAME, SIZES, STRANGER, asking, question, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hermes.demo.model_server import ScriptedModel
-    from hermes.demo.phone import Phone
     from hermes.demo.shown import ShownMessage
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
@@ -74,27 +73,35 @@ def test_old_pages_and_a_doubled_send(group: Stage, opencode: OpenCode, project:
     group.over()
 
 
-def test_a_text_that_comes_again_answers_no_other_question(connected: Stage, opencode: OpenCode, project: Path) -> None:
-    """Scene 16: Telegram sends an old update again; it was one question's answer and is not the next one's."""
+def test_updates_that_come_again_after_a_restart_change_nothing(
+    connected: Stage, opencode: OpenCode, project: Path
+) -> None:
+    """Scene 16: a tap that was taken back since, and a text that was another question's answer."""
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
     phone, asked = connected.phone, connected.asked("Which database")
     phone.tap(asked, "✏️ Other")
     phone.message_with("Type your answer to Database")
-    phone.write("Ada")
+    phone.write("L")
     written = phone.tap(asked, data="no button of ours").update_id - 1
-    assert '="Ada"' in opencode.final_text(session)
-    connected.ended("✅ “Ada”")
+    assert '="L"' in opencode.final_text(session)
+    connected.ended("✅ “L”")
     connected.wait_closed()
-    opencode.prompt(session, [asking(NAME)])
-    name = connected.asked("Which name?")
-    before = len(phone.shown())
+    opencode.prompt(session, [asking(SIZES)])
+    page = connected.asked("Which sizes?")
+    checked = phone.tap(page, "☐ M")
+    phone.tap(connected.turned(page, button="☑ M"), "☑ M")
+    phone.tap(connected.turned(page, button="☐ M"), "☐ S")
+    page = connected.turned(page, button="☑ S")
+    assert connected.stop() == 0
+    connected.start()
     phone.redeliver(written)
-    phone.tap(name, "Bea")
-    assert '"Which name?"="Bea"' in opencode.final_text(session)
-    connected.ended("✅ Bea")
+    phone.redeliver(checked.update_id)
+    phone.tap(page, "Done (1)")
+    assert '"Which sizes?"="S"' in opencode.final_text(session)
+    connected.ended("✅ S · ")
     connected.over()
-    assert len(phone.shown()) == before
+    assert len(phone.shown()) == 2
 
 
 def test_strangers_get_nothing(group: Stage, opencode: OpenCode, project: Path) -> None:
@@ -114,7 +121,7 @@ def test_strangers_get_nothing(group: Stage, opencode: OpenCode, project: Path) 
     group.ended("✅ SQLite · Bob")
     group.over()
     assert phone.toasts(user=STRANGER.id) == ()
-    assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
+    assert _said(group) == ["Database – Which d"]
     for private in (STRANGER.id, ANN.id):
         assert phone.shown(chat=private) == ()
     assert group.log.read_text().count(f"of user {STRANGER.id} in chat") == 4
@@ -132,10 +139,15 @@ def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCod
     offer = phone.message_with("Is this your answer to Database?")
     assert offer.labels == (("Use “let's take DuckDB”",), ("No",))
     phone.tap(offer, "No")
-    _gone(phone, offer.message_id)
+    connected.gone(offer)
     assert phone.message(asked.message_id).rows
+    phone.write("or MongoDB")
+    older = phone.message_with("Is this your answer to Database?")
     phone.write("SQLite, please")
-    phone.tap(phone.message_with("Is this your answer to Database?"), "Use “SQLite, please”")
+    offer = connected.turned(older, button="Use “SQLite, please”")
+    late = phone.tap(older, data=older.button("Use").data)
+    assert phone.toast_for(late).text == "This page has changed"
+    phone.tap(offer, "Use “SQLite, please”")
     assert '="SQLite, please"' in opencode.final_text(session)
     connected.ended("✅ “SQLite, please” · ")
     connected.over()
@@ -151,7 +163,7 @@ def test_a_plain_label_is_taken_with_an_undo(connected: Stage, opencode: OpenCod
     undo = _undo(connected)
     assert phone.toast_for(phone.tap(undo, "Undo")).text == "Taken back"
     connected.turned(asked, "Which database", button="SQLite")
-    _gone(phone, undo.message_id)
+    connected.gone(undo)
     phone.write("2")
     connected.turned(asked, "✅ SQLite – goes out in a moment")
     assert opencode.questions(project)
@@ -189,8 +201,8 @@ def test_talk_in_a_group_is_left_alone(group: Stage, opencode: OpenCode, project
     phone.tap(asked, "✏️ Other", user=BOB.id)
     typing = phone.message_with("Reply to this with your answer", chat=TEAM.id)
     phone.write("I would not", user=ANN.id)
-    assert phone.tap(asked, "✏️ Not now", user=BOB.id)
-    _gone(phone, typing.message_id, chat=TEAM.id)
+    phone.tap(asked, "✏️ Not now", user=BOB.id)
+    group.gone(typing)
     phone.write("Redis", user=ANN.id)
     group.turned(asked, "✅ Redis – goes out in a moment")
     phone.tap(_undo(group), "Undo", user=BOB.id)
@@ -201,7 +213,13 @@ def test_talk_in_a_group_is_left_alone(group: Stage, opencode: OpenCode, project
     assert '="DuckDB it is"' in opencode.final_text(session)
     group.ended("✅ “DuckDB it is” · Bob")
     group.over()
+    assert _said(group) == ["Database – Which d", "Reply to this with", "✅ Redis", "Reply to this with"]
     assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
+
+
+def _said(stage: Stage) -> list[str]:
+    """Return the beginnings of all that the bot ever said in the chat, deleted or not."""
+    return [message.text[:18] for message in stage.phone.messages(chat=stage.chat_id) if message.from_bot]
 
 
 def _undo(stage: Stage) -> ShownMessage:
@@ -212,8 +230,3 @@ def _undo(stage: Stage) -> ShownMessage:
         return next((message for message in found if message.labels == (("Undo",),)), None)
 
     return stage.phone.wait(shown, what="Undo", chat=stage.chat_id)
-
-
-def _gone(phone: Phone, message_id: int, *, chat: int | None = None) -> None:
-    """Wait until a message was deleted."""
-    phone.wait(lambda: phone.message(message_id, chat=chat).deleted, what=f"message {message_id} gone", chat=chat)

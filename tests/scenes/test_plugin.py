@@ -5,27 +5,31 @@ from __future__ import annotations
 import os
 import signal
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes import install, spool
+from hermes.demo.model_server import script
+from hermes.store import LISTENER, Store
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from hermes.demo.model_server import ScriptedModel
     from tests.harness.home import Home
     from tests.harness.opencode import OpenCode
     from tests.harness.tui import Tui
-    from tests.scenes.stage import Json, Stage
+    from tests.scenes.stage import Stage
 
 NO_LONGER = "The agent no longer needs this"
-SERVER_PATIENCE_S = 60
+DATABASE = "Which database should I use?"
+BOOT_S = 60
+"""A terminal starts in 3 s, on a busy machine in 30."""
 
 
 @pytest.fixture
@@ -58,21 +62,44 @@ def received(*answers: tuple[str, str]) -> str:
     return f"User has answered your questions: {pairs}. You can now continue with the user's answers in mind."
 
 
-def request_of(stage: Stage) -> str:
-    """The request id of the one entry that waits for a person."""
-    entry = stage.wait_phase("open")
-    request: str = entry["ask"]["source"]["request_id"]
+def request_of(stage: Stage, phase: str = "open") -> str:
+    """The request id of the one entry in this phase."""
+    request: str = stage.wait_phase(phase)["ask"]["source"]["request_id"]
     return request
+
+
+def wait_id(request: str) -> str:
+    """The name under which hooks wait for the answer to this request."""
+    return spool.wait_id("opencode", spool.machine(), request)
 
 
 def waiters(stage: Stage, request: str) -> list[int]:
     """The hooks that wait for the answer to this request."""
-    return spool.waiters(stage.store, spool.wait_id("opencode", spool.machine(), request))
+    return spool.waiters(stage.store, wait_id(request))
 
 
-def wait_waiter(stage: Stage, request: str) -> int:
-    """Wait until a hook waits for this request; its process id."""
+def wait_waiter(stage: Stage) -> int:
+    """Wait until a hook waits for the one question that is open; its process id."""
+    request = request_of(stage)
     return until(lambda: waiters(stage, request), 30, "a waiting hook")[0]
+
+
+def hostile(directory: Path) -> Path:
+    """Put modules of our names into a repository; return the folder where they leave a mark when executed."""
+    marks = directory.parent / f"{directory.name}-marks"
+    marks.mkdir()
+    for name in ("json", "hermes", "os", "spool", "sitecustomize", "usercustomize"):
+        mark = marks / name
+        (directory / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    return marks
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there; one that nobody has reaped yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def wait_received(model: ScriptedModel, key: str, *wanted: str) -> None:
@@ -95,15 +122,15 @@ def test_a_plain_terminal_and_the_phone_are_one(
     """Scene 21: answered from the phone, then in the terminal, then dismissed there: each side follows the other."""
     steps = [asking(question(), say="The schema is small. "), asking(COLOUR), asking(NAME)]
     terminal = tui(desk.project("tui"), steps=steps, key=key)
-    asked = listening.asked("Which database", SERVER_PATIENCE_S)
+    asked = listening.asked("Which database", BOOT_S)
     assert "The schema is small." in asked.text
     terminal.wait_dialog()
     listening.phone.tap(asked, "SQLite")
     listening.ended("✅ SQLite")
-    terminal.wait_screen("Which colour?")
-    assert model.received(key) == (received(("Which database should I use?", "SQLite")),)
+    wait_received(model, key, received((DATABASE, "SQLite")))
 
     asked = listening.asked("Which colour?")
+    terminal.wait_screen("2. Blue")
     terminal.wait_dialog()
     terminal.send("2")
     assert listening.ended("Answered on the computer: Blue", timeout_s=10).message_id == asked.message_id
@@ -111,12 +138,320 @@ def test_a_plain_terminal_and_the_phone_are_one(
     assert "Already answered on the computer" in listening.phone.toast_for(late).text
 
     asked = listening.asked("Which name?")
-    terminal.wait_screen("Which name?")
+    terminal.wait_screen("1. Ada")
     terminal.wait_dialog()
     terminal.send(ESC)
     assert listening.ended("Dismissed on the computer", timeout_s=10).message_id == asked.message_id
     terminal.wait_no_dialog()
     listening.over()
-    expected = (("Which database should I use?", "SQLite"), ("Which colour?", "Blue"))
-    assert model.received(key) == tuple(received(one) for one in expected)
+    assert model.received(key)[:2] == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     assert model.turns(key) == 3
+
+
+@pytest.mark.timeout(300)
+def test_kills_around_a_plain_terminal(
+    listening: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, key: str
+) -> None:
+    """Scene 21: `kill -9` of the waiting hook, of the listener, of the terminal; answers arrive all the same."""
+    terminal = tui(desk.project("tui"), steps=[asking(question()), asking(COLOUR), asking(NAME)], key=key)
+    asked = listening.asked("Which database", BOOT_S)
+    os.kill(wait_waiter(listening), signal.SIGKILL)
+    listening.phone.tap(asked, "Redis")  # before the plugin has noticed
+    listening.ended("✅ Redis")
+    wait_received(model, key, received((DATABASE, "Redis")))
+
+    asked = listening.asked("Which colour?")
+    wait_waiter(listening)
+    listening.kill()
+    listening.phone.tap(asked, "Blue")
+    listening.start()
+    listening.ended("✅ Blue")
+    wait_received(model, key, received((DATABASE, "Redis")), received(("Which colour?", "Blue")))
+
+    listening.asked("Which name?")
+    hook = wait_waiter(listening)
+    terminal.proc.sigkill()
+    listening.ended(NO_LONGER, timeout_s=10)
+    listening.over()
+    until(lambda: not is_running(hook), 10, "the end of the waiting hook")
+    assert model.turns(key) == 3
+
+
+# --- a server whose port nobody uses ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("password", ["", "pässwörd"], ids=["open", "with a password"])
+def test_several_directories_without_a_port(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, password: str
+) -> None:
+    """Scene 21, and 19 and 20 through the plugin: no server is configured, yet each model gets its own answer."""
+    odd = desk.project("with blank/ünï 100%")
+    opencode = private_opencode(password=password or None)
+    here, there = opencode.session(title="Here"), opencode.session(odd, "There")
+    opencode.prompt(here, [asking(question(), say="In the main folder. ")])
+    asked = listening.asked("Which database")
+    assert "In the main folder." in asked.text
+    opencode.prompt(there, [asking(COLOUR, say="In the odd folder. ")])
+    other = listening.asked("Which colour?")
+    assert "In the odd folder." in other.text
+    assert "There" in other.text
+    listening.phone.tap(other, "Blue")
+    listening.ended("✅ Blue")
+    text = 'DuckDB – "in a file",\nif <b>you</b> *like* ☕ 👩‍🚀'
+    listening.phone.write(text, reply_to=asked)
+    listening.ended("✅ “DuckDB")
+    assert opencode.final_text(there) == f"FINAL: {received(('Which colour?', 'Blue'))}"
+    assert opencode.final_text(here) == f"FINAL: {received((DATABASE, text))}"
+    assert [len(model.received(session)) for session in (here, there)] == [1, 1]
+    listening.over()
+    if password:
+        assert password not in listening.log.read_text(encoding="utf-8")
+
+
+def test_picks_pages_skip_and_stop_through_the_plugin(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
+) -> None:
+    """Scene 21: several choices with a text, several questions, a skip (the model goes on), a stop (it does not)."""
+    opencode, phone = private_opencode(), listening.phone
+    session = opencode.session()
+    opencode.prompt(session, [asking(SIZES), asking(COLOUR, NAME), asking(COLOUR), asking(NAME)])
+    page = listening.asked("Which sizes?")
+    phone.write("XXL, but only in blue", reply_to=page)
+    page = listening.turned(page, "✏️ “XXL, but only in blue”", button="Done (1)")
+    for size in ("L", "S"):
+        phone.tap(page, f"☐ {size}")
+    phone.tap(listening.turned(page, "☑ 1 S", "☑ 3 L", button="Done (3)"), "Done (3)")
+    listening.ended("✅ L, S, “XXL")
+
+    page = listening.asked("Which colour?")
+    phone.tap(page, "Red")
+    phone.tap(listening.turned(page, "Which name?"), "Bea")
+    phone.tap(listening.turned(page, "Ready to send?"), "Send")
+    listening.ended("1 Colour: Red\n2 Name: Bea\n✅ Answered")
+
+    page = listening.asked("Which colour?")
+    phone.tap(page, "⏭ Skip")
+    phone.tap(listening.turned(page, "Let it decide by itself?"), "Yes")
+    listening.ended("⏭ Skipped")
+
+    page = listening.asked("Which name?")
+    phone.tap(page, "⏹ Stop")
+    phone.tap(listening.turned(page, "Stop the agent?"), "Yes, stop")
+    listening.ended("⏹ Stopped")
+    opencode.wait_idle(session)
+    listening.over()
+    assert model.received(session)[:3] == (
+        received(("Which sizes?", "L, S, XXL, but only in blue")),
+        received(("Which colour?", "Red"), ("Which name?", "Bea")),
+        received(("Which colour?", "Unanswered")),
+    )
+    assert model.turns(session) == 4
+    assert "dismissed" in opencode.tool_parts(session, "question")[-1]["state"]["error"]
+
+
+@pytest.mark.parametrize("how", ["aborted", "deleted", "aborted and prompted again"])
+def test_a_session_that_gave_up_is_closed_without_a_port(
+    how: str, listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Scene 17: OpenCode goes on listing the question; the plugin notices, and says so."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())], key="first")
+    asked = listening.asked("Which database")
+    request = opencode.wait_question(session)["id"]
+    wait_waiter(listening)
+    opencode.delete_session(session) if how == "deleted" else opencode.abort(session)
+    if how == "aborted and prompted again":
+        opencode.prompt(session, [asking(COLOUR)], key="second")
+        again = listening.asked("Which colour?")
+        assert listening.ended(NO_LONGER, timeout_s=15).message_id == asked.message_id
+        listening.phone.tap(again, "Blue")
+        listening.ended("✅ Blue")
+        assert opencode.final_text(session) == f"FINAL: {received(('Which colour?', 'Blue'))}"
+    assert listening.ended(NO_LONGER, timeout_s=15).message_id == asked.message_id
+    listening.over()
+    assert waiters(listening, request) == []
+
+
+def test_a_dispose_closes_the_question_and_the_next_one_is_answered(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Scene 21: `/instance/dispose` takes a question away without an event, and starts the plugin again."""
+    opencode = private_opencode()
+    elsewhere = desk.project("elsewhere")
+    lost, kept = opencode.session(), opencode.session(elsewhere)
+    opencode.prompt(lost, [asking(question())])
+    asked = listening.asked("Which database")
+    opencode.prompt(kept, [asking(NAME)])
+    other = listening.asked("Which name?")
+    opencode.request("POST", "/instance/dispose", opencode.directory)
+    assert listening.ended(NO_LONGER, timeout_s=20).message_id == asked.message_id
+    again = opencode.session()
+    opencode.prompt(again, [asking(COLOUR)])
+    listening.phone.tap(listening.asked("Which colour?"), "Red")
+    listening.phone.tap(other, "Bea")
+    listening.ended("✅ Red")
+    listening.ended("✅ Bea")
+    assert opencode.final_text(again) == f"FINAL: {received(('Which colour?', 'Red'))}"
+    assert opencode.final_text(kept) == f"FINAL: {received(('Which name?', 'Bea'))}"
+    listening.over()
+
+
+# --- an answer that is lost on its way --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("receipt", [False, True], ids=["before it printed", "after it printed"])
+def test_a_waiter_that_dies_with_the_answer_in_its_hand(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, *, receipt: bool
+) -> None:
+    """Scene 21: it took the answer, and the plugin never read it: the next waiter gets the same answer again."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())])
+    asked = listening.asked("Which database")
+    hook = wait_waiter(listening)
+    os.kill(hook, signal.SIGSTOP)
+    try:
+        listening.phone.tap(asked, "SQLite")
+        name = wait_id(request_of(listening, "sending"))
+        taken = until(lambda: spool.take_answer(listening.store, name), 10, "the answer")
+        assert taken is not None
+        assert "SQLite" in taken
+        if receipt:
+            spool.drop(listening.store, spool.record("opencode", {"type": "receipt", "waitID": name}))
+            spool.nudge(listening.store)
+    finally:
+        os.kill(hook, signal.SIGKILL)
+    listening.ended("✅ SQLite", timeout_s=30)
+    assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
+    assert len(model.received(session)) == 1
+    listening.over()
+
+
+def test_a_frozen_waiter_is_said_to_be_away_and_its_successor_delivers(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Scene 21: the answer is saved and the phone says so; the kill comes later than any patience with a dead one."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())])
+    asked = listening.asked("Which database")
+    hook = wait_waiter(listening)
+    os.kill(hook, signal.SIGSTOP)
+    try:
+        listening.phone.tap(asked, "SQLite")
+        listening.turned(asked, "can't be reached", timeout_s=30)
+    finally:
+        os.kill(hook, signal.SIGKILL)
+    listening.ended("✅ SQLite", timeout_s=30)
+    assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
+    listening.over()
+
+
+# --- the plugin and the event stream, and nobody at all ---------------------------------------------------------
+
+
+def test_the_plugin_and_the_event_stream_are_one_ask(
+    stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
+) -> None:
+    """Scene 26: both tell of it: one entry, one message, one reply, and an end that is told once."""
+    opencode = private_opencode()
+    stage.connect(opencode)
+    stage.start()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question()), asking(COLOUR)])
+    for text, answer in ((DATABASE, "SQLite"), ("Which colour?", "Blue")):
+        asked = stage.asked(text)
+        request = opencode.wait_question(session, text=text)["id"]
+        wait_waiter(stage)
+        until(lambda: stage.wait_phase("open")["ask"]["source"]["server"], 10, "the server's word for it")
+        assert request_of(stage) == request
+        if answer == "SQLite":
+            stage.phone.tap(asked, answer)
+            stage.ended("✅ SQLite")
+        else:
+            opencode.reply(request, [[answer]])
+            stage.ended("Answered on the computer: Blue")
+    assert opencode.final_text(session) == f"FINAL: {received(('Which colour?', 'Blue'))}"
+    assert model.received(session) == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
+    stage.over()
+    assert len(stage.phone.shown()) == 2
+    assert len(Store(stage.store).recent_done(0.0)) == 2
+    assert stage.log.read_text(encoding="utf-8").count(" asked: entry ") == 2
+
+
+@pytest.fixture
+def unattended(stage: Stage) -> Iterator[Stage]:
+    """A stage where a hook may start the listener; it is ended with the test."""
+    yield stage
+    holder = Store(stage.store).holder(LISTENER)
+    if holder is not None:
+        os.kill(holder.pid, signal.SIGTERM)
+        until(lambda: not is_running(holder.pid), 20, "the end of the listener")
+
+
+@pytest.mark.timeout(300)
+def test_without_any_listener_the_hook_starts_one(
+    unattended: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, key: str
+) -> None:
+    """Scene 27: no listener, no service: what the hook starts posts, takes the tap, delivers; one for both asks."""
+    tui(desk.project("tui"), steps=[asking(question()), asking(COLOUR)], key=key)
+    phone = unattended.phone
+    phone.tap(unattended.asked("Which database", BOOT_S), "SQLite")
+    unattended.ended("✅ SQLite")
+    first = Store(unattended.store).holder(LISTENER)
+    assert first is not None
+    phone.tap(unattended.asked("Which colour?"), "Blue")
+    unattended.ended("✅ Blue")
+    wait_received(model, key, received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
+    unattended.over()
+    assert Store(unattended.store).holder(LISTENER) == first
+    assert "--until-idle" in Path(f"/proc/{first.pid}/cmdline").read_text()
+
+
+def test_a_repositorys_own_modules_are_not_executed(
+    unattended: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Scene 28: neither the hooks nor the listener that they start load a `json.py` or `hermes.py` of the project."""
+    directory = desk.project("hostile")
+    marks = hostile(directory)
+    opencode = private_opencode(directory=directory, environ={"PYTHONPATH": str(directory)})
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())])
+    unattended.phone.tap(unattended.asked("Which database", BOOT_S), "SQLite")
+    unattended.ended("✅ SQLite")
+    assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
+    unattended.over()
+    assert not list(marks.iterdir())
+
+
+# --- the other engine -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["plugin", "server"])
+def test_a_question_of_the_second_engine_is_for_the_computer(
+    way: str, stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Contract 9: `question.v2.asked` is shown without buttons, and closes when it is answered at its own route."""
+    if desk.version == "1.1.53":
+        pytest.skip("contract 9, New in 1.18.33: there is no second engine in 1.1.53")
+    opencode = private_opencode()
+    if way == "server":
+        install.uninstall_opencode(environ=desk.environ())
+        opencode.restart()
+        stage.connect(opencode)
+    stage.start()
+    session = opencode.session()
+    prompt = {"prompt": {"text": script([asking(question())], session)}}
+    assert opencode.request("POST", f"/api/session/{session}/prompt", None, prompt).is_success
+    shown = stage.phone.message_with("Which database", BOOT_S)
+    assert "on the computer" in shown.text
+    assert shown.rows == ()
+    stage.phone.write("SQLite", reply_to=shown)
+    stage.phone.message_with("Please answer this one on the computer.")
+    entry = stage.wait_phase("open")
+    assert not entry["ask"]["answerable"]
+    reply = f"/api/session/{session}/question/{entry['ask']['source']['request_id']}/reply"
+    assert opencode.request("POST", reply, None, {"answers": [["SQLite"]]}).is_success
+    assert stage.ended("Answered on the computer: SQLite").message_id == shown.message_id
+    stage.over()

@@ -1,1 +1,1 @@
-"""All that Hermes knows of OpenCode (contract: OpenCode 1.18.33, "new", and 1.1.53, "old")."""
+"""All that Hermes knows of OpenCode ("new" is 1.18.33, "old" is 1.1.53: both were run)."""

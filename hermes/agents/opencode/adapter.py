@@ -35,7 +35,7 @@ from hermes.model import (
 
 AGENT = "opencode"
 
-# A reject ends the turn; a reply without labels lets the model go on with "Unanswered" (contract 2).
+# A reject ends the turn; a reply without labels lets the model go on with "Unanswered".
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
 
 _RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
@@ -78,7 +78,7 @@ def read_event(kind: str, properties: object, origin: Source) -> Signal:
 
 
 def read_request(properties: object, origin: Source, *, answerable: bool = True) -> Ask:
-    """Understand a request: `{id, sessionID, questions, tool?: {messageID, callID}}` (contract 2).
+    """Understand a request: `{id, sessionID, questions, tool?: {messageID, callID}}`.
 
     Raises:
         PayloadError: it has another shape.
@@ -97,7 +97,7 @@ def read_request(properties: object, origin: Source, *, answerable: bool = True)
 
 
 def _asked(record: Record, kind: str, origin: Source) -> Signal:
-    # What the v2 engine asks is answered by routes of its own (contract 9), so only the desk can do it.
+    # What the v2 engine asks is answered by routes of its own, so only the desk can do it.
     return Asked(read_request(record, origin, answerable=kind == "question.asked"))
 
 
@@ -121,7 +121,7 @@ def _announced(record: Record, kind: str, origin: Source) -> Signal:
 
 
 def _quiet(record: Record, kind: str, _: Source) -> Signal:
-    # A session.error may name no session (contract 3 shows only those that do): it then stops none.
+    # A session.error may name no session: it then stops none.
     return Quiet(_words(record, "sessionID", kind))
 
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 CALL = httpx.Timeout(5, connect=2)
 # The first request in a directory starts an instance there; with a registry in reach that took 5-8 s.
 BOOT = httpx.Timeout(30, connect=2)
-# New never answers what arrives before it is ready (contract 10.1), so the first question is a short one.
+# New never answers what arrives before it is ready, so the first question is a short one.
 PROBE = httpx.Timeout(1, connect=1)
 # A heartbeat comes every 10 s (new) or 30 s (old): longer silence is a cut.
 STREAM = httpx.Timeout(5, connect=2, read=45)

@@ -112,7 +112,7 @@ class OpenCodeServer:
     async def questions(self, directory: str) -> tuple[Ask, ...]:
         """Return what is pending in a directory, in creation order, zombies too.
 
-        Those of the v2 engine (contract 9) are not: their list starts that engine in the directory, which
+        Those of the v2 engine are not: their list starts that engine in the directory, which
         takes more than a second of it. They come by their event. A request of another shape is logged and
         left out.
         """
@@ -216,7 +216,7 @@ class OpenCodeServer:
         return True
 
     async def _went_on(self, source: Source, asking: wire.Message) -> bool:
-        # A newer message of the user alone is no sign: it waits in the queue until the answer (contract 2).
+        # A newer message of the user alone is no sign: it waits in the queue until the answer.
         infos = [message.info for message in await self._newest(source)]
         return any(one.role == "assistant" and one.time.created > asking.info.time.created for one in infos)
 
@@ -281,7 +281,7 @@ class OpenCodeServer:
         return known
 
     async def _last_text(self, source: Source) -> str:
-        """Read the last words. In old they come some ms after the question, as its call does (contract 3)."""
+        """Read the last words. In old they come some ms after the question, as its call does."""
         messages: list[wire.Message] = []
         for _ in range(_LOOKS // 4):
             messages = await self._newest(source)

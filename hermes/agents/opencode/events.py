@@ -81,7 +81,7 @@ async def follow(
 
 
 async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard, None]:
-    version = await server.health()  # asked shortly first: new swallows what comes too early (contract 10.1)
+    version = await server.health()  # asked shortly first: new swallows what comes too early
     async with server.listening() as events:
         async for event in events:
             try:

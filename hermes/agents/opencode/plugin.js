@@ -12,7 +12,8 @@ const PATIENCE_MS = 15_000 // for a hook to keep its payload
 const CALL_MS = 5_000 // for OpenCode to answer itself
 const ROUND_MS = 5_000 // between two looks at what is open
 const LAST_TEXT_CHARS = 3000
-const RETRY_MS = [1_000, 2_000, 5_000, 15_000, 60_000]
+const RETRY_MS = [1_000, 1_000, 2_000, 5_000, 15_000, 60_000]
+const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.
 // The number changes with the shape.
@@ -121,17 +122,21 @@ function movedOn(directory, type, { info }) {
 // Keep a hook waiting for the answer as long as the question is open, whatever happens to the hook.
 async function attend(question) {
   for (let tries = 0; question.open; tries += 1) {
+    const started = performance.now()
     const answer = await question.hook.answer
+    if (performance.now() - started > STEADY_MS) tries = 0
     if (question.open && answer) await apply(question, answer)
     await pause(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
     if (question.open) await judge(question)
+    question.hook.release()
     if (question.open) await inOrder(async () => question.open && (await wait(question)))
   }
 }
 
-// Start the waiting hook; done when it has kept the question.
+// Start the waiting hook; done when it has kept the question. It stays until the question is settled: as long as
+// it is there, Hermes knows that this OpenCode is too, however slow.
 async function wait(question) {
-  question.hook = start(["--wait"])
+  question.hook = start(["--wait", "--stay"])
   question.hook.child?.stdin.write(question.line)
   await within(PATIENCE_MS, question.hook.kept)
 }
@@ -322,7 +327,8 @@ async function run(line, options = []) {
   await within(PATIENCE_MS, hook.answer)
 }
 
-// `kept` is done when the payload is on disk or the hook has ended, `answer` with what it printed, or null.
+// `kept` is done when the payload is on disk or the hook has ended, `answer` with the line that it printed, or
+// with null when it has ended.
 function start(options) {
   const { python, store, log, config } = settings
   const paths = ["--store", store, "--log", log, "--config", config]
@@ -350,7 +356,6 @@ function outcomeOf(child) {
   let keep
   const kept = new Promise((done) => (keep = done))
   child.stdin.on("error", () => {}) // it left before it had read everything
-  child.stdout.on("data", (data) => (printed += data))
   child.stderr.on("data", (data) => {
     said += data
     if (said.includes("kept\n")) keep()
@@ -360,6 +365,10 @@ function outcomeOf(child) {
       keep()
       done(printed.includes("\n") ? printed.slice(0, printed.indexOf("\n")) : null)
     }
+    child.stdout.on("data", (data) => {
+      printed += data
+      if (printed.includes("\n")) finish()
+    })
     child.on("error", () => {
       cannotStart()
       finish()

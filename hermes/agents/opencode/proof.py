@@ -2,7 +2,7 @@
 
 Success is confirmed, never assumed: old answers `200 true` to anything, an absent question proves nothing,
 and a zombie (its session aborted, deleted, or gone on without it) stays listed and even emits
-`question.replied` when it is replied to (contract 2, 4, 12). The proof is the tool part of the message that
+`question.replied` when it is replied to. The proof is the tool part of the message that
 asked.
 
     listed  part                   session        verdict

@@ -73,7 +73,7 @@ class Sessions:
         """Return the model's last words before this ask: of the message that asked, else of an earlier one.
 
         Only once the stream has brought the asking call itself: in old it comes after `question.asked`, and
-        so do the words in front of it (contract 3).
+        so do the words in front of it.
         """
         words = self._words.get(source.session_id)
         if words is None or words.message_id != source.message_id or source.call_id not in words.calls:

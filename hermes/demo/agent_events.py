@@ -1,0 +1,135 @@
+"""What the scripted agent server tells and suffers: event streams, and trouble on demand. No HTTP here."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Json = dict[str, Any]
+Manner = Literal["old", "new"]
+Action = Literal["error", "lie", "cut", "cut_after", "slow"]
+
+_SIGNS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# What new tells a second time, in another shape.
+_TWICE: Final = ("session.created", "session.deleted", "message.")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request, as it came; `body` is its JSON, or None."""
+
+    route: str
+    method: str
+    path: str
+    directory: str
+    body: Any = None
+
+
+@dataclass(slots=True)
+class Fault:
+    """Trouble for the next `times` requests of a route ("*" is any); a route's names are in `agent_server.ROUTES`.
+
+    `error` answers `status`, `lie` says `true` and does nothing, `cut` breaks the connection before anything is done,
+    `cut_after` when it is done, `slow` answers after `delay_s`.
+    """
+
+    route: str
+    action: Action
+    status: int = 500
+    delay_s: float = 0.0
+    times: int = 1
+
+
+class Events:
+    """Who follows, what is held back, which trouble waits, and what was asked (`received`).
+
+    Its methods may be called from any thread.
+    """
+
+    def __init__(self, manner: Manner) -> None:
+        self.manner: Manner = manner
+        self.lock = threading.RLock()
+        self.doubles_events = False
+        self.received: list[Received] = []
+        self.faults: list[Fault] = []
+        self.sinks: set[Callable[[Json | None], None]] = set()
+        self._held_events: list[Json] | None = None
+
+    # --- trouble --------------------------------------------------------------------------------------------------
+
+    def fault(
+        self, route: str, action: Action = "error", *, status: int = 500, delay_s: float = 0.0, times: int = 1
+    ) -> None:
+        """Queue trouble, see `Fault`."""
+        with self.lock:
+            self.faults.append(Fault(route, action, status, delay_s, times))
+
+    def clear_faults(self) -> None:
+        """Forget the trouble that has not come yet."""
+        with self.lock:
+            self.faults.clear()
+
+    def cut_events(self) -> None:
+        """Break every event stream; what happens meanwhile is told to nobody."""
+        with self.lock:
+            for sink in tuple(self.sinks):
+                sink(None)
+
+    def hold_events(self) -> None:
+        """Keep events back until they are let go."""
+        with self.lock:
+            self._held_events = self._held_events or []
+
+    def release_events(self, *, lost: bool = False) -> None:
+        """Let go what was kept back, in order; or lose it."""
+        with self.lock:
+            held, self._held_events = self._held_events or [], None
+            for event in () if lost else held:
+                self._send(event)
+
+    def take_fault(self, route: str) -> Fault | None:
+        """Return the fault that befalls this request, if any; used up by it."""
+        with self.lock:
+            for fault in self.faults:
+                if fault.route in {"*", route}:
+                    fault.times -= 1
+                    if fault.times <= 0:
+                        self.faults.remove(fault)
+                    return fault
+            return None
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def emit(self, kind: str, properties: Json, directory: str = "") -> None:
+        """Tell everybody who follows."""
+        event: Json = {"payload": self.payload(kind, properties)}
+        if directory:
+            event["directory"] = directory
+            if self.manner == "new":
+                event["project"] = "global"
+        if self._held_events is not None:
+            self._held_events.append(event)
+        else:
+            self._send(event)
+
+    def payload(self, kind: str, properties: Json) -> Json:
+        """Return one event in the shape of this version."""
+        told: Json = {"type": kind, "properties": properties}
+        return told if self.manner == "old" else {"id": self.new_id("evt"), **told}
+
+    def _send(self, event: Json) -> None:
+        payload = event["payload"]
+        twins = [event]
+        if self.manner == "new" and payload["type"].startswith(_TWICE):
+            inner = {"id": payload["id"], "seq": 0, "type": f"{payload['type']}.1", "data": payload["properties"]}
+            twins.append({**event, "payload": {"id": payload["id"], "type": "sync", "syncEvent": inner}})
+        for sink in tuple(self.sinks):
+            for one in twins * (2 if self.doubles_events else 1):
+                sink(one)
+
+    def new_id(self, kind: str) -> str:
+        """Return an id of OpenCode's form: `kind`, and 26 signs."""
+        return f"{kind}_" + "".join(secrets.choice(_SIGNS) for _ in range(26))

@@ -1,0 +1,289 @@
+"""A listener in this process, between the local Bot API and a scripted agent server; its clocks are ours."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hermes import spool
+from hermes.config import Config
+from hermes.demo.agent_server import ScriptedAgent, running_agent
+from hermes.demo.botapi import Chat, Control, RunningBotApi, User, running_botapi
+from hermes.listener import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from hermes.demo.agent_events import Manner
+    from hermes.demo.shown import ShownMessage, Tap
+    from hermes.model import Entry
+
+T = TypeVar("T")
+Json = dict[str, Any]
+ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
+PATIENCE_S = 15.0
+LOOK_S = 0.01
+
+
+def question(
+    text: str = "Which database?", labels: Sequence[str] = ("PostgreSQL", "SQLite"), *, multiple: bool = False
+) -> Json:
+    """One question in the shape of the agent's own."""
+    options = [{"label": label, "description": f"about {label}"} for label in labels]
+    asked: Json = {"question": text, "header": text.rsplit(maxsplit=1)[-1], "options": options}
+    return {**asked, "multiple": True} if multiple else asked
+
+
+async def until(condition: Callable[[], T | None], what: str = "it", timeout_s: float = PATIENCE_S) -> T:
+    """Wait for the first true value of the condition."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not come within {timeout_s:g} s"
+        await asyncio.sleep(LOOK_S)
+
+
+class Clock:
+    """Both clocks of a listener, which go like everybody's but for what is added."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time() + self.ahead_s
+
+    def monotonic(self) -> float:
+        """Seconds that never jump, but for our own doing."""
+        return time.monotonic() + self.ahead_s
+
+    def advance(self, seconds: float) -> None:
+        """Let this time pass at once."""
+        self.ahead_s += seconds
+
+
+class Person:
+    """A phone in this process: what a person sees and does there."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def shown(self, chat: int | None = None) -> list[ShownMessage]:
+        """The bot's messages that are there."""
+        return [one for one in self.control.messages(chat) if one.from_bot and not one.deleted]
+
+    def message(self, message_id: int, chat: int | None = None) -> ShownMessage:
+        """This message as it stands, deleted or not."""
+        return next(one for one in self.control.messages(chat) if one.message_id == message_id)
+
+    def find(self, text: str, *, buttons: bool | None = None, chat: int | None = None) -> ShownMessage | None:
+        """The newest of the bot's messages with this text (and with, or without, buttons)."""
+        fitting = (one for one in self.shown(chat) if text in one.text and buttons in {None, bool(one.rows)})
+        return max(fitting, key=lambda one: one.message_id, default=None)
+
+    async def sees(self, text: str, *, buttons: bool | None = None, chat: int | None = None) -> ShownMessage:
+        """Wait for a message with this text."""
+
+        def seen() -> ShownMessage | None:
+            return self.find(text, buttons=buttons, chat=chat)
+
+        try:
+            return await until(seen)
+        except AssertionError:
+            texts = [(one.text, one.labels) for one in self.shown(chat)]
+            raise AssertionError(f"{text!r} never came; there is {texts}") from None
+
+    async def gone(self, message: ShownMessage) -> None:
+        """Wait until this message is deleted."""
+        await until(lambda: self.message(message.message_id, message.chat_id).deleted, f"the end of {message.text!r}")
+
+    def tap(self, message: ShownMessage, label: str | None = None, **more: Any) -> Tap:
+        """Tap a button; the last tap."""
+        return self.control.tap(message.message_id, label, chat_id=message.chat_id, **more)[-1]
+
+    async def toast(self, tap: Tap) -> str:
+        """Wait for the acknowledgement of a tap."""
+        found = await until(
+            lambda: [one for one in self.control.toasts() if one.tap_id == tap.tap_id], f"an answer to {tap.data}"
+        )
+        return found[0].text
+
+    async def taps(self, message: ShownMessage, label: str, **more: Any) -> str:
+        """Wait until the message shows this button, tap it, and wait for the acknowledgement."""
+
+        def now() -> ShownMessage | None:
+            shown = self.message(message.message_id, message.chat_id)
+            return shown if label in str(shown.labels) else None
+
+        return await self.toast(self.tap(await until(now, f"the button {label!r}"), label, **more))
+
+    def write(self, text: str, *, to: ShownMessage | None = None, **more: Any) -> int:
+        """Write a text (as a reply); the id of its last message."""
+        return self.control.write(text, reply_to=to.message_id if to else None, **more)[-1]
+
+
+class House:
+    """A listener with its store, its phone, and the agents that it follows."""
+
+    def __init__(self, root: Path, api: RunningBotApi, clock: Clock, *, chat_id: int) -> None:
+        self.root = root
+        self.store = root / "store"
+        self.api = api
+        self.clock = clock
+        self.chat_id = chat_id
+        self.person = Person(api.control)
+        self.servers: list[Json] = []
+        self.agents: list[ScriptedAgent] = []
+        self.sections: Json = {}
+        self._running: asyncio.Task[None] | None = None
+        self._listener: Listener | None = None
+
+    @property
+    def agent(self) -> ScriptedAgent:
+        """The first agent."""
+        return self.agents[0]
+
+    @property
+    def listener(self) -> Listener:
+        """The listener that runs."""
+        assert self._listener is not None
+        return self._listener
+
+    def connect(self, agent: ScriptedAgent, **more: str) -> None:
+        """Name an agent's server in the configuration."""
+        self.agents.append(agent)
+        self.servers.append({"name": f"oc{len(self.agents)}", "url": agent.url, **more})
+
+    def config(self, **sections: Json) -> Config:
+        """The configuration; `sections` are laid over what the house says by itself, from now on."""
+        self.sections |= sections
+        telegram = {
+            "token": self.api.token,
+            "chat_id": self.chat_id,
+            "users": [ANN.id, BOB.id],
+            "api_base": self.api.base_url,
+        }
+        tables = {"telegram": telegram, "store": {"path": str(self.store)}, "log": {"file": str(self.root / "log")}}
+        return Config(**{**tables, "opencode": self.servers, **self.sections})
+
+    async def start(self, *, idle_s: float | None = None, settle: bool = True, **sections: Json) -> Listener:
+        """Start a listener, and wait until it polls and follows."""
+        self._listener = self.new(idle_s=idle_s, **sections)
+        polls = self.api.control.state().calls.get("getUpdates", 0)
+        self._running = asyncio.get_running_loop().create_task(self._listener.run())
+        if settle:
+            await until(lambda: self.api.control.state().calls.get("getUpdates", 0) > polls, "a poll")
+            for agent in self.agents:
+                await until(lambda agent=agent: agent.sinks, "an event stream")  # type: ignore[misc]
+        return self._listener
+
+    def new(self, *, idle_s: float | None = None, **sections: Json) -> Listener:
+        """A listener that does not run yet."""
+        config = self.config(**sections)
+        return Listener(config, now=self.clock.now, monotonic=self.clock.monotonic, idle_s=idle_s)
+
+    async def ended(self) -> None:
+        """Wait for the listener to leave by itself."""
+        assert self._running is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await self._running
+
+    async def stop(self) -> None:
+        """Stop the listener, if it runs."""
+        if self._listener is not None and self._running is not None:
+            self._listener._stop.set()
+            running, self._running = self._running, None
+            await running
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def entries(self) -> list[Entry]:
+        """What is open."""
+        return self.listener._book.entries()
+
+    def entry(self) -> Entry:
+        """The one entry that is open."""
+        (entry,) = self.entries()
+        return entry
+
+    async def phase(self, phase: str) -> Entry:
+        """Wait until an entry is in this phase."""
+        return await until(
+            lambda: next((one for one in self.entries() if one.state.phase == phase), None), f"an entry in {phase}"
+        )
+
+    async def closed(self) -> None:
+        """Wait until nothing is open."""
+        await until(lambda: not self.entries(), "the end of all entries")
+
+    # --- what hooks tell ----------------------------------------------------------------------------------------------
+
+    def hook(self, kind: str, properties: Json, *, directory: str = "/home/dev/project", **record: object) -> str:
+        """Drop what a plugin tells, as a hook does; the path of the file."""
+        payload: dict[str, object] = {"type": kind, "properties": properties, "directory": directory}
+        path = spool.drop(self.store, {**spool.record("opencode", payload), **record})
+        spool.nudge(self.store)
+        return path
+
+    def word(self, kind: str, request_id: str) -> None:
+        """Drop what a waiting hook says of itself."""
+        wait = self.wait_id(request_id)
+        spool.drop(self.store, spool.record("opencode", {"type": kind, "waitID": wait}))
+        spool.nudge(self.store)
+
+    def wait_id(self, request_id: str) -> str:
+        """The name under which a hook waits for this request."""
+        return spool.wait_id("opencode", spool.machine(), request_id)
+
+    @contextmanager
+    def waiting(self, request_id: str) -> Iterator[str]:
+        """Wait as a hook does, until the end of the block."""
+        wait = self.wait_id(request_id)
+        held = spool.hold_wait(self.store, wait)
+        try:
+            yield wait
+        finally:
+            spool.leave_wait(self.store, wait, held)
+
+
+def request(request_id: str = "que_1", *questions: Json, session: str = "ses_1", call: str = "call_1") -> Json:
+    """A request as a plugin hands it over."""
+    asked = list(questions or (question(),))
+    return {
+        "id": request_id,
+        "sessionID": session,
+        "questions": asked,
+        "tool": {"messageID": "msg_1", "callID": call},
+    }
+
+
+@asynccontextmanager
+async def living(
+    root: Path, *manners: Manner, chats: Sequence[Chat] = (), chat_id: int = ANN.id, **api: Any
+) -> AsyncIterator[House]:
+    """A house with an agent of each manner; each has a bot of its own, since a bot has one listener a machine."""
+    clock = Clock()
+    token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
+    with (
+        running_botapi(token=token, users=(ANN, BOB, STRANGER), chats=chats, now=clock.now, **api) as botapi,
+        _agents(manners, clock) as agents,
+    ):
+        made = House(root, botapi, clock, chat_id=chat_id)
+        for agent in agents:
+            made.connect(agent)
+        try:
+            yield made
+        finally:
+            await made.stop()
+
+
+@contextmanager
+def _agents(manners: Sequence[Manner], clock: Clock) -> Iterator[list[ScriptedAgent]]:
+    with ExitStack() as running:
+        yield [running.enter_context(running_agent(manner=manner, now=clock.now)) for manner in manners]
