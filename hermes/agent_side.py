@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
+from hermes.delivery import WAITER_GRACE_S
 from hermes.errors import AgentAway, AgentError, NotSaved
 from hermes.intake import Hinted, Intake
-from hermes.model import Asked, Dead, Ended
+from hermes.model import Asked, Dead, Ended, Quiet
 from hermes.room import Inbox, wait_id
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ log = logging.getLogger(__name__)
 
 UNMATCHED_LOOK_S: Final = 5.0
 """How often a call is looked for that has become no request after all tries."""
-WAITER_GRACE_S: Final = 20.0
-"""A waiting hook that died is started again by its plugin within this time, where its agent lives."""
 LEFT_GRACE_S: Final = 2.0
 """A waiting hook that was left by its agent is never started again; another one may be there already."""
 FOLLOW_PAUSE_S: Final = 5.0
@@ -105,20 +104,26 @@ class AgentSide:
         """Take in what the server lists, and look at all that it no longer lists: events are not replayed."""
         mine = [entry for entry in self._book.entries() if entry.ask.source.server == server.name]
         folders = set(await server.directories(self._ttl_s, now=self._now))
-        folders |= {entry.ask.source.directory for entry in self._book.entries()}
-        listed: set[str | None] = set()
+        folders |= {entry.ask.source.directory for entry in mine}
+        count = 0
         for folder in sorted(folders - {""}):
-            for ask in await server.questions(folder):
-                listed.add(ask.source.request_id)
-                await self._take_listed(server, ask)
+            try:
+                asks = await server.questions(folder)
+                for ask in asks:
+                    await self._take_listed(server, ask)
+                count += len(asks)
+            except AgentError as error:
+                # One folder with a broken configuration must not hide the questions of all others.
+                log.warning("server %s: the questions of %s are not known: %s", server.name, folder, error)
         for entry in mine:
             if entry.state.phase == "sending":
                 self._delivery.forget_failures(entry.id)
                 self._kick("deliver", entry.id)
-            elif entry.ask.source.request_id not in listed:
+            else:
+                # What is still listed may be a zombie by now, so that is looked at, too.
                 self._kick("examine", entry.id)
         self._kick_matching()
-        log.info("server %s: connected, %d questions are open there", server.name, len(listed))
+        log.info("server %s: connected, %d questions are open there", server.name, count)
 
     async def _take_listed(self, server: OpenCodeServer, ask: Ask) -> None:
         """Take in a question of the list. One that nobody waits for stays listed for ever, and is passed over."""
@@ -141,7 +146,10 @@ class AgentSide:
             self._kick("match", entry.id)
             self._signals.setdefault(entry.id, []).append(hinted)
         elif entry.ask.source.server in self._servers:
-            self._signals.setdefault(entry.id, []).append(hinted)
+            if isinstance(hinted.signal, Quiet):
+                self._signals.setdefault(entry.id, []).append(hinted)
+            else:
+                self._delivery.hear(entry.id, hinted.signal)
             self._kick("deliver" if entry.state.phase == "sending" else "examine", entry.id)
         else:
             self._delivery.told(entry, hinted.signal)
@@ -149,7 +157,11 @@ class AgentSide:
     async def examine(self, entry_id: str) -> float | None:
         """Step: find out whether an open ask has ended by itself."""
         hints = self._signals.pop(entry_id, [])
-        return await self._delivery.examine(entry_id, hints[-1].signal if hints else None)
+        try:
+            return await self._delivery.examine(entry_id, hints[-1].signal if hints else None)
+        except AgentError:
+            self._signals[entry_id] = [*hints, *self._signals.get(entry_id, [])]
+            raise
 
     def _word_of_hook(self, kind: str, wait: str) -> None:
         for entry in self._book.entries():
@@ -217,10 +229,10 @@ class AgentSide:
 
     def look_for_the_dead(self) -> None:
         """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
-        for entry in self._book.entries():
-            if not self._hangs_on_a_hook(entry):
-                continue
-            if self._room.waiting(entry.ask):
+        hanging = [entry for entry in self._book.entries() if self._hangs_on_a_hook(entry)]
+        waiting = self._room.all_waiting() if hanging else set()
+        for entry in hanging:
+            if wait_id(entry.ask) in waiting:
                 self._found_waiting(entry)
             elif entry.waits and self._is_alone_for_good(entry):
                 self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))

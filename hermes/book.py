@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes import dialog
+from hermes.errors import Missing, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Book:
             self._index(entry)
         now_s = self._now()
         for entry in self.store.recent_done(now_s - keep_s):
-            self._remember_closed(entry, fresh=(entry.asked_s > now_s - REMEMBERED_S))
+            outcome = entry.state.outcome
+            self._remember_closed(entry, fresh=outcome is not None and outcome.at_s > now_s - REMEMBERED_S)
 
     def entries(self) -> list[Entry]:
         """Return the open entries in the order asked."""
@@ -115,7 +117,12 @@ class Book:
     def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
         """Change an open entry; on disk when this returns. Raises NotSaved, Missing."""
         before = self._open.get(entry_id)
-        entry = self.store.change(entry_id, fn)
+        try:
+            entry = self.store.change(entry_id, fn)
+        except (Missing, Unreadable):
+            # Its file was taken away or damaged under our hands: it must not stop the others.
+            self._drop(entry_id)
+            raise
         self._index(entry)
         if before is None or entry.revision != before.revision:
             self._on_change(entry)
@@ -123,11 +130,20 @@ class Book:
 
     def close(self, entry_id: str) -> None:
         """Put a settled entry away, once its last screen is on the phone or can never be."""
-        self.store.settle(entry_id)
-        entry = self._open.pop(entry_id)
-        for identity in identities(entry.ask.source):
-            self._by_identity.pop(identity, None)
+        entry = self._open[entry_id]
+        try:
+            self.store.settle(entry_id)
+        except Missing:
+            self._drop(entry_id)
+            raise
+        self._drop(entry_id)
         self._remember_closed(entry, fresh=True)
+
+    def _drop(self, entry_id: str) -> None:
+        entry = self._open.pop(entry_id, None)
+        for identity in identities(entry.ask.source) if entry is not None else ():
+            if self._by_identity.get(identity) == entry_id:
+                del self._by_identity[identity]
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry

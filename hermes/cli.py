@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -12,13 +13,17 @@ import typer
 from rich.console import Console
 
 import hermes
-from hermes import config as configuration, hook as hooks, install as installing, status as state
+from hermes import config as configuration, hook as hooks, install as installing, spool, status as state
 from hermes.errors import ConfigError, Held, HermesError
 from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
 from hermes.settings import Config
 from hermes.store import Store
 
+log = logging.getLogger(__name__)
+
+HELD_TRIES: Final = 30
+HELD_PAUSE_S: Final = 1.0
 FAILED: Final = 1
 WRONG: Final = 2
 TAKEN: Final = 3
@@ -71,10 +76,10 @@ def _root(
     pass
 
 
-def _loaded(path: Path | None, *, log_json: bool) -> Config:
+def _loaded(path: Path | None, *, log_json: bool, console: bool = True) -> Config:
     config = configuration.load(path, environ=os.environ)
     secrets = [server.password.get_secret_value() for server in config.opencode]
-    set_up(config.log, console=True, json_lines=log_json, secrets=[s for s in secrets if s])
+    set_up(config.log, console=console, json_lines=log_json, secrets=[s for s in secrets if s])
     return config
 
 
@@ -89,13 +94,28 @@ def listen(
     idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
 ) -> None:
     """Serve: post questions, take answers, deliver them."""
-    loaded = _loaded(config, log_json=log_json)
-    try:
-        asyncio.run(_listen(loaded, idle_after_s if until_idle else None))
-    except Held:
-        # Several hooks may start one at once; all but the first have nothing to do.
-        if not until_idle:
-            raise
+    # One that a hook started has the log file as its standard error already.
+    loaded = _loaded(config, log_json=log_json, console=not until_idle)
+    if until_idle:
+        asyncio.run(_listen_until_idle(loaded, idle_after_s))
+    else:
+        asyncio.run(_listen(loaded, None))
+
+
+async def _listen_until_idle(config: Config, idle_s: float) -> None:
+    """Serve, or leave to the one that serves already; it may be just leaving, so its inbox is watched."""
+    for tries_left in reversed(range(HELD_TRIES)):
+        try:
+            await _listen(config, idle_s)
+        except Held as held:
+            if not spool.listing(config.store.path):
+                return
+            if tries_left == 0:
+                # Such as a listener of another store with the same bot.
+                log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
+            await asyncio.sleep(HELD_PAUSE_S)
+        else:
+            return
 
 
 async def _listen(config: Config, idle_s: float | None) -> None:

@@ -34,8 +34,8 @@ class ChatMemory:
     """What one bot must remember across restarts.
 
     `offset` is the next update to ask for. `answerable_s` is the answerable clock as it stood at `known_at_s`
-    (epoch), `gap_at` its value when it last stood still. `chat_id` replaces the configured one after a group
-    became a supergroup. `trouble` is what keeps the chat from working, in words, or "".
+    (epoch), `gap_at` its value when it last stood still. `chat_id` replaces the configured one, `moved_from`,
+    after a group became a supergroup. `trouble` is what keeps the chat from working, in words, or "".
     """
 
     bot_id: int
@@ -45,6 +45,7 @@ class ChatMemory:
     known_at_s: float | None = None
     gap_at: float | None = None
     chat_id: int | None = None
+    moved_from: int | None = None
     trouble: str = ""
     hold: Hold | None = None
 

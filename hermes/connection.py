@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat import words
-from hermes.chat.poll import Offset, Poller, Trouble
-from hermes.errors import ChatRefused, NotSaved
+from hermes.chat.poll import PEACE_S, Offset, Poller, Trouble
+from hermes.errors import ChatRefused, NotSaved, StoreError
+from hermes.model import Phone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,8 @@ class Connection:
         self._now = now
         self._last_poll_s: float | None = None
         self._troubled = False
+        self._poll_trouble = ""
+        self._rival_told_s = -math.inf
         self.poller = Poller(
             bot,
             load=self._load_offset,
@@ -70,6 +74,7 @@ class Connection:
 
     def recover(self) -> None:
         """At a start: say that nobody listened, where that was for long."""
+        self._bring_along()
         last_s = self._memory.at.last_poll_s
         if last_s is not None and self._now() - last_s > ABSENCE_S:
             self._back_after(last_s)
@@ -87,13 +92,18 @@ class Connection:
         if chat_id == self._book.chat_id:
             return
         log.warning("the group became a supergroup: its id is now %d", chat_id)
-        self._memory.save(chat_id=chat_id)
+        hold = self._memory.at.hold
+        moved_from = self._memory.at.moved_from or self._book.chat_id
+        self._memory.save(chat_id=chat_id, moved_from=moved_from, hold=hold and replace(hold, message_id=None))
         self._book.chat_id = chat_id
+        self._bring_along()
+
+    def _bring_along(self) -> None:
+        """Post again what was posted in another chat: its messages there are out of reach."""
+        phone = Phone(self._book.chat_id)
         for entry in self._book.entries():
-            self._book.change(
-                entry.id,
-                lambda found: replace(found, phone=replace(found.phone, chat_id=chat_id, message_id=None, sides=())),
-            )
+            if entry.phone.chat_id != phone.chat_id:
+                self._book.change(entry.id, lambda found: replace(found, phone=phone))
 
     def in_trouble(self, sentence: str) -> None:
         """Say loudly, once, that the chat does not work; `status` shows it until it works again."""
@@ -118,15 +128,28 @@ class Connection:
         if last_s is not None and at_s - last_s > ABSENCE_S:
             self._back_after(last_s)
         self._troubled = False
-        self._memory.note(last_poll_s=at_s, trouble="")
+        self._memory.note(last_poll_s=at_s)
+        self._over(self._poll_trouble)
 
     def _poll_failed(self, trouble: Trouble) -> None:
         self._troubled = True
         if not trouble.loud:
             return
-        if trouble.kind == "conflict" and trouble.sentence != self._memory.at.trouble:
+        if trouble.kind == "conflict" and abs(self._now() - self._rival_told_s) > PEACE_S:
+            self._rival_told_s = self._now()
             self._phone.say(words.other_poller(self._machine))
+        self._poll_trouble = trouble.sentence
         self.in_trouble(trouble.sentence)
+
+    def sent(self) -> None:
+        """The chat took a message: what kept it from doing so is over."""
+        if self._memory.at.trouble != self._poll_trouble:
+            self._over(self._memory.at.trouble)
+
+    def _over(self, trouble: str) -> None:
+        if trouble and self._memory.at.trouble == trouble:
+            log.info("the chat works again")
+            self._memory.note(trouble="")
 
     def _back_after(self, since_s: float) -> None:
         """After an absence taps may be lost: say so once, and draw every open question afresh."""
@@ -135,4 +158,7 @@ class Connection:
         if shown:
             self._phone.say(words.was_away(since_s, self._now(), self._look))
         for entry in shown:
-            self._book.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
+            try:
+                self._book.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
+            except StoreError as error:
+                log.error("entry %s is not drawn afresh: %s", entry.id, error)  # noqa: TRY400 (a full disk)

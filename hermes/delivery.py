@@ -43,7 +43,7 @@ CONFIRM_S: Final = 0.05
 UNCONFIRMED_S: Final = 3.0
 """After this long an accepted reply that shows no effect is sent again."""
 WAITER_LOOK_S: Final = 1.0
-WAITER_GRACE_S: Final = 20.0
+WAITER_GRACE_S: Final = 30.0
 """A waiting hook that died is started again by its plugin within this time, where its agent lives."""
 UNTAKEN_S: Final = 6.0
 """An answer that lies ready for longer than this is not delivered yet, and the phone says so."""
@@ -108,6 +108,7 @@ class Delivery:
         self._accepted_s: dict[str, float] = {}
         self._lonely_s: dict[str, float] = {}
         self._put_s: dict[str, float] = {}
+        self._heard: dict[str, Replied | Dismissed] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Bring one decision one step further; return the seconds until the next step, None where it is over.
@@ -123,7 +124,7 @@ class Delivery:
             route = entry.route or await self._chosen(entry)
             if route == "server":
                 return await self._by_server(entry, entry.state.decision)
-            return self._by_waiter(entry, entry.state.decision)
+            return await self._by_waiter(entry, entry.state.decision)
         except AgentAway as error:
             return self._failed(entry, str(error))
         except AgentRefused as error:
@@ -141,11 +142,16 @@ class Delivery:
             return None
         server = self._servers.get(entry.ask.source.server)
         verdict = await server.verdict(entry.ask) if server else Unproven()
-        if isinstance(verdict, Unproven) and signal is not None:
-            self.told(entry, signal)
+        told = self._heard.get(entry_id, signal)
+        if isinstance(verdict, Unproven) and told is not None:
+            self.told(entry, told)
         else:
             self._judged(entry, verdict)
         return 1.0 if isinstance(verdict, StillOpen) and isinstance(signal, Quiet) else None
+
+    def hear(self, entry_id: str, signal: Replied | Dismissed) -> None:
+        """Keep what an event told of an ask, for where nothing else proves what became of it."""
+        self._heard[entry_id] = signal
 
     def told(self, entry: Entry, signal: Replied | Dismissed | Quiet) -> None:
         """Take an agent's own word for it, where nothing else can prove it."""
@@ -166,10 +172,12 @@ class Delivery:
     async def _chosen(self, entry: Entry) -> Route:
         """Choose and save the route: the server that lists the request, else a live waiter."""
         server = self._servers.get(entry.ask.source.server)
-        route: Route = "waiter" if server is None else "server"
-        if server is not None and self._room.waiting(entry.ask):
+        # A server that is no longer in the configuration proves nothing: it may be there under another name.
+        route: Route = "server" if entry.ask.source.server else "waiter"
+        if self._room.waiting(entry.ask):
             try:
-                await server.verdict(entry.ask)
+                if server is None or not isinstance(await server.verdict(entry.ask), StillOpen):
+                    route = "waiter" if server is None else "server"
             except AgentAway:
                 route = "waiter"
         self._book.change(entry.id, lambda found: replace(found, route=route))
@@ -181,37 +189,51 @@ class Delivery:
             raise AgentAway(f"the server {entry.ask.source.server!r} is no longer in the configuration")
         verdict = await server.verdict(entry.ask)
         if isinstance(verdict, StillOpen) and not self._awaits_confirmation(entry.id):
-            await self._send(server, entry.ask, decision)
-            self._accepted_s[entry.id] = self._now()
+            await self._send(server, entry, decision)
             verdict = await server.verdict(entry.ask)
         if isinstance(verdict, StillOpen):
-            return CONFIRM_S
+            if self._awaits_confirmation(entry.id):
+                return CONFIRM_S
+            return self._failed(entry, "its reply was accepted, and had no effect")
         if isinstance(verdict, Unproven):
-            verdict = self._expected(entry) if entry.id in self._accepted_s else Dead()
+            return self._unproven(entry)
         self._judged(entry, verdict)
         return None
 
-    async def _send(self, server: Server, ask: Ask, decision: Decision) -> None:
+    def _unproven(self, entry: Entry) -> float | None:
+        """Where no call tells it, the event does; where none came in time, that the reply was accepted."""
+        heard = self._heard.get(entry.id)
+        if heard is not None:
+            self.told(entry, heard)
+            return None
+        if self._awaits_confirmation(entry.id):
+            return CONFIRM_S
+        self._judged(entry, self._expected(entry) if entry.id in self._accepted_s else Dead())
+        return None
+
+    async def _send(self, server: Server, entry: Entry, decision: Decision) -> None:
+        ask = entry.ask
         try:
             if decision.kind == "reject":
                 await server.reject(ask)
             else:
                 await server.reply(ask, self._adapters[ask.source.agent].answers(ask, decision))
+            self._accepted_s[entry.id] = self._now()
         except NotThere:
+            self._accepted_s.pop(entry.id, None)
             log.info("request %s ended while its answer was on the way", ask.source.request_id)
 
     def _awaits_confirmation(self, entry_id: str) -> bool:
         accepted_s = self._accepted_s.get(entry_id)
         return accepted_s is not None and 0 <= self._now() - accepted_s < UNCONFIRMED_S
 
-    def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
+    async def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
         now_s = self._now()
         if not self._room.waiting(entry.ask):
             alone_s = now_s - self._lonely_s.setdefault(entry.id, now_s)
-            if alone_s > (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
-                self._judged(entry, Dead())
-                return None
-            return WAITER_LOOK_S
+            if alone_s <= (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
+                return WAITER_LOOK_S
+            return await self._without_waiter(entry)
         self._lonely_s.pop(entry.id, None)
         if self._room.is_ready(entry.ask):
             if now_s - self._put_s.setdefault(entry.id, now_s) > UNTAKEN_S:
@@ -222,11 +244,25 @@ class Delivery:
             self._put_s[entry.id] = now_s
         return WAITER_LOOK_S
 
+    async def _without_waiter(self, entry: Entry) -> float | None:
+        """No hook waits any more: its server tells what became of the answer, or carries it now."""
+        server = self._servers.get(entry.ask.source.server)
+        verdict = await server.verdict(entry.ask) if server is not None else Dead()
+        if isinstance(verdict, StillOpen):
+            self._book.change(entry.id, lambda found: replace(found, route="server"))
+            return CONFIRM_S
+        self._judged(entry, verdict)
+        return WAITER_LOOK_S if isinstance(verdict, Unproven) else None
+
     # --- what comes of it -----------------------------------------------------------------------------------------
 
     def _judged(self, entry: Entry, verdict: Verdict) -> None:
         """Turn what is true at the agent into what happened to the entry."""
-        at_s = self._now()
+        # The person may have tapped, and another step delivered, while this verdict was awaited.
+        now = self._book.get(entry.id)
+        if now is None:
+            return
+        entry, at_s = now, self._now()
         ours = self._took_effect(entry, verdict)
         match verdict:
             case AnsweredWith() | WasDismissed() if ours:
@@ -239,6 +275,7 @@ class Delivery:
                 self._book.apply(entry.id, Ended(at_s, "gone", reason="ended"))
             case StillOpen() | Unproven():
                 return
+        self._heard.pop(entry.id, None)
         log.info("entry %s: %s%s", entry.id, type(verdict).__name__, " by us" if ours else "")
 
     def _took_effect(self, entry: Entry, verdict: Verdict) -> bool:
@@ -266,5 +303,5 @@ class Delivery:
         return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures, 10))
 
     def _forget(self, entry_id: str) -> None:
-        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s):
+        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s, self._heard):
             memory.pop(entry_id, None)

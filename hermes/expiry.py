@@ -81,6 +81,9 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     left_s = clock.left_s(entry.timing)
     if entry.state.phase != "open" or entry.state.joining is not None or left_s is None or entry.timing.paused:
         return None
+    if not entry.ask.answerable:
+        # Nothing that the person could do: it only leaves the phone.
+        return "expire" if left_s <= 0 else None
     if left_s <= call_lead_s(entry.timing):
         if not entry.timing.called:
             return "call"

@@ -14,6 +14,8 @@ the other two: as long as it is there, the agent is too, and may still read what
 
 # ruff: noqa: PTH100, PTH119, PTH120 (pathlib would cost as much as json does)
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import json
@@ -24,9 +26,14 @@ import time
 
 from hermes import spool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_LINE_BYTES = 1024 * 1024
 PATIENCE_S = 10.0
 LOOK_EVERY_S = 2.0
+LOOKS_A_NUDGE = 15
 USAGE = "usage: hermes hook opencode --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 OPENING = frozenset({"question.asked", "question.v2.asked", "tool.execute.before"})
 SHAPE: dict[str, type] = {"type": str, "properties": dict, "directory": str, "context": dict}
@@ -201,10 +208,14 @@ def _wait(options: dict[str, str], record: dict[str, object], payload: dict[str,
         with contextlib.suppress(OSError):
             os.write(2, b"kept\n")
         _nudge(options, payload)
-        outcome = _outcome(store, wait_id, out)
+
+        def again() -> None:
+            _nudge(options, payload)
+
+        outcome = _outcome(store, wait_id, out, again)
         if outcome == "receipt" and "stay" in options:
             _report(options, outcome, wait_id)
-            outcome = _left(out)
+            outcome = _left(out, again)
     finally:
         spool.leave_wait(store, wait_id, held)
     if outcome is not None:
@@ -224,13 +235,13 @@ def _request_id(payload: dict[str, object]) -> str:
     return request_id
 
 
-def _outcome(store: str, wait_id: str, released: int) -> str | None:
+def _outcome(store: str, wait_id: str, released: int, again: Callable[[], None]) -> str | None:
     """Wait, print the answer, and return the type of the record that tells how it went; None: released."""
     bell = None
     with contextlib.suppress(OSError):  # without a bell there is still the look every two seconds
         bell = spool.wait_socket(store, wait_id)
     try:
-        answer = _answer(store, wait_id, released, bell.fileno() if bell else -1)
+        answer = _answer(store, wait_id, released, bell.fileno() if bell else -1, again)
         return None if answer is None else _print(answer)
     except EOFError:
         return "waiter.gone"
@@ -239,8 +250,12 @@ def _outcome(store: str, wait_id: str, released: int) -> str | None:
             spool.close_socket(bell)
 
 
-def _answer(store: str, wait_id: str, released: int, bell: int) -> str | None:
-    """Return the answer once it is there, None at SIGTERM; raise EOFError where stdin has ended."""
+def _answer(store: str, wait_id: str, released: int, bell: int, again: Callable[[], None]) -> str | None:
+    """Return the answer once it is there, None at SIGTERM; raise EOFError where stdin has ended.
+
+    `again` is called now and then: a listener that died is started anew, or the buttons would be dead.
+    """
+    looks = 0
     waiting = select.poll()
     for descriptor in (0, released, bell):
         if descriptor >= 0:
@@ -249,6 +264,9 @@ def _answer(store: str, wait_id: str, released: int, bell: int) -> str | None:
         answer = spool.take_answer(store, wait_id)
         if answer is not None:
             return answer
+        looks += 1
+        if looks % LOOKS_A_NUDGE == 0:
+            again()
         for descriptor, _ in waiting.poll(LOOK_EVERY_S * 1000):
             if descriptor == released:
                 return None
@@ -256,13 +274,16 @@ def _answer(store: str, wait_id: str, released: int, bell: int) -> str | None:
                 raise EOFError
 
 
-def _left(released: int) -> str | None:
+def _left(released: int, again: Callable[[], None]) -> str | None:
     """Stay until SIGTERM (None), or until the agent is gone."""
     waiting = select.poll()
     for descriptor in (0, released):
         waiting.register(descriptor, select.POLLIN)
     while True:
-        for descriptor, _ in waiting.poll():
+        ready = waiting.poll(LOOKS_A_NUDGE * LOOK_EVERY_S * 1000)
+        if not ready:
+            again()
+        for descriptor, _ in ready:
             if descriptor == released:
                 return None
             if not os.read(descriptor, 65536):

@@ -110,9 +110,10 @@ def _merged(known: Ask, told: Ask) -> Ask:
                 "session_title",
                 "root_title",
                 "last_text",
-                "server",
             )
         },
+        # A server may have another name since: the one that lists the request now is right.
+        server=theirs.server or ours.server,
     )
     if ours.request_id is None and theirs.request_id is not None:
         return replace(told, source=_with_titles(source, theirs))

@@ -92,7 +92,8 @@ class Listener:
             StoreError: the store cannot be used.
         """
         loop = asyncio.get_running_loop()
-        with self._alone("hermes listen"), spool.listen_socket(self._root) as nudges:
+        with self._alone("hermes listen"):
+            nudges = spool.listen_socket(self._root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._stop.set)
             try:
@@ -104,6 +105,8 @@ class Listener:
                     self._supervise(lambda server=server: self._agents.follow(server))  # type: ignore[misc]
                 await self._stop.wait()
             finally:
+                # First of all: a hook that finds nobody from now on starts a listener of its own.
+                spool.close_socket(nudges)
                 await self._close()
         if self._restart:
             log.info("the installed version changed: starting anew")
@@ -179,7 +182,7 @@ class Listener:
         )
         self._book = Book(
             self._store,
-            chat_id=self._memory.at.chat_id or telegram.chat_id,
+            chat_id=self._memory.chat_id(telegram.chat_id),
             now=now,
             retimed=self._time.retimed,
             on_change=self._changed,
@@ -191,7 +194,7 @@ class Listener:
             look,
             users=frozenset(telegram.users),
             machine=machine,
-            held=lambda word: self._time.hold_answered(self._book, word),
+            held=lambda word, message_id: self._time.hold_answered(self._book, word, message_id),
             moved=self._moved,
             blocked=self._blocked,
             spawn=self._spawn,
@@ -205,6 +208,7 @@ class Listener:
             post_after_s=questions.post_after,
             started=self._time.started,
             quiet=self._time.is_quiet,
+            sent=self._connection.sent,
             now=now,
         )
         self._steps = Steps(
@@ -336,7 +340,7 @@ class Listener:
                     self._tidy()
             except NotSaved as error:
                 log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
-            if self._book.entries() or self._steps.busy:
+            if self._book.entries() or self._steps.busy or spool.listing(self._root):
                 idle_since_s = at_s
             if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
                 log.info("nothing is open any more: leaving")

@@ -17,6 +17,12 @@ class Memory:
         self._store = store
         self.at: ChatMemory = store.load_chat(bot_id)
 
+    def chat_id(self, configured: int) -> int:
+        """Return where to post: the configured chat, or what became of it. A newly configured one wins."""
+        if self.at.moved_from != configured:
+            self.note(chat_id=None, moved_from=None)
+        return self.at.chat_id or configured
+
     def note(self, **changes: Any) -> None:
         """Change it here; it reaches the disk with the next `save`."""
         self.at = replace(self.at, **changes)

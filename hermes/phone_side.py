@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -11,11 +12,10 @@ from hermes.chat import words
 from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
 from hermes.chat.poll import Blocked, Migrated, read_update
-from hermes.errors import ChatError, Missing
+from hermes.errors import ChatAway, ChatError, StoreError
 from hermes.model import Arm, Disarmed, Entry, KeepWaiting, Tap, Tapped, Text, Toast
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOLD_WORDS: Final = {"hold:go": "go", "hold:keep": "keep"}
+SORRY_S: Final = 10.0
 STALE: Final = words.TOASTS["page_changed"]
 
 
@@ -45,7 +46,7 @@ class PhoneSide:
         *,
         users: frozenset[int],
         machine: str,
-        held: Callable[[str], None],
+        held: Callable[[str, int], bool],
         moved: Callable[[int], None],
         blocked: Callable[[str], None],
         spawn: Callable[[Any], asyncio.Task[None]],
@@ -81,10 +82,15 @@ class PhoneSide:
         incoming = read_update(raw, now=self._now)
         sorry = words.not_saved(self._machine)
         log.error("not saved: %s", error)
-        if isinstance(incoming, Tap):
-            await self._outbox.answer(incoming.query_id, sorry.text)
-        elif isinstance(incoming, Text):
-            await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
+        try:
+            # The poll loop waits for this: Telegram must not hold it up for longer than taps live.
+            async with asyncio.timeout(SORRY_S):
+                if isinstance(incoming, Tap):
+                    await self._outbox.answer(incoming.query_id, sorry.text)
+                elif isinstance(incoming, Text):
+                    await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
+        except TimeoutError:
+            raise ChatAway("the person could not be told in time") from None
 
     def say(self, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> None:
         """Send a message that nothing depends on."""
@@ -103,8 +109,8 @@ class PhoneSide:
 
     def _tapped(self, tap: Tap) -> None:
         if tap.data in HOLD_WORDS:
-            self._held(HOLD_WORDS[tap.data])
-            self._outbox.answer(tap.query_id)
+            known = self._held(HOLD_WORDS[tap.data], tap.message_id)
+            self._outbox.answer(tap.query_id, "" if known else STALE)
             return
         try:
             entry_id, epoch, action = decode(tap.data)
@@ -129,7 +135,7 @@ class PhoneSide:
         """Return what a tap on a closed ask is told."""
         try:
             entry = self._book.store.done(entry_id)
-        except Missing:
+        except StoreError:
             return STALE
         return words.toast(entry, Toast("settled"), self._look)
 
@@ -143,12 +149,15 @@ class PhoneSide:
         """A send that timed out may have arrived all the same: the copy that is not ours goes away."""
         phone = entry.phone
         known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
-        if phone.message_id is None or message_id in known:
+        if message_id in known:
             return
-        log.info("entry %s: message %d is a second copy", entry.id, message_id)
-        self._book.change(
-            entry.id, lambda found: replace(found, phone=replace(found.phone, copies=(*phone.copies, message_id)))
-        )
+        if phone.message_id is None:
+            # The send that nobody confirmed had arrived: this is the message.
+            adopted = replace(phone, message_id=message_id, drawn="")
+        else:
+            log.info("entry %s: message %d is a second copy", entry.id, message_id)
+            adopted = replace(phone, copies=(*phone.copies, message_id))
+        self._book.change(entry.id, lambda found: replace(found, phone=adopted))
 
     # --- texts ----------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class Posting:
     """Moves the phone's side of an entry.
 
     `started(entry)` gives the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
-    not ring now.
+    not ring now; `sent` hears that the chat took a question.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Posting:
         post_after_s: float,
         started: Callable[[Entry], Timing],
         quiet: Callable[[], bool],
+        sent: Callable[[], None] = lambda: None,
         now: Callable[[], float],
     ) -> None:
         self._book = book
@@ -57,7 +58,10 @@ class Posting:
         self._post_after_s = post_after_s
         self._started = started
         self._quiet = quiet
+        self._sent = sent
         self._now = now
+        # What was sent and could not be noted (a full disk): it must not be sent again and again.
+        self._unnoted: dict[str, int] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Do the next thing; return the seconds until the step after it, or None where all is shown.
@@ -82,8 +86,9 @@ class Posting:
         return beside if beside is not None else self._closed(entry)
 
     async def _post(self, entry: Entry) -> float | None:
-        outcome = entry.state.outcome
-        if outcome is not None and outcome.reason != "ambiguous":
+        state = entry.state
+        unseen = entry.timing.posted_s is None and state.decision is None and not state.seen
+        if state.outcome is not None and state.outcome.reason != "ambiguous" and unseen:
             # It was over before anybody saw it: there is nothing to say.
             self._book.close(entry.id)
             return None
@@ -92,14 +97,25 @@ class Posting:
             return min(wait_s, self._post_after_s)
         timed = replace(entry, timing=self._started(entry)) if entry.timing.posted_s is None else entry
         screen = main(timed, self._look)
-        message_id = await self._outbox.send(entry.phone.chat_id, screen, silent=self._quiet())
+        message_id = self._unnoted.get(entry.id)
+        if message_id is None:
+            message_id = await self._outbox.send(entry.phone.chat_id, screen, silent=self._quiet())
+            self._unnoted[entry.id] = message_id
 
         def posted(found: Entry) -> Entry:
+            if found.phone.chat_id != entry.phone.chat_id:
+                return found
             timing = timed.timing if found.timing.posted_s is None else found.timing
-            phone = replace(found.phone, message_id=message_id, drawn=screen.digest)
+            copies = found.phone.copies
+            if found.phone.message_id is not None:
+                # An earlier send had arrived all the same, and was tapped while this one was on its way.
+                copies = (*copies, found.phone.message_id)
+            phone = replace(found.phone, message_id=message_id, drawn=screen.digest, copies=copies)
             return replace(found, phone=phone, timing=timing)
 
         self._book.change(entry.id, posted)
+        del self._unnoted[entry.id]
+        self._sent()
         log.info("posted: entry %s is message %d", entry.id, message_id)
         return AT_ONCE
 

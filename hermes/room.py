@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from hermes import spool
-from hermes.errors import NotSaved, PayloadError
+from hermes.errors import NotSaved, PayloadError, StoreError, TooNew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +31,10 @@ class Room:
     def waiting(self, ask: Ask) -> bool:
         """Tell whether a live hook waits for this ask."""
         return bool(spool.waiters(self.root, wait_id(ask)))
+
+    def all_waiting(self) -> set[str]:
+        """Return the names (`wait_id`) of all asks that a live hook waits for."""
+        return spool.waited_for(self.root)
 
     def put(self, ask: Ask, text: str) -> None:
         """Lay the text ready and wake who waits. Raises NotSaved."""
@@ -78,6 +82,7 @@ class Inbox:
         self._adapters = adapters
         self._took = took
         self._word = word
+        self._too_new: set[str] = set()
 
     def drain(self) -> None:
         """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
@@ -86,16 +91,28 @@ class Inbox:
                 self._take(spool.read(path))
             except NotSaved:
                 raise
+            except TooNew as error:
+                if path.name not in self._too_new:
+                    self._too_new.add(path.name)
+                    log.error("inbox: %s is left alone: %s", path.name, error)  # noqa: TRY400 (no defect)
+                continue
             except (PayloadError, ValueError) as error:
                 log.warning("inbox: %s was put into quarantine: %s", path.name, error)
                 self._store.quarantine(path.name, path.read_bytes(), str(error))
             except FileNotFoundError:
                 continue
+            except (OSError, StoreError):
+                # One file must not keep those behind it from being taken in.
+                log.exception("inbox: %s could not be taken in, and stays", path.name)
+                continue
             path.unlink(missing_ok=True)
 
     def _take(self, record: Mapping[str, object]) -> None:
-        if record.get("v") != VERSION:
-            raise PayloadError(f"its version is {json.dumps(record.get('v'))}, this Hermes reads {VERSION}")
+        version = record.get("v")
+        if isinstance(version, int) and version > VERSION:
+            raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
+        if version != VERSION:
+            raise PayloadError(f"its version is {json.dumps(version)}, this Hermes reads {VERSION}")
         payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
         if isinstance(payload, dict) and isinstance(payload.get("waitID"), str):
             self._word(str(payload.get("type")), payload["waitID"])

@@ -222,6 +222,13 @@ def waiters(root: str | Path, wait_id: str) -> list[int]:
     return sorted(int(pid) for pid in pids if _is_held(_lock_path(folder, wait_id, int(pid))))
 
 
+def waited_for(root: str | Path) -> set[str]:
+    """Return all names under which a living hook waits, by one look at the folder."""
+    folder = os.path.join(root, "wait")
+    locks = [name for name in _names(folder) if name.endswith(".lock")]
+    return {name.partition(".")[0] for name in locks if _is_held(os.path.join(folder, name))}
+
+
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:
     """Return the socket that wakes this process when its answer is there. Raises OSError."""
     return _bind(_wait_name(root, wait_id, os.getpid()))

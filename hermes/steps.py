@@ -97,6 +97,12 @@ class Steps:
         finally:
             self._runs.pop((name, entry_id), None)
 
+    def _tell(self, error: HermesError) -> None:
+        try:
+            self._failed(error)
+        except HermesError as another:
+            log.error("%s", another)  # noqa: TRY400 (a full disk, not a defect)
+
     async def _once(self, name: str, entry_id: str, failures: int) -> float | None:
         """Return the pause that the step wants, None where it is done, a negative one after an error."""
         try:
@@ -104,7 +110,7 @@ class Steps:
         except HermesError as error:
             if failures == 0 or not isinstance(error, ChatAway | AgentError):
                 log.warning("entry %s: %s: %s", entry_id, name, error)
-            self._failed(error)
+            self._tell(error)
             told_s = error.retry_after_s if isinstance(error, ChatAway) else None
             permanent = isinstance(error, ChatError) and error.permanent
             return -(told_s or (LONGEST_PAUSE_S if permanent else _grown_s(failures)))

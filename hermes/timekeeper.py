@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes import expiry
 from hermes.chat import words
 from hermes.codec import Hold
-from hermes.errors import ChatError
+from hermes.errors import ChatError, Missing, Unreadable
 from hermes.expiry import AnswerableClock, Pace
 from hermes.model import Expired
 
@@ -53,6 +53,7 @@ class Timekeeper:
         self._now = now
         self._pace = Pace(questions.ttl, questions.remind_at)
         self._was_quiet = False
+        self._stood = True
         self.clock = AnswerableClock(memory.at.answerable_s, monotonic=monotonic)
 
     # --- what the steps want to know --------------------------------------------------------------------------
@@ -79,22 +80,39 @@ class Timekeeper:
         self.clock.tick(answerable=answerable and not quiet)
         self._notice_quiet(book, quiet=quiet)
         overdue: list[Entry] = []
+        resumed = self._resumed(answerable=answerable and not quiet)
         for entry in book.entries():
-            match expiry.due(entry, self.clock, self._pace):
-                case "remind":
-                    _time(book, entry, reminded=entry.timing.reminded + 1)
-                case "call":
-                    left_s = self.clock.left_s(entry.timing) or 0.0
-                    _time(book, entry, called=True, until_s=self._now() + max(0.0, left_s))
-                case "expire":
+            try:
+                if self._is_due(book, entry, resumed=resumed):
                     overdue.append(entry)
-                case None:
-                    pass
+            except (Missing, Unreadable) as error:
+                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (its file is gone; the others go on)
         if len(overdue) >= TOGETHER:
             self._hold(book, overdue)
             return
         for entry in overdue:
             self._expire(book, entry)
+
+    def _resumed(self, *, answerable: bool) -> bool:
+        """Tell whether the clock runs again after a stand: the times on the phone are wrong then."""
+        stood, self._stood = self._stood, not answerable
+        return stood and answerable
+
+    def _is_due(self, book: Book, entry: Entry, *, resumed: bool) -> bool:
+        """Remind or call where that is due; tell whether the entry's time has run out."""
+        left_s = self.clock.left_s(entry.timing)
+        if resumed and left_s is not None and entry.state.phase == "open":
+            _time(book, entry, until_s=self._now() + max(0.0, left_s))
+        match expiry.due(entry, self.clock, self._pace):
+            case "remind":
+                _time(book, entry, reminded=entry.timing.reminded + 1)
+            case "call":
+                _time(book, entry, called=True, until_s=self._now() + max(0.0, left_s or 0.0))
+            case "expire":
+                return True
+            case None:
+                pass
+        return False
 
     def _expire(self, book: Book, entry: Entry) -> None:
         log.info("entry %s: nobody answered in time", entry.id)
@@ -117,13 +135,14 @@ class Timekeeper:
     def _hold(self, book: Book, overdue: list[Entry]) -> None:
         """Many at once look like an outage or a holiday: the person is asked once for all of them."""
         log.info("%d asks ran out of time together: held", len(overdue))
-        for entry in overdue:
-            _time(book, entry, paused=True)
         earlier = self._memory.at.hold
         known = earlier.entry_ids if earlier else ()
+        # The hold first: an ask that is held by nothing would never expire.
+        self._memory.save(hold=Hold(None, tuple(dict.fromkeys((*known, *(entry.id for entry in overdue))))))
+        for entry in overdue:
+            _time(book, entry, paused=True)
         if earlier is not None and earlier.message_id is not None:
             self._spawn(self._take_away(book.chat_id, earlier.message_id))
-        self._memory.save(hold=Hold(None, (*known, *(entry.id for entry in overdue))))
         self._spawn(self.ask_about_hold(book))
 
     async def ask_about_hold(self, book: Book) -> None:
@@ -138,13 +157,22 @@ class Timekeeper:
             except ChatError as error:
                 log.warning("the question about %d held asks was not sent: %s", len(held), error)
                 await asyncio.sleep(HOLD_PAUSE_S)
-            else:
-                self._memory.save(hold=replace(hold, message_id=message_id))
+                continue
+            if self._memory.at.hold != hold:
+                # More asks were held meanwhile, or somebody has decided: this message speaks of too few.
+                await self._take_away(book.chat_id, message_id)
+                continue
+            self._memory.save(hold=replace(hold, message_id=message_id))
 
-    def hold_answered(self, book: Book, word: str) -> None:
-        """Do with all held asks as the person said: "go" or "keep". Raises NotSaved."""
+    def hold_answered(self, book: Book, word: str, message_id: int) -> bool:
+        """Do with all held asks as the person said: "go" or "keep".
+
+        Tells whether `message_id` is the question about them; an older one changes nothing. Raises NotSaved.
+        """
         hold = self._memory.at.hold
-        for entry_id in hold.entry_ids if hold else ():
+        if hold is None or hold.message_id not in {None, message_id}:
+            return False
+        for entry_id in hold.entry_ids:
             entry = book.get(entry_id)
             if entry is None or not entry.timing.paused:
                 continue
@@ -154,8 +182,8 @@ class Timekeeper:
                 timing = self.started(entry)
                 book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
         self._memory.save(hold=None)
-        if hold is not None and hold.message_id is not None:
-            self._spawn(self._take_away(book.chat_id, hold.message_id))
+        self._spawn(self._take_away(book.chat_id, message_id))
+        return True
 
     async def _take_away(self, chat_id: int, message_id: int) -> None:
         try:

@@ -252,7 +252,7 @@ class House:
             spool.leave_wait(self.store, wait, held)
 
 
-def request(request_id: str = "que_1", *questions: Json, session: str = "ses_1", call: str = "call_1") -> Json:
+def a_request(request_id: str = "que_1", *questions: Json, session: str = "ses_1", call: str = "call_1") -> Json:
     """A request as a plugin hands it over."""
     asked = list(questions or (question(),))
     return {

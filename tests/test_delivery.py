@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes import spool
+from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, UNCONFIRMED_S, UNTAKEN_S, WAITER_GRACE_S
 from hermes.demo.agent_world import Effect
-from hermes.delivery import TAKEN_GRACE_S, UNCONFIRMED_S, UNTAKEN_S, WAITER_GRACE_S
-from tests.listening import House, living, question, request, until
+from tests.listening import House, a_request, living, question, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -122,7 +122,6 @@ async def test_an_answer_outlasts_an_absence(home: House) -> None:
     told = await home.person.sees("✅ Delivered")
     assert not told.silent
     await home.person.sees("✅ SQLite", buttons=False)
-    await home.closed()
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
 
 
@@ -207,7 +206,6 @@ async def test_the_same_answer_at_the_desk_is_ours(home: House) -> None:
     home.agent.answer(request_id, [["SQLite"]])
     home.agent.back()
     await home.person.sees("✅ Delivered")
-    await home.closed()
 
 
 async def test_a_wrong_password_keeps_the_answer(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -261,7 +259,7 @@ async def test_a_slow_tool_is_waited_for(home: House) -> None:
     assert home.entry().state.phase == "sending"
     home.agent.release_tools()
     await home.person.sees("✅ SQLite", buttons=False)
-    home.agent.finish(home.agent.sessions[home.entries()[0].ask.source.session_id].id if home.entries() else request_id)
+    assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
 
 
 async def test_a_server_that_was_taken_out_of_the_configuration(home: House) -> None:
@@ -280,4 +278,137 @@ async def test_a_server_that_was_taken_out_of_the_configuration(home: House) -> 
     home.agent.back()
     await home.start()
     await home.person.sees("✅ Delivered")
+    assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
+# --- by a waiting hook --------------------------------------------------------------------------------------------
+
+REPLY = '{"requestID": "que_1", "kind": "reply", "answers": [["SQLite"]]}'
+
+
+async def shown(portless: House) -> ShownMessage:
+    """Let a hook hand a question over, and return its message."""
+    portless.hook("question.asked", a_request("que_1"))
+    return await portless.person.sees(ASKED)
+
+
+async def laid_ready(portless: House, wait: str) -> str:
+    """Take the answer, as a waiting hook does; what it would print."""
+    return await until(lambda: spool.take_answer(portless.store, wait), "an answer")
+
+
+def replied(portless: House, *answers: str, request_id: str = "que_1") -> None:
+    """Tell what a plugin hears of its own agent."""
+    told = {"requestID": request_id, "sessionID": "ses_1", "answers": [list(answers)]}
+    portless.hook("question.replied", told)
+
+
+async def test_a_hook_carries_the_answer_and_its_plugin_confirms_it(portless: House) -> None:
+    """Laid ready, taken, printed; success is what the plugin reports, not that it was taken."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        assert await laid_ready(portless, wait) == REPLY
+    portless.word("receipt", "que_1")
+    await until(lambda: portless.entry().waiter_taken, "the receipt")
+    assert portless.entry().state.phase == "sending"
+    replied(portless, "SQLite")
+    await portless.person.sees("✅ SQLite", buttons=False)
+    await portless.closed()
+
+
+@pytest.mark.parametrize(("label", "confirm", "kind"), [("⏹ Stop", "Yes, stop", "reject"), ("⏭ Skip", "Yes", "reply")])
+async def test_a_hook_carries_a_no_and_a_skip(portless: House, label: str, confirm: str, kind: str) -> None:
+    """The text for the plugin says which; the plugin's own event confirms it."""
+    with portless.waiting("que_1") as wait:
+        message = await shown(portless)
+        await portless.person.taps(message, label)
+        await portless.person.taps(message, confirm)
+        assert f'"kind": "{kind}"' in await laid_ready(portless, wait)
+    if kind == "reject":
+        portless.hook("question.rejected", {"requestID": "que_1", "sessionID": "ses_1"})
+        await portless.person.sees("⏹ Stopped", buttons=False)
+    else:
+        replied(portless)
+        await portless.person.sees("⏭ Skipped", buttons=False)
+
+
+async def test_a_hook_that_takes_nothing_is_told_of(portless: House) -> None:
+    """An answer that lies ready for long is not delivered, and the phone says so."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        await until(lambda: portless.listener._room.is_ready(portless.entry().ask), "the answer laid ready")
+        portless.clock.advance(UNTAKEN_S + 1)
+        await portless.person.sees(AWAY)
+        assert await laid_ready(portless, wait) == REPLY
+    replied(portless, "SQLite")
+    await portless.person.sees("✅ Delivered")
+
+
+async def test_an_answer_is_laid_ready_again_for_the_next_hook(portless: House) -> None:
+    """Taken, and still a hook waits: its plugin had no success, so it gets the same answer again."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        assert await laid_ready(portless, wait) == REPLY
+        portless.word("receipt", "que_1")
+        portless.clock.advance(PUT_AGAIN_S + 1)
+        assert await laid_ready(portless, wait) == REPLY
+        replied(portless, "SQLite")
+        await portless.person.sees("✅ SQLite", buttons=False)
+
+
+@pytest.mark.parametrize(("taken", "grace_s"), [(False, WAITER_GRACE_S), (True, TAKEN_GRACE_S)])
+async def test_an_answer_that_nobody_reports_came_too_late(portless: House, taken: bool, grace_s: float) -> None:
+    """The hook died before or after it took it, and its agent with it; no text is left for a later one."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        await until(lambda: portless.listener._room.is_ready(portless.entry().ask), "the answer laid ready")
+        if taken:
+            await laid_ready(portless, wait)
+            portless.word("receipt", "que_1")
+            await until(lambda: portless.entry().waiter_taken, "the receipt")
+    await until(lambda: portless.listener._delivery._lonely_s, "a look that finds nobody")
+    portless.clock.advance(grace_s + 1)
+    late = await portless.person.sees("came too late")
+    assert "stopped waiting" in late.text
+    await portless.closed()
+    assert spool.take_answer(portless.store, wait) is None
+
+
+async def test_the_desk_beside_a_waiting_hook(portless: House) -> None:
+    """Other answers of the plugin's own agent are the desk's."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        await until(lambda: portless.listener._room.is_ready(portless.entry().ask), "the answer laid ready")
+        replied(portless, "PostgreSQL")
+        await portless.person.sees("came too late")
+        await portless.closed()
+        assert spool.take_answer(portless.store, wait) is None
+
+
+async def test_a_hook_carries_what_the_server_cannot(home: House) -> None:
+    """The server is out of reach and a hook waits; it dies with the answer, and then the server carries it."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    with home.waiting(request_id) as wait:
+        home.agent.away()
+        await home.person.taps(shown, "SQLite")
+        assert request_id in await laid_ready(home, wait)
+        assert home.entry().route == "waiter"
+    home.agent.back()
+    await until(lambda: home.listener._delivery._lonely_s, "a look that finds nobody")
+    home.clock.advance(WAITER_GRACE_S + 1)
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
+async def test_the_server_carries_it_where_both_can(home: House) -> None:
+    """A hook waits too, and gets nothing: one route at a time."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    with home.waiting(request_id) as wait:
+        await home.person.taps(shown, "SQLite")
+        await home.person.sees("✅ SQLite", buttons=False)
+        assert spool.take_answer(home.store, wait) is None
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]

@@ -348,6 +348,45 @@ def test_a_frozen_waiter_is_said_to_be_away_and_its_successor_delivers(
     listening.over()
 
 
+def test_a_frozen_opencode_without_a_port_gets_the_answer_when_it_is_back(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
+) -> None:
+    """Scene 13 without a port (a terminal that Ctrl-Z stopped): saved, said so, delivered once."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())])
+    asked = listening.asked("Which database")
+    wait_waiter(listening)
+    opencode.freeze()
+    listening.phone.tap(asked, "SQLite")
+    listening.turned(asked, "can't be reached", timeout_s=30)
+    opencode.thaw()
+    listening.ended("✅ SQLite", timeout_s=30)
+    listening.phone.message_with("Delivered")
+    assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
+    assert len(model.received(session)) == 1
+    listening.over()
+
+
+def test_an_opencode_that_dies_with_the_answer_unread(
+    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
+) -> None:
+    """Scene 21: the hook printed the answer, nobody read it: the person is told within seconds, in a new message."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [asking(question())])
+    asked = listening.asked("Which database")
+    wait_waiter(listening)
+    opencode.freeze()
+    listening.phone.tap(asked, "SQLite")
+    until(lambda: listening.wait_phase("sending")["waiter_taken"], 15, "the receipt")
+    opencode.proc.sigkill()
+    listening.phone.message_with("came too late", timeout_s=15)
+    listening.ended(NO_LONGER)
+    listening.over()
+    assert model.received(session) == ()
+
+
 # --- the plugin and the event stream, and nobody at all ---------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ const PATIENCE_MS = 15_000 // for a hook to keep its payload
 const CALL_MS = 5_000 // for OpenCode to answer itself
 const ROUND_MS = 5_000 // between two looks at what is open
 const LAST_TEXT_CHARS = 3000
-const RETRY_MS = [1_000, 1_000, 2_000, 5_000, 15_000, 60_000]
+const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
 const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.

@@ -14,7 +14,7 @@ asked.
     no      pending, running       busy, went on  Dead: a newer message of the model follows
     no      pending, running       busy with it   Settling: answered just now, its part is about to tell
     no      the message is gone    known          Dead: the message was taken back
-    no      none, or none named    known          Unproven: only an event can tell
+    no      none, or none named    known          what the stream told was replied; else Unproven
     any     any but ended          unknown        Dead: deleted
     yes     error                  any            Dead: a zombie of new, aborted
     yes     other, or none         idle           Dead: a zombie of old, aborted
@@ -91,7 +91,8 @@ def judge(evidence: Evidence) -> Verdict | Settling:
     if not evidence.known or evidence.gone:
         return Dead()
     if evidence.part is None:
-        return Unproven()
+        # Without a call to prove it the stream's word is the best there is.
+        return Unproven() if evidence.heard is None else AnsweredWith(evidence.heard)
     return Settling() if evidence.busy and not evidence.went_on else Dead()
 
 
