@@ -107,7 +107,7 @@ class Posting:
                 return found
             timing = timed.timing if found.timing.posted_s is None else found.timing
             copies = found.phone.copies
-            if found.phone.message_id is not None:
+            if found.phone.message_id not in {None, message_id}:
                 # An earlier send had arrived all the same, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
             phone = replace(found.phone, message_id=message_id, drawn=screen.digest, copies=copies)

@@ -81,7 +81,9 @@ def _plain(text: Text, here: Sequence[Entry]) -> Destination:
         return Ignore()
     if words.startswith("/"):
         return Tell("how_to_answer")
-    candidates = [entry for entry in here if open_to_people(entry.ask, entry.state) and entry.phone.message_id]
+    open_ones = [entry for entry in here if open_to_people(entry.ask, entry.state)]
+    # A message can be on the phone before the answer to its sending has come: then it is the one that is meant.
+    candidates = [entry for entry in open_ones if entry.phone.message_id is not None] or open_ones
     if len(candidates) == 1:
         return _alone(text, candidates[0])
     if text.group:

@@ -94,9 +94,11 @@ def line(payload: dict[str, Any]) -> bytes:
 
 
 @contextlib.contextmanager
-def waiting(desk: Desk, payload: dict[str, Any] = ASKED, **settings: Any) -> Iterator[Process]:
+def waiting(
+    desk: Desk, payload: dict[str, Any] = ASKED, more: tuple[str, ...] = (), **settings: Any
+) -> Iterator[Process]:
     """A hook that has kept its payload and waits for the answer."""
-    process = desk.start("--wait", **settings)
+    process = desk.start("--wait", *more, **settings)
     try:
         assert process.stdin is not None
         assert process.stderr is not None
@@ -313,6 +315,30 @@ def test_the_answer_is_printed_and_a_receipt_dropped(desk: Desk) -> None:
     assert desk.payloads() == [ASKED, {"type": "receipt", "waitID": WAIT}]
     assert list((desk.store / "wait").iterdir()) == []
     assert not desk.log.exists()
+
+
+def test_a_waiter_that_stays_is_there_as_long_as_its_agent(desk: Desk) -> None:
+    """The answer may lie in the pipe of an agent that was stopped; released, it leaves in silence."""
+    with waiting(desk, more=("--stay",)) as process:
+        spool.put_answer(desk.store, WAIT, "x")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"x\n"
+        until(lambda: len(desk.payloads()) == 2, 20, "the receipt")
+        assert spool.waiters(desk.store, WAIT) == [process.pid]
+        process.terminate()
+        assert printed(process) == b""
+    assert desk.payloads() == [ASKED, {"type": "receipt", "waitID": WAIT}]
+    assert list((desk.store / "wait").iterdir()) == []
+
+
+def test_a_waiter_that_stays_says_when_its_agent_is_gone(desk: Desk) -> None:
+    """Then nobody is left who could read what was printed."""
+    with waiting(desk, more=("--stay",)) as process:
+        spool.put_answer(desk.store, WAIT, "x")
+        until(lambda: len(desk.payloads()) == 2, 20, "the receipt")
+        assert process.communicate(timeout=60) == (b"x\n", b"")
+    gone, receipt = ({"type": kind, "waitID": WAIT} for kind in ("waiter.gone", "receipt"))
+    assert desk.payloads() == [ASKED, receipt, gone]
 
 
 def test_an_answer_that_was_there_before_is_taken_at_once(desk: Desk) -> None:

@@ -97,6 +97,14 @@ def test_a_plain_text_with_two_open_asks_belongs_to_neither() -> None:
     assert route(text("SQLite"), []) == Tell("none_open")
 
 
+def test_a_message_whose_sending_is_not_confirmed_yet_can_be_answered() -> None:
+    """The person may be quicker than Telegram's answer; an ask that is surely on the phone comes first."""
+    unsure = replace(opened(), phone=replace(opened().phone, message_id=None))
+    assert route(text("SQLite"), [unsure]) == to("e1", "label", "SQLite", 1)
+    shown = opened(entry_id="e2", code="m3", message_id=600)
+    assert route(text("SQLite"), [unsure, shown]) == to("e2", "label", "SQLite", 1)
+
+
 def test_a_plain_text_that_is_no_option_is_refused_where_only_options_count() -> None:
     """The list is shown instead of an offer."""
     assert route(text("perhaps"), [opened(STRICT)]) == Tell("no_such_option", ("e1",))

@@ -73,6 +73,23 @@ def test_old_pages_and_a_doubled_send(group: Stage, opencode: OpenCode, project:
     group.over()
 
 
+def test_a_tap_on_a_message_whose_sending_is_not_confirmed_yet(
+    connected: Stage, opencode: OpenCode, project: Path
+) -> None:
+    """Scene 16: the phone was quicker than Telegram's answer to the bot; the message stays the only one."""
+    phone, session = connected.phone, opencode.session(project)
+    phone.fault("sendMessage", "hang", hang_s=60, processed=True)
+    opencode.prompt(session, [asking(SIZES)])
+    page = connected.asked("Which sizes?")
+    assert phone.toast_for(phone.tap(page, "☐ L")).text == "L"
+    phone.clear_faults()
+    phone.tap(connected.turned(page, "☑ 3 L", button="Done (1)"), "Done (1)")
+    assert '"Which sizes?"="L"' in opencode.final_text(session)
+    assert connected.ended("✅ L · ").message_id == page.message_id
+    connected.over()
+    assert _said(connected) == ["Sizes – Which size"]
+
+
 def test_updates_that_come_again_after_a_restart_change_nothing(
     connected: Stage, opencode: OpenCode, project: Path
 ) -> None:

@@ -1,0 +1,190 @@
+"""The connection to Telegram: absences, rivals, blocked chats, groups that move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.codec import ChatMemory
+from hermes.connection import ABSENCE_S
+from hermes.demo.botapi import Chat
+from tests.listening import House, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+ASKED = "Which database?"
+GROUP = -4_001
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    """A house with one agent."""
+    async with living(tmp_path, "new") as made:
+        yield made
+
+
+@pytest.fixture
+async def team(tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose chat is a group."""
+    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP) as made:
+        yield made
+
+
+def memory(home: House) -> ChatMemory:
+    """What the bot remembers on disk."""
+    return home.listener._store.load_chat(home.config().telegram.bot_id)
+
+
+def count(home: House, text: str) -> int:
+    """How many messages of the bot hold this text."""
+    return sum(text in one.text for one in home.person.shown())
+
+
+# --- absences -----------------------------------------------------------------------------------------------------
+
+
+async def test_after_an_absence_it_is_said_and_all_is_drawn_afresh(home: House) -> None:
+    """The listener was down for longer than Telegram keeps taps: one message, and every open question redrawn."""
+    await home.start()
+    home.agent.ask([question("One?")])
+    home.agent.ask([question("Two?")])
+    await home.person.sees("One?")
+    await home.person.sees("Two?")
+    await home.polled()
+    await home.stop()
+    edits = len(home.api.control.calls("editMessageText"))
+    home.clock.advance(ABSENCE_S + 1)
+    await home.start()
+    await home.person.sees("I was offline from")
+    await until(lambda: len(home.api.control.calls("editMessageText")) >= edits + 2, "two edits")
+    assert count(home, "I was offline") == 1
+    assert count(home, "One?") == 1
+
+
+async def test_a_short_absence_or_one_without_questions_is_no_news(home: House) -> None:
+    """Nothing can have been tapped in vain."""
+    await home.start()
+    await home.polled()
+    await home.stop()
+    home.clock.advance(ABSENCE_S + 1)
+    await home.start()
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await home.polled()
+    await home.stop()
+    home.clock.advance(ABSENCE_S - 60)
+    await home.start()
+    assert count(home, "I was offline") == 0
+
+
+async def test_a_machine_that_slept_comes_back_the_same(home: House) -> None:
+    """The process stood still while the clock went on: the next answer of Telegram tells."""
+    await home.start()
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await home.polled()
+    home.clock.advance(ABSENCE_S + 1)
+    await home.polled()
+    await home.person.sees("I was offline from")
+
+
+# --- trouble ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_rival_is_told_of_once(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """409: another program polls: said on the phone, in the log and in the memory; forgotten when it is over."""
+    await home.start()
+    home.api.control.fault(method="getUpdates", action="error", status=409, times=3)
+    await home.person.sees("Another program is using this bot")
+    assert "another program receives" in memory(home).trouble
+    await until(lambda: home.api.control.state().polling, "a poll that nobody disturbs")
+    await home.polled()
+    await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
+    assert count(home, "Another program") == 1
+    assert "the chat does not work" in caplog.text
+
+
+async def test_an_unknown_token_is_loud(home: House) -> None:
+    """401 again and again is no passing thing; it is said where people look."""
+    await home.start()
+    home.api.control.fault(method="getUpdates", action="error", status=401, times=50)
+    await until(lambda: "does not accept the bot's token" in memory(home).trouble, "the trouble on disk")
+    assert not home.listener._connection.answerable
+    home.api.control.clear_faults()
+    await until(lambda: home.api.control.state().polling, "a poll that goes well")
+    await home.polled()
+    await until(lambda: home.listener._connection.answerable, "its end")
+    assert not home.listener._memory.at.trouble
+
+
+async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> None:
+    """Polls go well all the while, which does not make the chat work."""
+    await home.start()
+    home.api.control.block()
+    await until(lambda: "blocked" in memory(home).trouble, "the trouble on disk")
+    home.agent.ask([question()])
+    await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 403], "a refusal")
+    await home.polled()
+    home.listener._remember()
+    assert "blocked" in memory(home).trouble
+    home.api.control.unblock()
+    home.listener._kick("phone", home.entry().id)
+    await home.person.sees(ASKED)
+    await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
+
+
+async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
+    """Another chat than the configured one."""
+    await home.start()
+    home.api.control.write("hello", user_id=6666)
+    home.api.control.block(chat_id=6666)
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    assert home.listener._memory.at.trouble == ""
+
+
+# --- a group that moves -------------------------------------------------------------------------------------------
+
+
+async def test_a_group_that_became_a_supergroup_is_followed(team: House) -> None:
+    """All is posted again there, works there, and the new id outlives a restart."""
+    await team.start()
+    team.agent.ask([question()])
+    await team.person.sees(ASKED, chat=GROUP)
+    new = team.api.control.migrate(chat_id=GROUP)
+    moved = await team.person.sees(ASKED, chat=new)
+    assert memory(team).chat_id == new
+    await team.stop()
+    await team.start()
+    await team.person.taps(moved, "SQLite")
+    await team.person.sees("✅ SQLite", chat=new)
+    assert len(team.agent.effects) == 1
+
+
+async def test_a_refusal_tells_of_the_move_too(team: House) -> None:
+    """The service message never came; the error of a send names the new chat."""
+    await team.start()
+    team.api.control.fault(method="getUpdates", action="error", status=502, times=99)
+    new = team.api.control.migrate(chat_id=GROUP)
+    team.agent.ask([question()])
+    await team.person.sees(ASKED, chat=new)
+    assert memory(team).chat_id == new
+
+
+async def test_another_chat_in_the_configuration_counts(team: House) -> None:
+    """The id that replaced a group's does not outlive that group in the configuration."""
+    await team.start()
+    team.agent.ask([question()])
+    await team.person.sees(ASKED, chat=GROUP)
+    new = team.api.control.migrate(chat_id=GROUP)
+    await team.person.sees(ASKED, chat=new)
+    await team.stop()
+    team.chat_id = 1001
+    team.api.control.write("hello", chat_id=1001)
+    await team.start()
+    shown = await team.person.sees(ASKED, chat=1001)
+    await team.person.taps(shown, "SQLite")
+    await team.person.sees("✅ SQLite", chat=1001)

@@ -1,0 +1,199 @@
+"""What stands on the phone is what is saved, however sends and edits go wrong on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.listening import House, a_request, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes.demo.shown import ShownMessage
+
+ASKED = "Which database?"
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    """A house with one agent."""
+    async with living(tmp_path, "new") as made:
+        yield made
+
+
+def sent(home: House, text: str) -> list[ShownMessage]:
+    """Every message that ever held this text, deleted ones too."""
+    found = home.api.control.messages()
+    return [one for one in found if one.from_bot and any(text in version.text for version in one.versions)]
+
+
+async def test_a_message_deleted_on_the_phone_is_posted_again(home: House) -> None:
+    """At its next change it is found to be gone; the new one works."""
+    await home.start()
+    home.agent.ask([question(multiple=True)])
+    first = await home.person.sees(ASKED)
+    home.api.control.delete(first.message_id)
+    home.person.tap(first, data=first.rows[0][0].data)
+    second = await home.person.sees(ASKED)
+    assert second.message_id != first.message_id
+    assert "☑" in str(second.labels)
+    await home.person.taps(second, "Done")
+    await home.person.sees("✅ PostgreSQL", buttons=False)
+    assert home.agent.effects[0].answers == (("PostgreSQL",),)
+
+
+async def test_a_settled_message_that_was_deleted_stays_so(home: House) -> None:
+    """What is over is not posted again."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.api.control.delete(shown.message_id)
+    home.agent.answer(request_id, [["SQLite"]])
+    await home.closed()
+    assert len(sent(home, ASKED)) == 1
+
+
+async def test_a_send_that_timed_out_and_arrived(home: House) -> None:
+    """It is sent again; a tap on the older copy counts, and then one message is left."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="cut_after")
+    home.agent.ask([question(multiple=True)])
+    await until(lambda: len(sent(home, ASKED)) == 2, "a second copy")
+    first, second = sent(home, ASKED)
+    await home.person.taps(first, "PostgreSQL")
+    await home.person.gone(first)
+    await home.person.taps(second, "Done")
+    await home.person.sees("✅ PostgreSQL", buttons=False)
+    assert len(home.agent.effects) == 1
+
+
+async def test_waiting_as_long_as_telegram_says(home: House) -> None:
+    """A 429 in the middle of it all: the same message, once, after the pause; taps are answered meanwhile."""
+    await home.start()
+    home.agent.ask([question(multiple=True)])
+    shown = await home.person.sees(ASKED)
+    home.api.control.fault(method="editMessageText", action="error", status=429, retry_after_s=1)
+    await home.person.taps(shown, "PostgreSQL")
+    await home.person.taps(shown, "SQLite")
+    await until(lambda: str(home.person.message(shown.message_id).labels).count("☑") == 2, "both boxes")
+    edits = [call.status for call in home.api.control.calls("editMessageText")]
+    assert edits == [429, 200, 200]
+
+
+async def test_a_refused_edit_is_tried_again(home: House) -> None:
+    """A 400 that says nothing of a message that is gone: the buttons stay those that are there."""
+    await home.start()
+    home.agent.ask([question(multiple=True)])
+    shown = await home.person.sees(ASKED)
+    home.api.control.fault(method="editMessageText", action="error", status=400, description="Bad Request: odd")
+    await home.person.taps(shown, "PostgreSQL")
+    await until(lambda: [c for c in home.api.control.calls("editMessageText") if c.status == 400], "a refusal")
+    await home.person.taps(shown, "SQLite")
+    await until(lambda: str(home.person.message(shown.message_id).labels).count("☑") == 2, "both boxes")
+    assert len(home.person.shown()) == 1
+
+
+async def test_what_the_desk_answers_in_time_is_never_posted(home: House) -> None:
+    """`post_after` waits for the desk; what is still open then is posted."""
+    await home.start(questions={"post_after": "20s"})
+    quick = home.agent.ask([question("Quick one?")])
+    home.agent.ask([question("Slow one?")])
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    home.agent.answer(quick, [["SQLite"]])
+    await until(lambda: len(home.entries()) == 1, "the end of the quick one")
+    assert home.person.shown() == []
+    home.clock.advance(20)
+    home.listener._kick("phone", home.entry().id)
+    await home.person.sees("Slow one?")
+    assert sent(home, "Quick one?") == []
+
+
+async def test_messages_beside_come_change_and_go(home: House) -> None:
+    """The word after ✏️ is deleted once it is over; an offer that was deleted on the phone comes anew."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.person.taps(shown, "✏️ Other")
+    typing = await home.person.sees("Type your answer")
+    await home.person.taps(typing, "Never mind")
+    await home.person.gone(typing)
+    home.person.write("DuckDB")
+    offer = await home.person.sees("Is this your answer")
+    home.api.control.delete(offer.message_id)
+    home.person.write("Oracle")
+    again = await home.person.sees("Is this your answer")
+    assert again.message_id != offer.message_id
+    await home.person.taps(again, "Use “Oracle”")
+    await home.person.gone(again)
+    await home.person.sees("✅ “Oracle”", buttons=False)
+
+
+async def test_a_message_beside_that_cannot_be_changed(home: House) -> None:
+    """An edit that is refused for another reason is tried again, and nothing is sent anew."""
+    await home.start()
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    home.person.write("DuckDB")
+    offer = await home.person.sees("Is this your answer")
+    home.api.control.fault(method="editMessageText", action="error", status=400, description="Bad Request: odd")
+    home.person.write("Oracle")
+    await until(lambda: home.api.control.calls("editMessageText"), "a refusal")
+    home.person.write("Postgres 17")
+    await until(lambda: "Postgres 17" in str(home.person.message(offer.message_id).labels), "the newest offer")
+    assert len(sent(home, "Is this your answer")) == 1
+
+
+async def test_a_copy_that_is_too_old_to_delete(home: House) -> None:
+    """It stays, and nothing else is held up by it."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="cut_after")
+    home.agent.ask([question(multiple=True)])
+    await until(lambda: len(sent(home, ASKED)) == 2, "a second copy")
+    first, second = sent(home, ASKED)
+    home.api.control.fault(
+        method="deleteMessage", action="error", status=400, description="Bad Request: message can't be deleted"
+    )
+    await home.person.taps(first, "PostgreSQL")
+    await home.person.taps(second, "Done")
+    await home.person.sees("✅ PostgreSQL", buttons=False)
+    assert not home.person.message(first.message_id).deleted
+
+
+async def test_an_end_nobody_saw_the_beginning_of(home: House) -> None:
+    """Over before it was posted: nothing is said."""
+    await home.start(questions={"post_after": "20s"})
+    home.hook("question.asked", a_request("que_1"))
+    await until(home.entries, "the entry")
+    home.hook("question.rejected", {"requestID": "que_1", "sessionID": "ses_1"})
+    await home.closed()
+    assert home.person.shown() == []
+
+
+async def test_an_answer_settles_in_one_edit(home: House) -> None:
+    """The tap, the delivery and the news that the agent works again are not three edits."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.person.taps(shown, "SQLite")
+    await home.closed()
+    texts = [version.text for version in home.person.message(shown.message_id).versions]
+    assert len(texts) == 2
+    assert "working again" in texts[1]
+
+
+async def test_news_of_work_is_awaited_for_a_while_only(home: House) -> None:
+    """An agent that goes on in silence: the entry is put away after ten seconds."""
+    home.agent.finishes = False
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.agent.hold_events()
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert home.entry().state.phase == "settled"
+    home.clock.advance(10)
+    home.listener._kick("phone", home.entry().id)
+    await home.closed()
