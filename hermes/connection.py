@@ -52,7 +52,8 @@ class Connection:
         self._now = now
         self._last_poll_s: float | None = None
         self._troubled = False
-        self._poll_trouble = ""
+        # What an earlier run has left counts as this kind: a good poll ends it, a refused message says it again.
+        self._poll_trouble = memory.at.trouble
         self._rival_told_s = -math.inf
         self.poller = Poller(
             bot,

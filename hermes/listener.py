@@ -61,7 +61,8 @@ REAPING_S: Final = 20.0
 class Listener:
     """One listener of one bot and one store. `run` returns when it was told to stop or has nothing left to do.
 
-    `now` is the epoch clock, `monotonic` one that never jumps, both in seconds.
+    `now` is the epoch clock, `monotonic` one that never jumps, both in seconds; `rate_scale` 2 sends twice as fast
+    as Telegram is known to take it.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Listener:
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         idle_s: float | None = None,
+        rate_scale: float = 1.0,
     ) -> None:
         self._config = config
+        self._rate_scale = rate_scale
         self._now = now
         self._monotonic = monotonic
         self._idle_s = idle_s
@@ -176,7 +179,7 @@ class Listener:
         )
         proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
         self._bot = Bot(telegram.token.get_secret_value(), api_base=telegram.api_base, proxy=proxy)
-        self._outbox = Outbox(self._bot)
+        self._outbox = Outbox(self._bot, rate_scale=self._rate_scale)
         self._time = Timekeeper(
             self._memory, self._outbox, look, questions, spawn=self._spawn, now=now, monotonic=self._monotonic
         )

@@ -186,7 +186,8 @@ class House:
     def new(self, *, idle_s: float | None = None, **sections: Json) -> Listener:
         """A listener that does not run yet."""
         config = self.config(**sections)
-        return Listener(config, now=self.clock.now, monotonic=self.clock.monotonic, idle_s=idle_s)
+        clock = self.clock
+        return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s, rate_scale=1000.0)
 
     async def polled(self) -> None:
         """Let Telegram answer the poll that is held, with nothing of interest; wait for the next one."""
@@ -206,6 +207,26 @@ class House:
             self._listener._stop.set()
             running, self._running = self._running, None
             await running
+
+    @asynccontextmanager
+    async def still(self, **sections: Json) -> AsyncIterator[Listener]:
+        """A listener whose steps work and whose loops do not run: time passes where a test says so."""
+        self._listener = self.new(idle_s=None, **sections)
+        with self._listener._alone("a test"):
+            self._listener._recover()
+            try:
+                yield self._listener
+            finally:
+                await self._listener._close()
+
+    def ticks(self, seconds: float, *, answerable: bool = True) -> None:
+        """Let a still listener see this time pass, in steps that a clock takes."""
+        time = self.listener._time
+        while seconds > 0:
+            step_s = min(seconds, 20.0)
+            seconds -= step_s
+            self.clock.advance(step_s)
+            time.tick(self.listener._book, answerable=answerable)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 

@@ -136,6 +136,18 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
 
 
+async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: House) -> None:
+    """The token was mended, and the listener started anew."""
+    await home.start()
+    home.api.control.fault(method="getUpdates", action="error", status=401, times=50)
+    await until(lambda: "does not accept the bot's token" in memory(home).trouble, "the trouble on disk")
+    home.api.control.clear_faults()
+    await home.stop()
+    await home.start()
+    await home.polled()
+    await until(lambda: not home.listener._memory.at.trouble, "its end")
+
+
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     """Another chat than the configured one."""
     await home.start()

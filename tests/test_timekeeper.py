@@ -1,0 +1,318 @@
+"""Time: reminders, final calls, ends, quiet hours, and the one question about many ends at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.expiry import GRACE_S
+from tests.listening import House, a_request, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes.demo.shown import ShownMessage
+
+TTL_S = 1800.0
+CALL_S = TTL_S - TTL_S / 3
+HELD = "Nobody answered 3 questions in time"
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose agent has no port."""
+    async with living(tmp_path) as made:
+        yield made
+
+
+async def asked(home: House, *texts: str) -> list[ShownMessage]:
+    """Let hooks hand these questions over; their messages."""
+    for place, text in enumerate(texts):
+        home.hook("question.asked", a_request(f"que_{place}", question(text), session=f"ses_{place}", call=f"c{place}"))
+    home.listener._take_inbox()
+    shown = [await home.person.sees(text) for text in texts]
+    await until(lambda: all(entry.timing.posted_s is not None for entry in home.entries()), "the posts noted")
+    return shown
+
+
+def phases(home: House) -> list[str]:
+    """The phases of all open entries, in the order asked."""
+    return [entry.state.phase for entry in home.entries()]
+
+
+# --- one ask ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_final_call_rings_and_then_the_timer_decides(home: House) -> None:
+    """A third before the end a reply that rings; at the end the agent is told no, and a message says who decided."""
+    async with home.still():
+        (shown,) = await asked(home, "Which one?")
+        home.ticks(CALL_S - 30)
+        assert len(home.person.shown()) == 1
+        home.ticks(60)
+        call = await home.person.sees("⏰")
+        assert not call.silent
+        assert call.reply_to == shown.message_id
+        home.ticks(TTL_S)
+        ended = await home.person.sees("the agent is being told to stop")
+        assert ended.message_id == shown.message_id
+        assert phases(home) == ["sending"]
+
+
+async def test_nothing_expires_without_its_final_call(home: House) -> None:
+    """The call could not be sent: the ask stays open until it was, however long that takes."""
+    async with home.still():
+        await asked(home, "Which one?")
+        home.api.control.fault(method="sendMessage", action="error", status=500, times=1000)
+        home.ticks(2 * TTL_S)
+        await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 500], "a failed call")
+        home.ticks(TTL_S)
+        assert phases(home) == ["open"]
+        home.api.control.clear_faults()
+        home.listener._kick("phone", home.entry().id)
+        await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.ticks(1)
+        assert phases(home) == ["sending"]
+
+
+async def test_any_tap_starts_the_time_anew(home: House) -> None:
+    """Keep waiting, and an hour more: the call goes, and another one comes that much later."""
+    async with home.still() as listener:
+        (shown,) = await asked(home, "Which one?")
+        home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        assert "+1 h" in str(call.labels)
+        tap = home.person.tap(call, "+1 h")
+        await listener._connection.poller.step(poll_s=0)
+        assert await home.person.toast(tap) == "All right, I keep waiting"
+        await home.person.gone(call)
+        home.ticks(CALL_S + 600)
+        assert home.entry().timing.called is False
+        home.ticks(3600 - 900)
+        assert home.entry().timing.called
+        assert not home.person.message(shown.message_id).deleted
+
+
+async def test_reminders_come_after_twice_the_time_each(home: House) -> None:
+    """A new message that rings takes the place of the one before."""
+    async with home.still(questions={"ttl": "5h", "remind_at": "10m"}):
+        await asked(home, "Which one?")
+        home.ticks(610)
+        first = await home.person.sees("Still waiting")
+        assert "10 minutes" in first.text or "10 min" in first.text
+        assert not first.silent
+        home.ticks(1180)
+        assert home.entry().timing.reminded == 1
+        home.ticks(30)
+        assert home.entry().timing.reminded == 2
+        await home.person.gone(first)
+        await home.person.sees("30 min")
+        home.ticks(2400)
+        assert home.entry().timing.reminded == 3
+
+
+async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> None:
+    """While Telegram is away nothing runs out; then there are ten minutes at least, and the phone shows when."""
+    async with home.still():
+        await asked(home, "Which one?")
+        home.ticks(TTL_S - 700)
+        before_s = home.entry().timing.until_s
+        home.ticks(TTL_S, answerable=False)
+        home.ticks(20)
+        after_s = home.entry().timing.until_s
+        assert before_s is not None
+        assert after_s is not None
+        assert after_s - before_s > TTL_S - 60
+        home.ticks(120)
+        await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.ticks(GRACE_S - 60)
+        assert phases(home) == ["open"]
+        home.ticks(200)
+        assert phases(home) == ["sending"]
+
+
+async def test_one_file_that_is_gone_stops_no_other(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody removed it from the store: said, dropped, and the others get their call."""
+    async with home.still():
+        await asked(home, "One?", "Two?")
+        first, second = home.entries()
+        (home.store / "pending" / f"{first.id}.json").unlink()
+        home.ticks(CALL_S + 30)
+        assert [entry.id for entry in home.entries()] == [second.id]
+        assert home.entry().timing.called
+        assert first.id in caplog.text
+
+
+# --- quiet hours --------------------------------------------------------------------------------------------------
+
+
+def until_clock(home: House, hour: int, minute: int = 0) -> float:
+    """How long until this time of the day, UTC, comes next."""
+    now = datetime.fromtimestamp(home.clock.now(), UTC)
+    then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return (then - now + timedelta(days=then <= now)).total_seconds()
+
+
+async def test_quiet_hours_are_silent_and_one_message_ends_them(home: House) -> None:
+    """No sound, no time that passes, and at the end one digest; a night without questions has none."""
+    home.clock.advance(until_clock(home, 23))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
+        home.ticks(20)
+        shown = await asked(home, "One?", "Two?")
+        assert all(message.silent for message in shown)
+        home.ticks(2 * TTL_S)
+        assert phases(home) == ["open", "open"]
+        assert len(home.person.shown()) == 2
+        home.clock.advance(until_clock(home, 7, 1))
+        home.ticks(1)
+        digest = await home.person.sees("Quiet hours are over: 2 questions are waiting")
+        assert not digest.silent
+        home.ticks(60)
+        assert len(home.person.shown()) == 3
+
+
+async def test_a_night_without_questions_ends_in_silence(home: House) -> None:
+    """No digest of nothing."""
+    home.clock.advance(until_clock(home, 23))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
+        home.ticks(20)
+        home.clock.advance(until_clock(home, 7, 1))
+        home.ticks(40)
+        await asked(home, "One?")
+        assert len(home.person.shown()) == 1
+
+
+async def test_a_digest_that_cannot_be_sent_is_logged(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing depends on it."""
+    home.clock.advance(until_clock(home, 23))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
+        home.ticks(20)
+        await asked(home, "One?")
+        home.api.control.fault(method="sendMessage", action="error", status=500)
+        home.clock.advance(until_clock(home, 7, 1))
+        home.ticks(1)
+        await until(lambda: "the end of the quiet hours was not told" in caplog.text, "a line in the log")
+
+
+# --- many at once -------------------------------------------------------------------------------------------------
+
+
+async def overdue(home: House, count: int = 3) -> None:
+    """Let the time of so many asks run out at one tick."""
+    await asked(home, *(f"Number {number}?" for number in range(count)))
+    home.ticks(TTL_S - 20)
+    await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
+    home.ticks(40)
+
+
+async def tapped(home: House, message: ShownMessage, label: str) -> str:
+    """Tap, and let the still listener take it in; the toast."""
+    tap = home.person.tap(message, label)
+    await home.listener._connection.poller.step(poll_s=0)
+    return await home.person.toast(tap)
+
+
+async def test_three_at_once_are_held_and_stopped_by_one_tap(home: House) -> None:
+    """Held: nothing expires until the person says so, and the question goes away."""
+    async with home.still():
+        await overdue(home)
+        held = await home.person.sees(HELD)
+        home.ticks(TTL_S)
+        assert phases(home) == ["open"] * 3
+        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
+        assert await tapped(home, held, "Yes, stop them") == ""
+        assert phases(home) == ["sending"] * 3
+        await home.person.gone(held)
+        late = home.person.tap(held, data="hold:go")
+        await home.listener._connection.poller.step(poll_s=0)
+        assert "changed" in await home.person.toast(late)
+
+
+async def test_three_at_once_may_be_kept_also_after_a_restart(home: House) -> None:
+    """The question survives a restart, is not asked twice, and "keep" gives each its whole time again."""
+    async with home.still():
+        await overdue(home)
+        held = await home.person.sees(HELD)
+        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
+    async with home.still():
+        home.ticks(TTL_S)
+        assert phases(home) == ["open"] * 3
+        await tapped(home, held, "Keep waiting")
+        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
+        assert [home.listener._time.clock.left_s(entry.timing) for entry in home.entries()] == [TTL_S] * 3
+        await home.person.gone(held)
+        assert sum(HELD in str(one.versions) for one in home.api.control.messages()) == 1
+
+
+async def test_a_hold_that_was_never_asked_about_is_asked_at_the_next_start(home: House) -> None:
+    """Telegram was away when it came to it."""
+    async with home.still():
+        await asked(home, *(f"Number {number}?" for number in range(3)))
+        home.ticks(TTL_S - 20)
+        await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
+        home.api.control.fault(method="sendMessage", action="error", status=500, times=99)
+        home.ticks(40)
+        await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 500], "a failed question")
+    home.api.control.clear_faults()
+    async with home.still():
+        held = await home.person.sees(HELD)
+        await tapped(home, held, "Keep waiting")
+        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
+
+
+async def test_later_ones_join_those_that_are_held(home: House) -> None:
+    """One question for all of them: the earlier one goes."""
+    async with home.still():
+        await overdue(home)
+        first = await home.person.sees(HELD)
+        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
+        more = [f"Later {number}?" for number in range(3)]
+        for place, text in enumerate(more):
+            home.hook("question.asked", a_request(f"que_x{place}", question(text), session=f"ses_x{place}", call=text))
+        home.listener._take_inbox()
+        for text in more:
+            await home.person.sees(text)
+        await until(lambda: all(entry.timing.posted_s is not None for entry in home.entries()), "the posts noted")
+        home.ticks(TTL_S - 20)
+        await until(lambda: all(entry.phone.sides or entry.timing.paused for entry in home.entries()), "their calls")
+        home.ticks(40)
+        second = await home.person.sees("Nobody answered 6 questions in time")
+        await home.person.gone(first)
+        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
+        await tapped(home, second, "Yes, stop them")
+        assert phases(home) == ["sending"] * 6
+
+
+async def test_a_touched_one_is_no_longer_held(home: House) -> None:
+    """Who turns to one of them answers that one; the word on all leaves it alone."""
+    async with home.still():
+        await overdue(home)
+        held = await home.person.sees(HELD)
+        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
+        first = await home.person.sees("Number 0?")
+        assert await tapped(home, first, "✏️ Other") == "Type your answer as your next message"
+        await tapped(home, held, "Yes, stop them")
+        assert phases(home) == ["open", "sending", "sending"]
+
+
+async def test_a_hold_of_nothing_is_forgotten(home: House) -> None:
+    """All of them ended before it could be asked about."""
+    async with home.still():
+        await asked(home, *(f"Number {number}?" for number in range(3)))
+        home.ticks(TTL_S - 20)
+        await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
+        home.api.control.fault(method="sendMessage", action="error", status=500, times=99)
+        home.ticks(40)
+        for place in range(3):
+            home.hook("question.rejected", {"requestID": f"que_{place}", "sessionID": f"ses_{place}"})
+        home.listener._take_inbox()
+        await home.closed()
+    home.api.control.clear_faults()
+    async with home.still():
+        await until(lambda: home.listener._memory.at.hold is None, "the hold forgotten")
+    assert home.person.find(HELD) is None
