@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
 from hermes.delivery import WAITER_GRACE_S
-from hermes.errors import AgentAway, AgentError, NotSaved
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
 from hermes.intake import Hinted, Intake
 from hermes.model import Asked, Dead, Ended, Quiet
 from hermes.room import Inbox, wait_id
@@ -212,7 +212,7 @@ class AgentSide:
         for server in self._servers.values():
             try:
                 asks += await server.questions(entry.ask.source.directory)
-            except AgentAway as error:
+            except AgentError as error:
                 log.info("entry %s: %s", entry.id, error)
         return asks
 
@@ -223,6 +223,8 @@ class AgentSide:
                     return True
             except AgentAway:
                 return True
+            except AgentRefused as error:
+                log.info("entry %s: %s", entry.id, error)  # it will not tell, now or later: the others decide
         return False
 
     # --- agents that died -------------------------------------------------------------------------------------

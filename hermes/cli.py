@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -42,10 +43,10 @@ ConfigOption = Annotated[
 LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
 
 
-def main() -> None:
-    """Run the command line; every error that Hermes knows becomes one sentence and an exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line (of this process by default); each known error is one sentence and an exit status."""
     try:
-        app()
+        app(args=arguments)
     except Held as error:
         _leave(str(error), TAKEN)
     except ConfigError as error:
@@ -102,9 +103,15 @@ def listen(
         asyncio.run(_listen(loaded, None))
 
 
-async def _listen_until_idle(config: Config, idle_s: float) -> None:
+async def _listen_until_idle(
+    config: Config,
+    idle_s: float,
+    *,
+    tries: int = HELD_TRIES,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
     """Serve, or leave to the one that serves already; it may be just leaving, so its inbox is watched."""
-    for tries_left in reversed(range(HELD_TRIES)):
+    for tries_left in reversed(range(tries)):
         try:
             await _listen(config, idle_s)
         except Held as held:
@@ -113,7 +120,7 @@ async def _listen_until_idle(config: Config, idle_s: float) -> None:
             if tries_left == 0:
                 # Such as a listener of another store with the same bot.
                 log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
-            await asyncio.sleep(HELD_PAUSE_S)
+            await sleep(HELD_PAUSE_S)
         else:
             return
 

@@ -176,9 +176,11 @@ class Delivery:
         route: Route = "server" if entry.ask.source.server else "waiter"
         if self._room.waiting(entry.ask):
             try:
-                if server is None or not isinstance(await server.verdict(entry.ask), StillOpen):
-                    route = "waiter" if server is None else "server"
-            except AgentAway:
+                if server is None:
+                    route = "waiter"
+                else:
+                    await server.verdict(entry.ask)
+            except (AgentAway, AgentRefused):
                 route = "waiter"
         self._book.change(entry.id, lambda found: replace(found, route=route))
         return route

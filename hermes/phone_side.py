@@ -11,8 +11,8 @@ from hermes import routing
 from hermes.chat import words
 from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
-from hermes.chat.poll import Blocked, Migrated, read_update
-from hermes.errors import ChatAway, ChatError, StoreError
+from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
+from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.model import Arm, Disarmed, Entry, KeepWaiting, Tap, Tapped, Text, Toast
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hermes.book import Book
     from hermes.chat.outbox import Outbox
     from hermes.chat.screen import Look, Screen
-    from hermes.errors import NotSaved
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +65,15 @@ class PhoneSide:
     def handle(self, raw: dict[str, Any]) -> None:
         """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
         incoming = read_update(raw, now=self._now)
+        try:
+            self._take(incoming)
+        except NotSaved:
+            raise
+        except StoreError as error:
+            # The entry was damaged or taken away under our hands: nothing is saved, and the person must hear of it.
+            raise NotSaved(str(error)) from error
+
+    def _take(self, incoming: Incoming) -> None:
         match incoming:
             case Tap() if self._is_permitted(incoming):
                 self._tapped(incoming)
@@ -80,7 +88,7 @@ class PhoneSide:
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
         incoming = read_update(raw, now=self._now)
-        sorry = words.not_saved(self._machine)
+        sorry = words.not_saved(self._machine, "disk full" if "disk is full" in str(error) else "see its log")
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this: Telegram must not hold it up for longer than taps live.

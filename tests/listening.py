@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Json = dict[str, Any]
 ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 LOOK_S = 0.01
 
 

@@ -128,6 +128,8 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     home.agent.ask([question()])
     await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 403], "a refusal")
     await home.polled()
+    home.listener._kick("phone", home.entry().id)
+    await until(lambda: len([c for c in home.api.control.calls("sendMessage") if c.status == 403]) == 2, "another")
     home.listener._remember()
     assert "blocked" in memory(home).trouble
     home.api.control.unblock()
@@ -158,6 +160,34 @@ async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     assert home.listener._memory.at.trouble == ""
 
 
+async def test_trouble_on_a_full_disk_is_said_all_the_same(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """It cannot be noted for `status`: the log has both."""
+    await home.start()
+    (home.store / "telegram.json").unlink(missing_ok=True)
+    (home.store / "telegram.json").mkdir()
+    home.api.control.block()
+    await until(lambda: "the bot was blocked" in caplog.text and "a folder stands" in caplog.text, "both lines")
+    (home.store / "telegram.json").rmdir()
+
+
+async def test_what_cannot_be_drawn_afresh_is_said(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """One file is gone when Hermes comes back: the other question is drawn all the same."""
+    await home.start()
+    home.agent.ask([question("One?")])
+    home.agent.ask([question("Two?")])
+    await home.person.sees("One?")
+    await home.person.sees("Two?")
+    await home.polled()
+    first, second = home.entries()
+    edits = len(home.api.control.calls("editMessageText"))
+    (home.store / "pending" / f"{first.id}.json").unlink()
+    home.clock.advance(ABSENCE_S + 1)
+    await home.polled()
+    await until(lambda: len(home.api.control.calls("editMessageText")) > edits, "an edit")
+    assert f"entry {first.id}" in caplog.text
+    assert [entry.id for entry in home.entries()] == [second.id]
+
+
 # --- a group that moves -------------------------------------------------------------------------------------------
 
 
@@ -184,6 +214,26 @@ async def test_a_refusal_tells_of_the_move_too(team: House) -> None:
     team.agent.ask([question()])
     await team.person.sees(ASKED, chat=new)
     assert memory(team).chat_id == new
+
+
+async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
+    team: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk refuses the new id: nothing is lost but time; told twice, it is one move."""
+    await team.start()
+    await team.polled()
+    team.agent.ask([question()])
+    await team.person.sees(ASKED, chat=GROUP)
+    (team.store / "telegram.json").unlink()
+    (team.store / "telegram.json").mkdir()
+    new = team.api.control.migrate(chat_id=GROUP)
+    await until(lambda: "not saved: nothing was saved" in caplog.text, "the refusal of the disk")
+    (team.store / "telegram.json").rmdir()
+    team.agent.ask([question("And now?")])
+    await team.person.sees("And now?", chat=new)
+    await team.person.sees(ASKED, chat=new)
+    team.listener._moved(new)
+    assert team.listener._memory.at.moved_from == GROUP
 
 
 async def test_another_chat_in_the_configuration_counts(team: House) -> None:

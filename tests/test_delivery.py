@@ -249,6 +249,65 @@ async def test_an_event_tells_who_was_faster_where_no_call_does(home: House) -> 
     await home.closed()
 
 
+async def replying(home: House) -> tuple[str, ShownMessage]:
+    """Let the agent ask without a call, tap, and wait until the reply is under way and slow."""
+    await home.start()
+    request_id = home.agent.ask([question()], tool=False)
+    shown = await home.person.sees(ASKED)
+    home.agent.fault("reply", "slow", delay_s=0.3)
+    await home.person.taps(shown, "SQLite")
+    await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply under way")
+    return request_id, shown
+
+
+@BOTH
+async def test_a_dismissal_at_the_desk_is_heard(home: House) -> None:
+    """No call proves it: the event does."""
+    request_id, _ = await replying(home)
+    home.agent.dismiss(request_id)
+    late = await home.person.sees("came too late")
+    assert "dismissed on the computer" in late.text
+    other = home.agent.ask([question("Another?")], tool=False)
+    await home.person.sees("Another?")
+    home.agent.dismiss(other)
+    await home.person.sees("🖥 Dismissed on the computer · ")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_an_event_may_come_late_or_never(home: House, lost: bool) -> None:
+    """It is waited for; without any, that a live question was replied to is the best there is."""
+    request_id, _ = await replying(home)
+    home.agent.hold_events()
+    await until(lambda: home.agent.effects, "the reply")
+    looked = len(home.agent.received)
+    await until(lambda: len(home.agent.received) > looked + 8, "more looks at what became of it")
+    assert home.entry().state.phase == "sending"
+    home.agent.release_events(lost=lost)
+    if lost:
+        home.clock.advance(UNCONFIRMED_S)
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
+async def test_what_was_refused_is_not_ours_without_a_word(home: House) -> None:
+    """404, no call, no event: somebody else ended it, and it is not known how."""
+    request_id, _ = await replying(home)
+    home.agent.hold_events()
+    home.agent.answer(request_id, [["PostgreSQL"]])
+    home.agent.release_events(lost=True)
+    late = await home.person.sees("came too late")
+    assert "stopped waiting" in late.text
+
+
+async def test_a_refusal_of_what_is_open_is_tried_again(home: House) -> None:
+    """404 for a question that is still listed: said to be away, and sent again."""
+    request_id, shown = await asked(home)
+    home.agent.fault("reply", status=404)
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ Delivered")
+    assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
 async def test_a_slow_tool_is_waited_for(home: House) -> None:
     """The reply was taken, its call goes on for a while: neither success nor failure until it ends."""
     request_id, shown = await asked(home)
@@ -400,6 +459,17 @@ async def test_a_hook_carries_what_the_server_cannot(home: House) -> None:
     home.clock.advance(WAITER_GRACE_S + 1)
     await home.person.sees("✅ SQLite", buttons=False)
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
+async def test_a_hook_carries_what_the_server_refuses(home: House) -> None:
+    """The configured password is wrong, and a hook waits: it needs none."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    with home.waiting(request_id) as wait:
+        home.agent.password = "hunter2"
+        await home.person.taps(shown, "SQLite")
+        assert request_id in await laid_ready(home, wait)
 
 
 async def test_the_server_carries_it_where_both_can(home: House) -> None:

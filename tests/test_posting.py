@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,6 +70,55 @@ async def test_a_send_that_timed_out_and_arrived(home: House) -> None:
     await home.person.taps(second, "Done")
     await home.person.sees("✅ PostgreSQL", buttons=False)
     assert len(home.agent.effects) == 1
+
+
+async def test_a_message_may_be_answered_before_its_sending_was_confirmed(home: House) -> None:
+    """Telegram is slow to say that it took it: it is on the phone, and its buttons work."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    assert await home.person.taps(shown, "SQLite") == "SQLite"
+    assert home.entry().phone.message_id == shown.message_id
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert len(sent(home, ASKED)) == 1
+
+
+async def test_the_first_of_two_sends_is_answered_while_the_second_is_under_way(home: House) -> None:
+    """Both had arrived: the one that was tapped goes, the newer one stays and shows the answer."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="cut_after")
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
+    home.agent.ask([question()])
+    await until(lambda: len(sent(home, ASKED)) == 2, "a second copy")
+    first, second = sent(home, ASKED)
+    await home.person.taps(first, "SQLite")
+    ended = await home.person.sees("✅ SQLite", buttons=False)
+    await home.person.gone(first)
+    assert (await home.person.sees("✅ SQLite", buttons=False)).message_id == second.message_id
+    assert ended.text
+    assert len(home.agent.effects) == 1
+
+
+async def test_a_post_that_could_not_be_noted_is_not_sent_again(home: House) -> None:
+    """The disk refuses for a while: one message all the same."""
+    await home.start(questions={"post_after": "20s"})
+    home.agent.ask([question()])
+    await until(home.entries, "the entry")
+    (pending,) = (home.store / "pending").glob("*.json")
+    folder = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
+    folder.mkdir()
+    home.clock.advance(20)
+    home.listener._kick("phone", home.entry().id)
+    shown = await home.person.sees(ASKED)
+    for _ in range(3):
+        home.listener._kick("phone", home.entry().id)
+        await asyncio.sleep(0.02)
+    folder.rmdir()
+    home.listener._kick("phone", home.entry().id)
+    await until(lambda: home.entry().phone.message_id == shown.message_id, "the post noted")
+    assert len(sent(home, ASKED)) == 1
+    home.listener._kick("phone", "nobody22")
 
 
 async def test_waiting_as_long_as_telegram_says(home: House) -> None:

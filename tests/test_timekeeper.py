@@ -288,6 +288,21 @@ async def test_later_ones_join_those_that_are_held(home: House) -> None:
         assert phases(home) == ["sending"] * 6
 
 
+async def test_the_word_may_come_before_the_question_is_known_to_be_sent(home: House) -> None:
+    """Telegram is slow to confirm it: the tap counts, and the question goes away once it is known."""
+    async with home.still():
+        await asked(home, *(f"Number {number}?" for number in range(3)))
+        home.ticks(TTL_S - 20)
+        await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
+        home.api.control.fault(method="sendMessage", action="hang", hang_s=0.5, processed=True)
+        home.ticks(40)
+        held = await home.person.sees(HELD)
+        assert await tapped(home, held, "Keep waiting") == ""
+        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
+        await home.person.gone(held)
+        assert home.listener._memory.at.hold is None
+
+
 async def test_a_touched_one_is_no_longer_held(home: House) -> None:
     """Who turns to one of them answers that one; the word on all leaves it alone."""
     async with home.still():

@@ -186,6 +186,19 @@ class _Server(uvicorn.Server):
         while not self.should_exit:  # noqa: ASYNC110 - uvicorn's flag is no event
             await asyncio.sleep(LOOK_S)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As a cut cable does it: nothing is finished, nobody is waited for."""
+        for server in self.servers:
+            server.close()
+        for one in sockets or []:
+            one.close()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        tasks = list(self.server_state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 class ScriptedAgent(AgentWorld):
     """An agent with an address: `url`, which stays the same while it is away."""

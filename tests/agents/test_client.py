@@ -492,7 +492,7 @@ async def test_a_message_that_was_taken_back_asks_no_more(desk: Desk) -> None:
 
 
 async def test_an_ask_without_a_tool_part_cannot_be_proven(desk: Desk) -> None:
-    """product.md section 3: there the event is the best there is."""
+    """Without a tool call the event is the best there is."""
     source = replace(desk.ask.source, message_id=None, call_id=None)
     desk.listed = [False]
     assert await verdict_on(desk, of=replace(desk.ask, source=source)) == Unproven()

@@ -1,6 +1,6 @@
-"""What bites in OpenCode, with the real binaries: one test for each line of the contract that concerns us.
+"""What bites in OpenCode, with the real binaries: one test for each fact that concerns us.
 
-Each docstring names its line (contract/opencode.md). "new" is 1.18.33, "old" is 1.1.53.
+Each docstring names the fact, as seen by running it. "new" is 1.18.33, "old" is 1.1.53.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ async def test_two_calls_of_one_step_are_two_requests(
 
 
 async def test_two_calls_may_have_one_id(server: OpenCodeServer, opencode: OpenCode, project: Path) -> None:
-    """product.md 2: "some providers repeat them": both versions then keep one part for two requests."""
+    """Some providers repeat call ids: both versions then keep one part for two requests."""
     session = opencode.session(project)
     opencode.prompt(session, [{"tools": [asks(question(), call_id="dup"), asks(question(), call_id="dup")]}])
     async with listening(server) as ear:

@@ -1,4 +1,4 @@
-"""Finding the request behind an ask: product.md section 4, rule by rule."""
+"""Finding the request behind an ask, rule by rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of screens.md, and hostile ones, for the tests of what is shown."""
+"""Everyday entries, and hostile ones, for the tests of what is shown."""
 
 from datetime import UTC, datetime
 

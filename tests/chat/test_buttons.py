@@ -129,6 +129,6 @@ def test_short_buttons_share_a_row() -> None:
 
 
 def test_limits_are_telegrams() -> None:
-    """contract: 100 buttons a message, 8 a row, 64 bytes of data."""
+    """Telegram takes 100 buttons a message, 8 a row, 64 bytes of data."""
     known = dataclasses.asdict(LIMITS)
     assert (known["buttons"], known["a_row"], known["data_bytes"]) == (100, 8, 64)

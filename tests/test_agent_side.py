@@ -1,0 +1,411 @@
+"""What agents tell: one ask is one entry whichever way it comes; calls become requests, or never do."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes import spool
+from hermes.agent_side import LEFT_GRACE_S
+from hermes.delivery import WAITER_GRACE_S
+from tests.listening import House, a_request, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+ASKED = "Which database?"
+FAST: dict[str, Any] = {"tries": 3, "delay": "10ms"}
+
+
+@pytest.fixture
+async def home(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    """A house with one agent: of the manner that the test names, else new."""
+    async with living(tmp_path, getattr(request, "param", "new")) as made:
+        yield made
+
+
+@pytest.fixture
+async def portless(tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose agent has no port."""
+    async with living(tmp_path) as made:
+        await made.start()
+        yield made
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[House]:
+    """A house with an old and a new agent."""
+    async with living(tmp_path, "old", "new") as made:
+        yield made
+
+
+BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
+
+
+def call(home: House, call_id: str, session: str, *questions: Any) -> None:
+    """Tell that a tool call began, as a plugin does before there is a request."""
+    told = {"tool": "question", "callID": call_id, "sessionID": session}
+    home.hook("tool.execute.before", {**told, "args": {"questions": list(questions or (question(),))}})
+
+
+# --- one ask, one entry -------------------------------------------------------------------------------------------
+
+
+@BOTH
+async def test_hook_event_and_list_tell_of_one_ask(home: House) -> None:
+    """Doubled events, the plugin's word, and a new connection: one message."""
+    home.agent.doubles_events = True
+    await home.start()
+    request_id = home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    pending = home.agent.pending[request_id]
+    home.hook("question.asked", pending)
+    call(home, pending["tool"]["callID"], pending["sessionID"])
+    home.agent.cut_events()
+    await until(lambda: len([one for one in home.agent.received if one.route == "events"]) == 2, "a second stream")
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    assert len(home.entries()) == 1
+    await home.person.taps(await home.person.sees(ASKED), "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    await home.closed()
+    home.hook("question.asked", pending)
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    assert home.entries() == []
+    assert len(home.person.shown()) == 1
+
+
+async def test_what_was_asked_while_nobody_listened_is_found(home: House) -> None:
+    """In every folder with a session of late; a zombie of the list is passed over."""
+    home.agent.ask([question("Here?")], say="Some words.")
+    home.agent.ask([question("There?")], directory="/home/dev/other")
+    dead = home.agent.ask([question("Dead?")])
+    home.agent.abort(home.agent.pending[dead]["sessionID"])
+    await home.start()
+    here, there = await home.person.sees("Here?"), await home.person.sees("There?")
+    assert "Some words." in here.text
+    assert "other" in there.text
+    assert home.person.find("Dead?") is None
+    assert len(home.entries()) == 2
+
+
+async def test_what_ended_while_nobody_listened_is_closed(home: House) -> None:
+    """Answered at the desk, dismissed, deleted: each found out at the start."""
+    await home.start()
+    ids = {text: home.agent.ask([question(text)]) for text in ("Answered?", "Dismissed?", "Deleted?")}
+    for text in ids:
+        await home.person.sees(text)
+    await home.stop()
+    home.agent.answer(ids["Answered?"], [["SQLite"]])
+    home.agent.dismiss(ids["Dismissed?"])
+    home.agent.delete(home.agent.pending[ids["Deleted?"]]["sessionID"])
+    await home.start()
+    await home.person.sees("🖥 Answered on the computer: SQLite")
+    await home.person.sees("🖥 Dismissed on the computer")
+    await home.person.sees("The agent no longer needs this")
+
+
+async def test_a_server_in_trouble_is_tried_again(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Its list of folders fails, one folder fails; the others' questions are found, and all after a new connection."""
+    home.agent.ask([question("Here?")])
+    home.agent.ask([question("There?")], directory="/home/dev/other")
+    home.agent.fault("questions", status=400)
+    await home.start()
+    await until(lambda: "are not known" in caplog.text, "a warning")
+    await until(lambda: len(home.entries()) == 1, "one of them")
+    home.agent.cut_events()
+    await home.person.sees("Here?")
+    await home.person.sees("There?")
+
+
+async def test_an_error_in_the_middle_begins_the_following_anew(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Refused where nothing is ever refused: logged, and after a pause it is followed again."""
+    home.agent.fault("all_sessions", status=503)
+    await home.start()
+    await until(lambda: "/experimental/session: 503" in caplog.text, "an error in the log")
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+
+
+async def test_a_zombie_is_not_posted_again(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """It stays listed for ever: closed on the phone, it stays closed; one that was never seen is passed over."""
+    caplog.set_level(logging.INFO, logger="hermes")
+    await home.start()
+    seen = home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    home.agent.abort(home.agent.pending[seen]["sessionID"])
+    await home.closed()
+    home.agent.hold_events()
+    unseen = home.agent.ask([question("Never seen?")])
+    home.agent.abort(home.agent.pending[unseen]["sessionID"])
+    home.agent.release_events(lost=True)
+    home.agent.cut_events()
+    await until(lambda: "connected, 2 questions are open there" in caplog.text, "the list taken in")
+    assert "is listed, but its session no longer waits" in caplog.text
+    assert len(home.person.shown()) == 1
+    assert home.entries() == []
+
+
+async def test_a_hint_outlasts_an_error(home: House) -> None:
+    """The session fell silent, and its server stumbles when it is asked about it: asked again."""
+    await home.start()
+    asked = home.agent.ask([question()], tool=False)
+    await home.person.sees(ASKED)
+    home.agent.fault("status", status=503)
+    home.agent.abort(home.agent.pending[asked]["sessionID"])
+    await home.person.sees("The agent no longer needs this")
+    assert not [fault for fault in home.agent.faults if fault.route == "status"]
+
+
+async def test_news_of_what_is_settled_is_no_news(home: House) -> None:
+    """The plugin and the stream both tell of the end."""
+    home.agent.finishes = False
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    session = home.agent.pending[request_id]["sessionID"]
+    home.agent.dismiss(request_id)
+    home.hook("question.rejected", {"requestID": request_id, "sessionID": session})
+    await home.closed()
+    assert "Dismissed on the computer" in home.person.message(shown.message_id).text
+
+
+async def test_a_subagent_names_its_root(home: House) -> None:
+    """Its own title and that of the session that began it."""
+    await home.start()
+    root = home.agent.session("The great rewrite")
+    child = home.agent.session("Look it up (@general subagent)", parent=root)
+    home.agent.ask([question()], session=child)
+    shown = await home.person.sees(ASKED)
+    assert "The great rewrite" in shown.text
+
+
+async def test_two_servers_are_followed_side_by_side(two: House) -> None:
+    """Each gets its own answers; one that is away keeps nothing from the other."""
+    await two.start()
+    old, new = two.agents
+    old.ask([question("Old one?")])
+    new.ask([question("New one?")])
+    first, second = await two.person.sees("Old one?"), await two.person.sees("New one?")
+    old.away()
+    await two.person.taps(first, "SQLite")
+    await two.person.taps(second, "PostgreSQL")
+    await two.person.sees("✅ PostgreSQL", buttons=False)
+    old.back()
+    await two.person.sees("✅ Delivered")
+    assert [effect.answers for effect in (*old.effects, *new.effects)] == [(("SQLite",),), (("PostgreSQL",),)]
+
+
+# --- calls that become requests -----------------------------------------------------------------------------------
+
+
+@BOTH
+async def test_a_call_is_posted_once_its_request_is_found(home: House) -> None:
+    """The call id joins the two; nothing is shown before."""
+    await home.start()
+    session = home.agent.session()
+    home.agent.hold_events()
+    request_id = home.agent.ask([question()], session=session, call_id="call_7")
+    call(home, "call_7", session)
+    shown = await home.person.sees(ASKED)
+    home.agent.release_events()
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert home.agent.effects[0].request_id == request_id
+    assert len(home.person.shown()) == 1
+
+
+async def test_an_event_ends_the_wait_for_a_request(home: House) -> None:
+    """Far fewer looks than were allowed for."""
+    await home.start(matching={"tries": 1000, "delay": "10m"})
+    session = home.agent.session()
+    call_id = home.agent.call([question()], session=session)
+    call(home, call_id, session)
+    await home.phase("matching")
+    home.agent.ask([question()], session=session, call_id=call_id)
+    await home.person.sees(ASKED)
+    assert len(home.entries()) == 1
+
+
+async def test_a_call_that_becomes_no_request_is_gone(home: House) -> None:
+    """Its arguments were wrong, say: nothing was ever shown, and nothing is left."""
+    await home.start(matching=FAST)
+    call(home, "call_7", home.agent.session())
+    await home.phase("matching")
+    await home.closed()
+    assert home.person.shown() == []
+
+
+async def test_a_call_of_a_busy_session_is_waited_for(home: House) -> None:
+    """All tries are used up, and its session still works: looked for now and then, until it rests."""
+    await home.start(matching=FAST)
+    session = home.agent.session()
+    home.agent.work(session)
+    call(home, "call_7", session)
+    await home.phase("matching")
+    await until(lambda: [one for one in home.agent.received if one.route == "status"], "a look at the session")
+    assert len(home.entries()) == 1
+    home.agent.finish(session)
+    await home.closed()
+    assert home.person.shown() == []
+
+
+async def test_two_candidates_are_never_guessed_between(home: House) -> None:
+    """A provider repeats its call ids, and both ask the same: the phone is told, nothing is sent."""
+    await home.start()
+    await until(lambda: [one for one in home.agent.received if one.route == "all_sessions"], "its list taken in")
+    session = home.agent.session()
+    home.agent.hold_events()
+    first = home.agent.ask([question()], session=session, call_id="call_7")
+    home.agent.ask([question()], beside=first, call_id="call_7")
+    call(home, "call_7", session)
+    told = await home.person.sees("I can't tell which is which")
+    assert not told.rows
+    assert not [one for one in home.agent.received if one.method == "POST"]
+
+
+async def test_servers_out_of_reach_say_nothing_about_a_call(two: House) -> None:
+    """The first of them wants a password: the request is found in the list of the other."""
+    old, new = two.agents
+    old.password = "hunter2"
+    await two.start(settle=False)
+    await until(lambda: [one for one in new.received if one.route == "all_sessions"], "its list taken in")
+    session = new.session()
+    new.hold_events()
+    new.ask([question()], session=session, call_id="call_7")
+    call(two, "call_7", session)
+    await two.person.sees(ASKED)
+
+
+async def test_a_server_that_refuses_keeps_no_call_alive(home: House) -> None:
+    """Its password is wrong: it cannot say who is busy, and never will; the call is gone after all tries."""
+    await home.start(matching=FAST)
+    session = home.agent.session()
+    home.agent.password = "hunter2"
+    call(home, "call_7", session)
+    await home.phase("matching")
+    await home.closed()
+
+
+async def test_a_call_is_kept_while_no_server_answers(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Who cannot be asked may be working: nothing is gone for that."""
+    caplog.set_level(logging.INFO)
+    await home.start(matching=FAST)
+    session = home.agent.session()
+    home.agent.away()
+    call(home, "call_7", session)
+    entry = await home.phase("matching")
+    await until(lambda: caplog.text.count(f"entry {entry.id}: OpenCode") >= 3, "three tries")
+    assert len(home.entries()) == 1
+
+
+async def test_the_request_may_come_by_another_way_first(home: House) -> None:
+    """A call without its id in the request: both entries are the same ask, and one message stands for it."""
+    await home.start(matching=FAST)
+    session = home.agent.session()
+    home.agent.ask([question()], session=session, tool=False)
+    await home.person.sees(ASKED)
+    call(home, "call_7", session)
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    await until(lambda: len(home.entries()) == 1, "one entry")
+    assert len(home.person.shown()) == 1
+
+
+# --- hooks that wait ----------------------------------------------------------------------------------------------
+
+
+async def test_an_agent_whose_hook_died_is_gone(portless: House) -> None:
+    """Killed, agent and all: after a while in which its plugin would have started another."""
+    with portless.waiting("que_1"):
+        portless.hook("question.asked", a_request("que_1"))
+        await portless.person.sees(ASKED)
+        await until(lambda: portless.entry().waits, "the waiting hook noticed")
+    spool.nudge(portless.store)
+    await until(lambda: portless.listener._agents._alone_since_s, "its absence noticed")
+    portless.clock.advance(WAITER_GRACE_S / 2)
+    with portless.waiting("que_1"):
+        spool.nudge(portless.store)
+        await until(lambda: not portless.listener._agents._alone_since_s, "its return")
+    spool.nudge(portless.store)
+    await until(lambda: portless.listener._agents._alone_since_s, "its absence again")
+    portless.clock.advance(WAITER_GRACE_S + 1)
+    spool.nudge(portless.store)
+    await portless.person.sees("The agent no longer needs this")
+
+
+@pytest.mark.parametrize("tapped", [False, True])
+async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bool) -> None:
+    """Its agent has gone, before or after the tap: known within moments."""
+    portless.hook("question.asked", a_request("que_1"))
+    shown = await portless.person.sees(ASKED)
+    if tapped:
+        await portless.person.taps(shown, "SQLite")
+        await portless.phase("sending")
+    portless.word("waiter.gone", "que_1")
+    await until(lambda: portless.listener._agents._alone_since_s, "its absence noticed")
+    portless.clock.advance(LEFT_GRACE_S + 0.5)
+    spool.nudge(portless.store)
+    await portless.person.sees("came too late" if tapped else "The agent no longer needs this")
+
+
+async def test_words_of_hooks_that_nobody_knows(portless: House) -> None:
+    """Of another request, or of a kind that a later hook may have: nothing comes of it."""
+    portless.hook("question.asked", a_request("que_1"))
+    shown = await portless.person.sees(ASKED)
+    portless.word("receipt", "que_2")
+    portless.word("waiter.sneezed", "que_1")
+    await until(lambda: not spool.listing(portless.store), "an empty inbox")
+    assert not portless.entry().waiter_taken
+    assert not portless.entry().waits
+    assert shown.rows
+
+
+async def test_a_plugin_tells_of_its_own_desk(portless: House) -> None:
+    """Answered, dismissed, and a session that fell silent: no server is needed to know."""
+    for place, text in enumerate(("Answered?", "Dismissed?", "Silent?")):
+        portless.hook("question.asked", a_request(f"que_{place}", question(text), session=f"ses_{place}", call=text))
+        await portless.person.sees(text)
+    portless.hook("question.replied", {"requestID": "que_0", "sessionID": "ses_0", "answers": [["Redis"]]})
+    portless.hook("question.rejected", {"requestID": "que_1", "sessionID": "ses_1"})
+    portless.hook("session.idle", {"sessionID": "ses_2"})
+    await portless.person.sees("🖥 Answered on the computer: Redis")
+    await portless.person.sees("🖥 Dismissed on the computer")
+    await portless.person.sees("The agent no longer needs this")
+    await portless.closed()
+
+
+async def test_what_only_the_desk_can_answer_is_shown_without_buttons(portless: House) -> None:
+    """A question of the second engine: no hook is missed, and the desk's answer closes it."""
+    portless.hook("question.v2.asked", a_request("que_1"))
+    shown = await portless.person.sees("Please answer this one on the computer")
+    assert not shown.rows
+    portless.hook("question.v2.replied", {"requestID": "que_1", "sessionID": "ses_1", "answers": [["Redis"]]})
+    await portless.person.sees("🖥 Answered on the computer: Redis")
+
+
+async def test_a_call_of_an_agent_without_a_port_waits_for_its_request(portless: House) -> None:
+    """The plugin tells of the call, and then of the request: one entry, joined by the call id."""
+    call(portless, "call_7", "ses_1")
+    await portless.phase("matching")
+    portless.hook("question.asked", a_request("que_1", call="call_7"))
+    await portless.person.sees(ASKED)
+    assert portless.entry().ask.source.request_id == "que_1"
+
+
+# --- a disk that refuses ------------------------------------------------------------------------------------------
+
+
+async def test_an_ask_that_was_not_saved_stays_with_its_server(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Said in the log; the list brings it at the next connection, once there is room."""
+    await home.start()
+    (home.store / "pending").rename(home.store / "pending.away")
+    (home.store / "pending").write_text("a file where a folder belongs")
+    home.agent.ask([question()])
+    await until(lambda: "server oc1: nothing was saved" in caplog.text, "an error in the log")
+    (home.store / "pending").unlink()
+    (home.store / "pending.away").rename(home.store / "pending")
+    await home.stop()
+    await home.start()
+    await home.person.sees(ASKED)

@@ -1,0 +1,155 @@
+"""The book of open asks: on disk before it is seen, found by identity, and not thrown by one bad file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.book import REMEMBERED_S, Book, identities
+from hermes.errors import Missing, Unreadable
+from hermes.model import Arm, Ask, Ended, Entry, Source, Tapped, Timing
+from hermes.store import Store
+from tests.asks import ANN, CHAT_ID, ask, question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW_S = 1_757_000_000.0
+
+
+class Shelf:
+    """A book with its store, and what it told of changes."""
+
+    def __init__(self, root: Path, now_s: float = NOW_S) -> None:
+        self.now_s = now_s
+        self.store = Store(root, now=lambda: self.now_s)
+        self.store.open()
+        self.told: list[Entry] = []
+        self.book = Book(
+            self.store,
+            chat_id=CHAT_ID,
+            now=lambda: self.now_s,
+            retimed=lambda _entry, extra_s: Timing(posted_s=1.0, expires_at=extra_s),
+            on_change=self.told.append,
+        )
+        self.book.open(keep_s=7 * 86400.0)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    """An empty book."""
+    return Shelf(tmp_path / "store")
+
+
+def an_ask(request_id: str | None = "que_1", call_id: str | None = None, session: str = "ses_1") -> Ask:
+    """An ask of this identity."""
+    one = ask(question())
+    return replace(one, source=replace(one.source, request_id=request_id, call_id=call_id, session_id=session))
+
+
+def end(shelf: Shelf, entry: Entry) -> None:
+    """Settle an entry and put it away."""
+    shelf.book.apply(entry.id, Ended(shelf.now_s, "gone"))
+    shelf.book.close(entry.id)
+
+
+def test_a_change_is_on_disk_before_it_is_told(shelf: Shelf) -> None:
+    """And what changes nothing is not told."""
+    entry = shelf.book.create(an_ask())
+    assert [one.id for one in shelf.store.pending()] == [entry.id]
+    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
+    assert shelf.store.get(entry.id).state.armed is not None
+    assert shelf.store.get(entry.id).timing == Timing(posted_s=1.0, expires_at=0), "a touch starts the time anew"
+    told = len(shelf.told)
+    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
+    assert len(shelf.told) == told == 2
+
+
+def test_asks_are_found_by_request_and_by_call(shelf: Shelf) -> None:
+    """A call joins the request that appears; a repeated call id with another request is another ask."""
+    entry = shelf.book.create(an_ask(None, "call_1"), matching=True)
+    assert shelf.book.find(an_ask("que_1", "call_1").source) == entry
+    assert shelf.book.find(an_ask("que_1").source) is None
+    assert shelf.book.find(an_ask(None, "call_1", session="ses_2").source) is None
+    joined = shelf.book.change(entry.id, lambda found: replace(found, ask=an_ask("que_1", "call_1")))
+    assert shelf.book.find(an_ask("que_1").source) == joined
+    assert shelf.book.find(an_ask("que_2", "call_1").source) is None
+
+
+def test_the_end_of_one_is_not_the_end_of_its_namesake(shelf: Shelf) -> None:
+    """The call id was given to another ask meanwhile: that one is still found, by its request."""
+    first = shelf.book.create(an_ask("que_1", "call_1"))
+    second = shelf.book.create(an_ask("que_2", "call_1"))
+    end(shelf, first)
+    assert shelf.book.find(an_ask("que_2", "call_1").source) == second
+    assert shelf.book.is_closed(an_ask("que_1").source)
+    assert not shelf.book.is_closed(an_ask(None, "call_1").source)
+
+
+def test_closed_asks_stay_known_after_a_restart(shelf: Shelf, tmp_path: Path) -> None:
+    """Their requests for as long as they are kept; what they have seen for as long as Telegram sends it again."""
+    entry = shelf.book.create(an_ask())
+    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
+    end(shelf, entry)
+    assert shelf.book.was_seen(5)
+    again = Shelf(tmp_path / "store")
+    assert again.book.is_closed(an_ask().source)
+    assert again.book.was_seen(5)
+    assert not again.book.was_seen(6)
+    later = Shelf(tmp_path / "store", now_s=NOW_S + REMEMBERED_S + 1)
+    assert later.book.is_closed(an_ask().source)
+    assert not later.book.was_seen(5)
+
+
+def test_a_call_that_never_became_a_request_is_not_remembered(shelf: Shelf, tmp_path: Path) -> None:
+    """There is nothing to know it by."""
+    end(shelf, shelf.book.create(an_ask(None, "call_1"), matching=True))
+    assert not Shelf(tmp_path / "store").book.is_closed(an_ask("que_1", "call_1").source)
+
+
+def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path) -> None:
+    """With the same identities."""
+    second = shelf.book.create(an_ask("que_2"))
+    shelf.now_s -= 60
+    first = shelf.book.create(an_ask("que_1"))
+    again = Shelf(tmp_path / "store").book
+    assert [entry.id for entry in again.entries()] == [first.id, second.id]
+    assert again.find(an_ask("que_2").source) == second
+    assert again.get(first.id) == first
+    assert again.get("nobody22") is None
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn"])
+def test_an_entry_whose_file_is_bad_is_dropped(shelf: Shelf, damage: str) -> None:
+    """Said by an error, once: it is in nobody's way after that."""
+    entry, other = shelf.book.create(an_ask()), shelf.book.create(an_ask("que_2"))
+    file = shelf.store.root / "pending" / f"{entry.id}.json"
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_text("{")
+    with pytest.raises(Missing if damage == "gone" else Unreadable):
+        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert shelf.book.entries() == [other]
+    assert shelf.book.find(an_ask().source) is None
+    with pytest.raises(Missing):
+        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+
+
+def test_an_entry_that_is_gone_at_its_end(shelf: Shelf) -> None:
+    """Somebody put it away already."""
+    entry = shelf.book.create(an_ask())
+    (shelf.store.root / "pending" / f"{entry.id}.json").unlink()
+    with pytest.raises(Missing):
+        shelf.book.close(entry.id)
+    assert shelf.book.entries() == []
+
+
+def test_identities_are_agent_machine_and_ids() -> None:
+    """The same request id on another machine is another ask."""
+    source = Source("opencode", "laptop", "ses_1", request_id="que_1", call_id="call_1")
+    assert len(identities(source)) == 2
+    assert not set(identities(source)) & set(identities(replace(source, machine="desktop")))
+    assert identities(Source("opencode", "laptop", "ses_1")) == ()

@@ -1,0 +1,244 @@
+"""The command line: what it does, its exit status, and one clear sentence for each error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hermes
+from hermes import cli, holding, spool
+from hermes.demo.botapi import RunningBotApi, running_botapi
+from hermes.store import LISTENER, Store
+from tests.harness.processes import Proc, until
+from tests.listening import a_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def api() -> Iterator[RunningBotApi]:
+    """A Bot API, with a bot of its own."""
+    token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
+    with running_botapi(token=token) as running:
+        yield running
+
+
+@pytest.fixture
+def config(api: RunningBotApi, tmp_path: Path) -> Path:
+    """A configuration file."""
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f'[telegram]\ntoken = "{api.token}"\nchat_id = 1001\nusers = [1001]\napi_base = "{api.base_url}"\n'
+        f'[store]\npath = "{tmp_path / "store"}"\n[log]\nfile = "{tmp_path / "hermes.log"}"\n'
+        '[[opencode]]\nurl = "http://127.0.0.1:9"\npassword = "hunter2-of-old"\n'
+    )
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Leave the logging of this process as it was: a command sets it up for itself."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    loud = {name: logging.getLogger(name).level for name in list(root.manager.loggerDict)}
+    yield
+    for handler in [one for one in root.handlers if one not in handlers]:
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(level)
+    for name, was in loud.items():
+        logging.getLogger(name).setLevel(was)
+
+
+def run(*arguments: str) -> int:
+    """Run a command in this process; its exit status."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(list(arguments))
+    return int(left.value.code or 0)
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def test_the_version_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """0 for both; wrong usage is 2."""
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"hermes {hermes.__version__}\n"
+    assert run("--help") == 0
+    assert "Answer your coding agent's questions from your phone." in capsys.readouterr().out
+    assert run("listen", "--sideways") == cli.WRONG
+    assert run() == cli.WRONG
+
+
+@pytest.mark.parametrize("command", ["listen", "reap", "status"])
+def test_a_wrong_configuration_is_one_sentence(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2: the file, the key, what is wrong, what would be right."""
+    path = tmp_path / "config.toml"
+    path.write_text('[telegram]\ntoken = "1:x"\nusers = []\n')
+    assert run(command, "--config", str(path)) == cli.WRONG
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hermes: {path}, [telegram] ")
+    assert run(command, "--config", str(tmp_path / "none.toml")) == cli.WRONG
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_an_agent_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, and the one that is known."""
+    assert run("install", "skynet", "--config", str(config)) == cli.WRONG
+    assert run("uninstall", "skynet") == cli.WRONG
+    assert capsys.readouterr().err == "hermes: 'skynet' is no agent that Hermes knows; it knows opencode.\n" * 2
+
+
+# --- listening ----------------------------------------------------------------------------------------------------
+
+
+def test_a_listener_leaves_when_nothing_is_open(config: Path, tmp_path: Path) -> None:
+    """Status 0; its log is a file, with no secret in it."""
+    assert run("listen", "--until-idle", "--idle-after-s", "0", "--log-json", "--config", str(config)) == 0
+    lines = [json.loads(line) for line in (tmp_path / "hermes.log").read_text().splitlines()]
+    assert any("listening for bot" in line["message"] for line in lines)
+    assert "hunter2" not in (tmp_path / "hermes.log").read_text()
+
+
+def test_a_listener_stops_at_a_signal(config: Path, api: RunningBotApi) -> None:
+    """Status 0: that is how it is meant to end."""
+
+    def stop() -> None:
+        until(lambda: api.control.state().polling, 20, "a poll")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert run("listen", "--config", str(config)) == 0
+    stopper.join()
+
+
+def test_a_second_listener_leaves_with_three(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says who holds the store; one that a hook started leaves in silence, and a reaper has nothing to do."""
+    with Store(tmp_path / "store").hold(LISTENER, "hermes listen, on the sofa"):
+        assert run("listen", "--config", str(config)) == cli.TAKEN
+        said = capsys.readouterr().err
+        assert f"hermes listen, on the sofa (pid {os.getpid()}) holds the store" in said
+        assert run("listen", "--until-idle", "--config", str(config)) == 0
+        assert run("reap", "--config", str(config)) == 0
+        assert "A listener is at work" in capsys.readouterr().out
+
+
+def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
+    config: Path, api: RunningBotApi, tmp_path: Path
+) -> None:
+    """Something lies in the inbox, which the other may not take in any more: then it does."""
+    payload: dict[str, object] = {"type": "question.asked", "properties": a_request(), "directory": "/"}
+    spool.drop(tmp_path / "store", spool.record("opencode", payload))
+    held = Store(tmp_path / "store").hold(LISTENER, "one that leaves")
+
+    def leave() -> None:
+        threading.Event().wait(0.2)
+        held.release()
+        until(lambda: [one for one in api.control.messages() if "Which database?" in one.text], 20, "the question")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    leaver = threading.Thread(target=leave)
+    leaver.start()
+    assert run("listen", "--until-idle", "--config", str(config)) == 0
+    leaver.join()
+
+
+def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, tmp_path: Path) -> None:
+    """Another store's listener has the bot, and the inbox is not empty: an error in the log, and no endless try."""
+    spool.drop(tmp_path / "store", spool.record("opencode", {"type": "receipt", "waitID": "0123"}))
+    waits: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        waits.append(pause_s)
+
+    with holding.hold_bot(int(api.token.partition(":")[0]), "hermes listen of another store"):
+        loaded = cli._loaded(config, log_json=False, console=False)
+        asyncio.run(cli._listen_until_idle(loaded, 0.0, tries=2, sleep=sleep))
+    assert waits == [cli.HELD_PAUSE_S] * 2
+    assert (
+        "what agents asked lies in the inbox, and hermes listen of another store"
+        in (tmp_path / "hermes.log").read_text()
+    )
+
+
+def test_a_store_that_cannot_be_used_is_status_one(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence: which folder, and what to do."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "thesis.tex").write_text("")
+    assert run("listen", "--config", str(config)) == cli.FAILED
+    assert "holds other things; set store.path to a folder of its own" in capsys.readouterr().err
+
+
+def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
+    """Status 0, also where no agent answers."""
+    assert run("reap", "--config", str(config)) == 0
+    assert (tmp_path / "store" / "pending").is_dir()
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+
+
+def test_status_for_people_and_for_machines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether anybody listens or not."""
+    assert run("status", "--config", str(config)) == 0
+    assert "Nobody is listening" in capsys.readouterr().out
+    assert run("status", "--json", "--config", str(config)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["listener"]["running"] is False
+    assert told["servers"][0]["trouble"]
+
+
+# --- agents -------------------------------------------------------------------------------------------------------
+
+
+def test_install_and_uninstall(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin is put in place and taken away again, in the folder that the environment names."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("install", "opencode", "--config", str(config)) == 0
+    assert list((tmp_path / "xdg").rglob("*.js"))
+    assert str(tmp_path / "xdg") in capsys.readouterr().out.replace("\n", "")
+    assert run("uninstall", "opencode") == 0
+    assert not list((tmp_path / "xdg").rglob("*.js"))
+
+
+def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever follows is its own business; it always leaves with 0."""
+    assert run("hook", "--what", "-x") == 0
+    assert "usage: hermes hook opencode" in capsys.readouterr().err
+
+
+INTERRUPTED = """
+from hermes import cli
+@cli.app.command()
+def nap():
+    raise KeyboardInterrupt
+cli.main(["nap"])
+"""
+
+
+def test_an_interrupt_before_anything_runs(config: Path, tmp_path: Path) -> None:
+    """Ctrl-C while it still loads, or where nothing catches it: 130, as shells expect."""
+    with Proc(
+        [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, environ=os.environ, log_dir=tmp_path, name="nap"
+    ) as process:
+        assert process.wait() == 130

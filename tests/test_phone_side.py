@@ -1,0 +1,278 @@
+"""What comes from the phone: saved before it is acknowledged, once, from those who may, and always answered."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.chat.buttons import encode
+from hermes.demo.botapi import Chat
+from hermes.model import KeepWaiting
+from tests.listening import BOB, STRANGER, House, a_request, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+ASKED = "Which database?"
+STALE = "This page has changed"
+GROUP, OTHER_GROUP = -4_001, -4_002
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    """A house with one agent."""
+    async with living(tmp_path, "new") as made:
+        await made.start()
+        yield made
+
+
+@contextmanager
+def unwritable(home: House) -> Iterator[None]:
+    """Make writes of the one open entry fail: a folder stands where its new content would be written."""
+    (pending,) = (home.store / "pending").glob("*.json")
+    folder = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
+    folder.mkdir()
+    try:
+        yield
+    finally:
+        folder.rmdir()
+
+
+# --- taps ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_stranger_gets_nothing(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """No toast, no word, no change; the log says who it was, and not what."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.api.control.write("SQLite, secretly", user_id=STRANGER.id)
+    home.api.control.inject(_tap_of(STRANGER.id, home, shown.message_id, str(shown.rows[0][0].data)))
+    await until(lambda: caplog.text.count("was ignored") == 2, "two lines in the log")
+    assert home.entry().state.phase == "open"
+    assert home.api.control.toasts() == ()
+    assert len(home.person.shown()) == 1
+    assert "secretly" not in caplog.text
+
+
+def _tap_of(user: int, home: House, message_id: int, data: str) -> dict[str, object]:
+    message = {"message_id": message_id, "date": 1, "chat": {"id": home.chat_id, "type": "private"}, "text": "?"}
+    person = {"id": user, "is_bot": False, "first_name": "M"}
+    return {"callback_query": {"id": "77", "from": person, "message": message, "chat_instance": "1", "data": data}}
+
+
+async def test_late_and_odd_taps_get_a_word(home: House) -> None:
+    """Settled, unknown, from another Hermes, or of a settled ask whose file is damaged."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    data = str(shown.rows[0][0].data)
+    await home.person.taps(shown, "SQLite")
+    await home.closed()
+    assert await home.person.toast(home.person.tap(shown, data=data)) == "Already answered: SQLite"
+    assert await home.person.toast(home.person.tap(shown, data="x")) == STALE
+    assert await home.person.toast(home.person.tap(shown, data=f"zzzzzzz2{data[8:]}")) == STALE
+    (kept,) = (home.store / "done").rglob("*.json")
+    kept.write_text("torn")
+    assert await home.person.toast(home.person.tap(shown, data=data)) == STALE
+    assert len(home.agent.effects) == 1
+
+
+async def test_what_telegram_sends_again_changes_nothing(home: House) -> None:
+    """A tap and a text that come twice, while the ask is open and after it was closed."""
+    home.agent.ask([question(multiple=True)])
+    shown = await home.person.sees(ASKED)
+    tap = home.person.tap(shown, "PostgreSQL")
+    await home.person.toast(tap)
+    home.api.control.redeliver(tap.update_id)
+    home.person.write("DuckDB", to=shown)
+    await until(lambda: home.entry().state.answers[0].text == "DuckDB", "the text taken in")
+    assert home.entry().state.answers[0].picks == (0,)
+    last = max(home.entry().state.seen)
+    await home.person.taps(shown, "Done")
+    await home.closed()
+    said = len(home.person.shown())
+    await home.stop()
+    home.api.control.redeliver(last)
+    await home.start()
+    home.agent.ask([question("Another one?")])
+    await home.person.sees("Another one?")
+    assert len(home.person.shown()) == said + 1, "nobody is told that this question is settled already"
+    assert len(home.agent.effects) == 1
+
+
+async def test_the_next_text_goes_where_it_was_asked_for_last(home: House) -> None:
+    """✏️ on another ask disarms the first."""
+    home.agent.ask([question("First one?")])
+    home.agent.ask([question("Second one?")])
+    first, second = await home.person.sees("First one?"), await home.person.sees("Second one?")
+    assert await home.person.taps(first, "✏️ Other") == "Type your answer as your next message"
+    await home.person.taps(second, "✏️ Other")
+    await until(lambda: [entry.state.armed is None for entry in home.entries()] == [True, False], "one armed")
+    home.person.write("Both of them")
+    await home.person.sees("✅ “Both of them”")
+    assert home.agent.effects[0].answers == (("Both of them",),)
+    assert not home.person.message(first.message_id).deleted
+
+
+async def test_keep_waiting_is_a_tap_like_any_other(home: House) -> None:
+    """It comes from the final call; its button still counts when that call is gone."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    entry = home.entry()
+    data = encode(entry.id, entry.state.epoch, KeepWaiting(3600))
+    assert await home.person.toast(home.person.tap(shown, data=data)) == "All right, I keep waiting"
+    left_s = home.listener._time.clock.left_s(home.entry().timing)
+    assert left_s is not None
+    assert left_s > 5000
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
+    """A sticker, a command, an empty room, two open asks, one that is settled."""
+    home.person.write("anybody there?")
+    await home.person.sees("No question is open just now")
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.api.control.send("sticker", reply_to=shown.message_id)
+    await home.person.sees("I can only take words")
+    home.person.write("/start")
+    await home.person.sees("Tap a button below a question")
+    home.agent.ask([question("And which name?")])
+    await home.person.sees("And which name?")
+    home.person.write("hm")
+    await home.person.sees("Two questions are open")
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ SQLite")
+    await until(lambda: len(home.entries()) == 1, "the first one closed")
+    home.person.write("no, Redis", to=home.person.message(shown.message_id))
+    await home.person.sees("That question is settled already")
+
+
+async def test_a_text_that_comes_after_the_answer(home: House) -> None:
+    """It is on its way already; the text changes nothing."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.agent.away()
+    await home.person.taps(shown, "SQLite")
+    home.person.write("Redis", to=shown)
+    await home.person.sees("An answer is already on its way: SQLite")
+    home.agent.back()
+    await home.person.sees("✅ Delivered")
+    assert home.agent.effects[0].answers == (("SQLite",),)
+
+
+async def test_a_label_in_plain_words_can_be_taken_back(home: House) -> None:
+    """Recognised, held for ten seconds, undone; then said again, and gone out when the time is over."""
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    home.person.write("SQLite")
+    await home.phase("held")
+    await home.person.taps(await home.person.sees("✅ SQLite", buttons=True), "Undo")
+    await home.phase("open")
+    home.person.write("2")
+    await home.phase("held")
+    home.clock.advance(10)
+    home.listener._kick("due", home.entry().id)
+    await until(lambda: len(home.agent.effects) == 1, "the answer")
+
+
+async def test_a_clock_that_was_set_back_holds_no_answer(home: House) -> None:
+    """What is due in an hour by the clock on the wall is due now: nothing is held for that long."""
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    home.person.write("SQLite")
+    await home.phase("held")
+    home.clock.advance(-3600)
+    home.listener._kick("due", home.entry().id)
+    await until(lambda: home.agent.effects, "the answer")
+
+
+async def test_a_word_that_cannot_be_sent_is_logged(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing depends on it."""
+    home.api.control.fault(method="sendMessage", action="error", status=400, description="Bad Request: odd")
+    home.person.write("anybody there?")
+    await until(lambda: "a message was not sent" in caplog.text, "a line in the log")
+
+
+# --- a store that refuses -----------------------------------------------------------------------------------------
+
+
+async def test_a_tap_that_was_not_saved_is_said_and_may_be_done_again(home: House) -> None:
+    """The acknowledgement is the warning; nothing changed; the poll loop goes on, and later all is well."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    with unwritable(home):
+        assert "I could not save that" in await home.person.taps(shown, "SQLite")
+        assert home.entry().state.phase == "open"
+        home.person.write("Redis", to=shown)
+        sorry = await home.person.sees("I could not save that")
+        assert sorry.reply_to
+        assert home.agent.effects == []
+    assert await home.person.taps(shown, "SQLite") == "SQLite"
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert len(home.agent.effects) == 1
+
+
+async def test_nobody_can_be_told_so_the_tap_stays_with_telegram(home: House) -> None:
+    """It comes again, and is saved then."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    with unwritable(home):
+        home.api.control.fault(method="answerCallbackQuery", action="error", status=502)
+        home.person.tap(shown, "SQLite")
+        await until(lambda: home.api.control.calls("answerCallbackQuery"), "a warning that fails")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert len(home.agent.effects) == 1
+
+
+async def test_an_entry_that_was_damaged_is_put_away_and_the_tap_is_answered(home: House) -> None:
+    """Its file cannot be understood: into quarantine with it; the person is told something."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    (pending,) = (home.store / "pending").glob("*.json")
+    pending.write_text("torn")
+    tap = home.person.tap(shown, "SQLite")
+    assert "I could not save that (see its log" in await home.person.toast(tap)
+    assert home.entries() == []
+    assert await home.person.toast(home.person.tap(shown, "SQLite")) == STALE
+    (damaged,) = (home.store / "quarantine").glob("*")
+    assert damaged.read_text() == "torn"
+
+
+# --- groups -------------------------------------------------------------------------------------------------------
+
+
+async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
+    """Two people, one group; what they tell each other, and another group that moves, is none of our business."""
+    chats = (Chat(GROUP, "Team"), Chat(OTHER_GROUP, "Others"))
+    async with living(tmp_path, "new", chats=chats, chat_id=GROUP, privacy_mode=False) as team:
+        await team.start()
+        team.agent.ask([question()])
+        shown = await team.person.sees(ASKED, chat=GROUP)
+        team.api.control.migrate(chat_id=OTHER_GROUP)
+        team.person.write("Lunch?", chat_id=GROUP)
+        assert await team.person.taps(shown, "✏️ Other", user_id=BOB.id) == "Reply with your answer"
+        typing = await team.person.sees("Reply to this", chat=GROUP)
+        assert typing.force_reply
+        team.person.write("DuckDB", to=typing, user_id=BOB.id, chat_id=GROUP)
+        ended = await team.person.sees("✅ “DuckDB”", chat=GROUP)
+        assert "Bob" in ended.text
+        assert team.listener._memory.at.chat_id is None
+        assert len(team.agent.effects) == 1
+
+
+async def test_an_update_of_another_shape_goes_to_quarantine_alone(home: House) -> None:
+    """And the next one is taken in."""
+    home.hook("question.asked", a_request("que_1"))
+    shown = await home.person.sees(ASKED)
+    home.api.control.inject({"callback_query": {"id": 5}})
+    await home.person.taps(shown, "✏️ Other")
+    assert len(list((home.store / "quarantine").glob("*"))) == 1

@@ -1,0 +1,167 @@
+"""The spool as the listener sees it: what is damaged is put away, what is not ours stays, and the rest goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes import spool
+from hermes.agents import ADAPTERS
+from hermes.errors import NotSaved
+from hermes.model import Asked, Signal
+from hermes.room import VERSION, Inbox, Room, wait_id
+from hermes.store import Store
+from tests.asks import ask, question
+from tests.listening import a_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Kept:
+    """What came out of an inbox."""
+
+    def __init__(self, root: Path, failing: Callable[[Signal], None] | None = None) -> None:
+        self.store = Store(root)
+        self.store.open()
+        self.signals: list[Signal] = []
+        self.words: list[tuple[str, str]] = []
+        self.inbox = Inbox(
+            root,
+            self.store,
+            ADAPTERS,
+            took=failing or self.signals.append,
+            word=lambda kind, wait: self.words.append((kind, wait)),
+        )
+
+    def names(self) -> list[str]:
+        """The names of what is still in the inbox."""
+        return [path.name for path in spool.listing(self.store.root)]
+
+
+def record(**changes: object) -> dict[str, object]:
+    """A record as a hook drops it."""
+    payload = {"type": "question.asked", "properties": a_request(), "directory": "/home/dev/project"}
+    return {**spool.record("opencode", dict(payload)), **changes}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A store's folder."""
+    return tmp_path / "store"
+
+
+def test_records_are_taken_in_order(root: Path) -> None:
+    """A question, a receipt, a farewell; then the inbox is empty."""
+    kept = Kept(root)
+    spool.drop(root, record())
+    for word in ("receipt", "waiter.gone"):
+        spool.drop(root, record(payload={"type": word, "waitID": "0123"}))
+    kept.inbox.drain()
+    assert [type(signal) for signal in kept.signals] == [Asked]
+    assert kept.words == [("receipt", "0123"), ("waiter.gone", "0123")]
+    assert kept.names() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        json.dumps(record(agent="skynet")).encode(),
+        json.dumps(record(agent=7)).encode(),
+        json.dumps(record(machine=None)).encode(),
+        json.dumps(record(payload=[])).encode(),
+        json.dumps(record(payload={"type": "question.asked"})).encode(),
+        json.dumps(record(v=0)).encode(),
+        json.dumps(record(v="1")).encode(),
+    ],
+    ids=range(11),
+)
+def test_what_cannot_be_understood_goes_to_quarantine(
+    root: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whole, under a name that tells where it came from, loudly; and the next one is taken in."""
+    kept = Kept(root)
+    damaged = Path(spool.drop(root, record()))
+    damaged.write_bytes(content)
+    spool.drop(root, record())
+    kept.inbox.drain()
+    (put,) = kept.store.quarantined()
+    assert put.read_bytes() == content
+    assert damaged.name in put.name
+    assert damaged.name in caplog.text
+    assert len(kept.signals) == 1
+    assert kept.names() == []
+
+
+def test_a_newer_record_is_left_untouched_and_said_once(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is for the Hermes that will be started after the upgrade."""
+    kept = Kept(root)
+    newer = Path(spool.drop(root, record(v=VERSION + 1)))
+    content = newer.read_bytes()
+    spool.drop(root, record())
+    kept.inbox.drain()
+    kept.inbox.drain()
+    assert kept.names() == [newer.name]
+    assert newer.read_bytes() == content
+    assert len(kept.signals) == 1
+    assert caplog.text.count("start the listener anew") == 1
+
+
+def test_a_file_that_cannot_be_read_holds_up_no_other(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A folder with the name of a record, and one that another process took."""
+    kept = Kept(root)
+    spool.drop(root, record())
+    (root / "inbox" / "0-folder.json").mkdir()
+    (root / "inbox" / "0-gone.json").symlink_to(root / "nowhere")
+    kept.inbox.drain()
+    assert len(kept.signals) == 1
+    assert "0-folder.json could not be taken in" in caplog.text
+
+
+def test_what_could_not_be_saved_stays(root: Path) -> None:
+    """The disk is full: the record, and all behind it, are taken again later."""
+
+    def full(_: Signal) -> None:
+        raise NotSaved("the disk is full")
+
+    kept = Kept(root, failing=full)
+    for _ in range(2):
+        spool.drop(root, record())
+    with pytest.raises(NotSaved):
+        kept.inbox.drain()
+    assert len(kept.names()) == 2
+
+
+def test_an_answer_is_laid_ready_for_who_waits(root: Path) -> None:
+    """Seen by the waiting hook alone; withdrawn, it is gone."""
+    room, one = Room(root), ask(question())
+    assert not room.waiting(one)
+    held = spool.hold_wait(root, wait_id(one))
+    assert room.waiting(one)
+    room.put(one, "the text")
+    assert room.is_ready(one)
+    room.withdraw(one)
+    assert not room.is_ready(one)
+    room.withdraw(one)
+    room.put(one, "again")
+    assert spool.take_answer(root, wait_id(one)) == "again"
+    spool.leave_wait(root, wait_id(one), held)
+    assert not room.waiting(one)
+
+
+def test_a_room_that_refuses(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file stands where the waiting room belongs: an error on the way in, a warning on the way out."""
+    root, one = tmp_path / "store", ask(question())
+    root.mkdir()
+    (root / "wait").write_text("")
+    with pytest.raises(NotSaved, match="could not be laid ready"):
+        Room(root).put(one, "the text")
+    Room(root).withdraw(one)
+    assert "could not be removed" in caplog.text

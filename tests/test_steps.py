@@ -1,0 +1,163 @@
+"""Steps run until nothing is left to do, one run an entry, and come again after a growing pause."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.errors import AgentAway, ChatAway, ChatRefused, HermesError, NotSaved
+from hermes.steps import FIRST_PAUSE_S, LONGEST_PAUSE_S, Steps
+from tests.listening import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Scripted:
+    """A step that does what it was told, one thing a call, and is done when nothing is left."""
+
+    def __init__(self, *behaviours: float | Exception | None) -> None:
+        self.left = list(behaviours)
+        self.calls: list[str] = []
+        self.at_s: list[float] = []
+
+    async def __call__(self, entry_id: str) -> float | None:
+        self.calls.append(entry_id)
+        self.at_s.append(asyncio.get_running_loop().time())
+        behaviour = self.left.pop(0) if self.left else None
+        if isinstance(behaviour, Exception):
+            raise behaviour
+        return behaviour
+
+
+async def run(step: Scripted, failed: Callable[[HermesError], None] = lambda _: None) -> None:
+    """Kick the step once and wait until it is done."""
+    steps = Steps({"it": step}, failed=failed)
+    steps.kick("it", "e1")
+    assert steps.busy
+    await steps.idle(20)
+    assert not steps.busy
+
+
+async def test_a_step_is_called_until_it_is_done() -> None:
+    """At once where it says 0, later where it says so."""
+    step = Scripted(0.0, 0.05, None, 7.0)
+    await run(step)
+    assert step.calls == ["e1"] * 3
+    assert step.at_s[2] - step.at_s[1] >= 0.05
+
+
+async def test_a_kick_ends_a_pause_and_none_is_lost() -> None:
+    """One during a run makes it look once more; one in a pause makes it look now."""
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+    calls = 0
+
+    async def step(_: str) -> float | None:
+        nonlocal calls
+        calls += 1
+        under_way.set()
+        await go_on.wait()
+        return 60.0 if calls == 2 else None
+
+    steps = Steps({"it": step})
+    steps.kick("it", "e1")
+    await under_way.wait()
+    steps.kick("it", "e1")
+    go_on.set()
+    await until(lambda: calls == 2, "the second look")
+    steps.kick("it", "e1")
+    await steps.idle(20)
+    assert calls == 3
+
+
+async def test_entries_do_not_wait_for_each_other() -> None:
+    """One that hangs holds up nobody else; giving up waiting is no error."""
+    seen: list[str] = []
+
+    async def step(entry_id: str) -> float | None:
+        if entry_id == "stuck":
+            await asyncio.Event().wait()
+        seen.append(entry_id)
+        return None
+
+    steps = Steps({"it": step})
+    for entry_id in ("stuck", "e1", "e2"):
+        steps.kick("it", entry_id)
+    await steps.idle(0.05)
+    assert seen == ["e1", "e2"]
+    assert steps.busy
+    await steps.close()
+    steps.kick("it", "e3")
+    await steps.idle(20)
+    assert seen == ["e1", "e2"], "nothing begins after the end"
+
+
+async def test_pauses_grow_with_each_error_and_start_anew(caplog: pytest.LogCaptureFixture) -> None:
+    """0.3 s, 0.6 s; an outage is one line in the log, whatever its length."""
+    heard: list[HermesError] = []
+    away = AgentAway("nobody answers")
+    step = Scripted(away, away, 0.0, away)
+    await run(step, heard.append)
+    gaps = [after - before for before, after in zip(step.at_s, step.at_s[1:], strict=False)]
+    assert gaps[0] >= FIRST_PAUSE_S
+    assert gaps[1] >= 2 * FIRST_PAUSE_S
+    assert FIRST_PAUSE_S <= gaps[3] < 2 * FIRST_PAUSE_S
+    assert heard == [away] * 3
+    assert caplog.text.count("nobody answers") == 2
+
+
+async def test_a_full_disk_is_said_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    """It is no outage of somebody else: somebody here has to do something."""
+    await run(Scripted(NotSaved("the disk is full"), NotSaved("the disk is full")))
+    assert caplog.text.count("the disk is full") == 2
+
+
+async def test_telegrams_own_pause_is_obeyed() -> None:
+    """Shorter or longer than ours."""
+    step = Scripted(ChatAway("slow down", retry_after_s=0.05))
+    await run(step)
+    assert 0.05 <= step.at_s[1] - step.at_s[0] < FIRST_PAUSE_S
+
+
+async def test_what_will_not_pass_by_itself_is_tried_rarely() -> None:
+    """A refusal waits as long as any pause is; a kick is what ends it."""
+    step = Scripted(ChatRefused("forbidden", blocked=True))
+    steps = Steps({"it": step})
+    steps.kick("it", "e1")
+    await steps.idle(4 * FIRST_PAUSE_S)
+    assert step.calls == ["e1"]
+    assert LONGEST_PAUSE_S > 4 * FIRST_PAUSE_S
+    steps.kick("it", "e1")
+    await steps.idle(20)
+    assert len(step.calls) == 2
+
+
+async def test_a_defect_in_one_step_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """Logged with its traceback, and tried again after a longer pause."""
+    odd, fine = Scripted(ZeroDivisionError("a defect")), Scripted(None)
+    steps = Steps({"odd": odd, "fine": fine})
+    steps.kick("odd", "e1")
+    steps.kick("fine", "e1")
+    await steps.idle(0.1)
+    assert fine.calls
+    assert len(odd.calls) == 1
+    assert "ZeroDivisionError: a defect" in caplog.text
+    steps.kick("odd", "e1")
+    await steps.idle(20)
+    assert len(odd.calls) == 2
+
+
+async def test_who_hears_of_an_error_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:
+    """The step goes on all the same."""
+    caplog.set_level(logging.ERROR)
+
+    def failed(_: HermesError) -> None:
+        raise NotSaved("nor could that be noted")
+
+    step = Scripted(AgentAway("nobody answers"))
+    await run(step, failed)
+    assert len(step.calls) == 2
+    assert "nor could that be noted" in caplog.text
