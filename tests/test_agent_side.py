@@ -160,16 +160,19 @@ async def test_a_hint_outlasts_an_error(home: House) -> None:
 
 
 async def test_news_of_what_is_settled_is_no_news(home: House) -> None:
-    """The plugin and the stream both tell of the end."""
-    home.agent.finishes = False
+    """The plugin tells of the end as well, when it is long known."""
     await home.start()
     request_id = home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     session = home.agent.pending[request_id]["sessionID"]
-    home.agent.dismiss(request_id)
-    home.hook("question.rejected", {"requestID": request_id, "sessionID": session})
+    home.agent.hold_events()
+    await home.person.taps(shown, "SQLite")
+    await home.phase("settled")
+    home.hook("question.replied", {"requestID": request_id, "sessionID": session, "answers": [["Redis"]]})
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    home.agent.release_events()
     await home.closed()
-    assert "Dismissed on the computer" in home.person.message(shown.message_id).text
+    assert "✅ SQLite" in home.person.message(shown.message_id).text
 
 
 async def test_a_subagent_names_its_root(home: House) -> None:

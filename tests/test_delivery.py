@@ -267,10 +267,16 @@ async def test_a_dismissal_at_the_desk_is_heard(home: House) -> None:
     home.agent.dismiss(request_id)
     late = await home.person.sees("came too late")
     assert "dismissed on the computer" in late.text
-    other = home.agent.ask([question("Another?")], tool=False)
-    await home.person.sees("Another?")
-    home.agent.dismiss(other)
-    await home.person.sees("🖥 Dismissed on the computer · ")
+
+
+@BOTH
+async def test_a_dismissal_at_the_desk_is_heard_of_an_open_ask_too(home: House) -> None:
+    """It is shown as what it was, not as an ask that nobody waits for."""
+    await home.start()
+    request_id = home.agent.ask([question()], tool=False)
+    await home.person.sees(ASKED)
+    home.agent.dismiss(request_id)
+    await home.person.sees("🖥 Dismissed on the computer", buttons=False)
 
 
 @pytest.mark.parametrize("lost", [False, True])

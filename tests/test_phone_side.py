@@ -91,7 +91,7 @@ async def test_what_telegram_sends_again_changes_nothing(home: House) -> None:
     await until(lambda: home.entry().state.answers[0].text == "DuckDB", "the text taken in")
     assert home.entry().state.answers[0].picks == (0,)
     last = max(home.entry().state.seen)
-    await home.person.taps(shown, "Done")
+    await home.person.taps(shown, "Done (2)")
     await home.closed()
     said = len(home.person.shown())
     await home.stop()

@@ -608,7 +608,7 @@ def test_the_last_words_are_cut_at_3000_and_never_in_a_character(phone: Phone, p
     await settle()
     """
     node(tmp_path, code, plugin, events=RECORDED["1.1.53"])
-    (asked,) = phone.payloads()
+    (asked,) = phone.told("question.asked")
     assert asked["context"]["lastText"] == "🦉" * 1499 + "x"
 
 
