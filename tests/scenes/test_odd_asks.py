@@ -176,7 +176,7 @@ def test_a_server_with_a_password(stage: Stage, private_opencode: Callable[..., 
 @pytest.fixture
 def odd_folder(opencode: OpenCode) -> Iterator[Path]:
     """A project whose path has to be encoded."""
-    folder = opencode.home.project("with blank/ünï 100%")
+    folder = opencode.home.project("scene with blank/ünï 100%")
     yield folder
     opencode.clear(folder)
 
