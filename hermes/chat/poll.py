@@ -207,10 +207,12 @@ class Poller:
         self.pause_s = 0.0
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Poll until cancelled. The first poll is a short one: it tells at once whether Telegram is there."""
+        first = True
         while True:
             try:
-                again = await self.step()
+                again = await self.step(poll_s=0 if first else None)
+                first = False
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
