@@ -6,15 +6,22 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from rich.console import Console
 
 import hermes
-from hermes import config as configuration, hook as hooks, install as installing, spool, status as state
+from hermes import (
+    clock as clocks,
+    config as configuration,
+    hook as hooks,
+    install as installing,
+    spool,
+    status as state,
+)
 from hermes.errors import ConfigError, Held, HermesError
 from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
@@ -97,10 +104,12 @@ def listen(
     """Serve: post questions, take answers, deliver them."""
     # One that a hook started has the log file as its standard error already.
     loaded = _loaded(config, log_json=log_json, console=not until_idle)
-    if until_idle:
-        asyncio.run(_listen_until_idle(loaded, idle_after_s))
-    else:
-        asyncio.run(_listen(loaded, None))
+    _run(_listen_until_idle(loaded, idle_after_s) if until_idle else _listen(loaded, None))
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=clocks.of(os.environ).loop) as runner:
+        runner.run(work)
 
 
 async def _listen_until_idle(
@@ -125,8 +134,13 @@ async def _listen_until_idle(
             return
 
 
+def _listener(config: Config, idle_s: float | None = None) -> Listener:
+    clock = clocks.of(os.environ)
+    return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s)
+
+
 async def _listen(config: Config, idle_s: float | None) -> None:
-    await Listener(config, idle_s=idle_s).run()
+    await _listener(config, idle_s).run()
 
 
 @app.command()
@@ -134,13 +148,13 @@ def reap(*, config: ConfigOption = None, log_json: LogJsonOption = False) -> Non
     """Without a listener: take in what was tapped, settle what is over, tidy up, leave."""
     loaded = _loaded(config, log_json=log_json)
     try:
-        asyncio.run(_reap(loaded))
+        _run(_reap(loaded))
     except Held:
         typer.echo("A listener is at work and does this by itself.")
 
 
 async def _reap(config: Config) -> None:
-    await Listener(config).run_once()
+    await _listener(config).run_once()
 
 
 @app.command()

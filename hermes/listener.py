@@ -179,7 +179,7 @@ class Listener:
         )
         proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
         self._bot = Bot(telegram.token.get_secret_value(), api_base=telegram.api_base, proxy=proxy)
-        self._outbox = Outbox(self._bot, rate_scale=self._rate_scale)
+        self._outbox = Outbox(self._bot, rate_scale=self._rate_scale, now=self._monotonic)
         self._time = Timekeeper(
             self._memory, self._outbox, look, questions, spawn=self._spawn, now=now, monotonic=self._monotonic
         )

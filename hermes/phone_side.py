@@ -128,7 +128,7 @@ class PhoneSide:
             return
         entry = self._book.get(entry_id)
         if entry is None:
-            self._outbox.answer(tap.query_id, self._late(entry_id))
+            self._late(entry_id, tap)
             return
         step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._book.get(entry_id) or entry
@@ -139,13 +139,22 @@ class PhoneSide:
             log.info("entry %s: the person wants it to wait", entry_id)
         self._notice_copy(after, tap.message_id)
 
-    def _late(self, entry_id: str) -> str:
-        """Return what a tap on a closed ask is told."""
+    def _late(self, entry_id: str, tap: Tap) -> None:
+        """Answer a tap on a closed ask. Where a send that nobody confirmed had left it, its message goes away."""
         try:
             entry = self._book.store.done(entry_id)
         except StoreError:
-            return STALE
-        return words.toast(entry, Toast("settled"), self._look)
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        self._outbox.answer(tap.query_id, words.toast(entry, Toast("settled"), self._look))
+        if tap.message_id != entry.phone.message_id:
+            self._spawn(self._taken_away(tap.chat_id, tap.message_id))
+
+    async def _taken_away(self, chat_id: int, message_id: int) -> None:
+        try:
+            await self._outbox.delete(chat_id, message_id)
+        except ChatError as error:
+            log.warning("message %d could not be deleted: %s", message_id, error)
 
     def _disarm_others(self, entry_id: str, user_id: int) -> None:
         for other in self._book.entries():

@@ -17,7 +17,7 @@ ROWS = (
     *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.page", "chat.review", "chat.sides", "chat.ending"),
     *("chat.words", "chat.render"),
     *("chat.access", "chat.bot", "chat.poll", "chat.outbox"),
-    *("settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
+    *("clock", "settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
     *("memory", "expiry", "timekeeper", "intake", "posting", "delivery"),
     *("phone_side", "connection", "agent_side", "hook", "listener"),
     *("install", "status", "demo", "cli", "__main__"),

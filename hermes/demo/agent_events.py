@@ -83,12 +83,16 @@ class Events:
         with self.lock:
             self._held_events = self._held_events or []
 
-    def release_events(self, *, lost: bool = False) -> None:
-        """Let go what was kept back, in order; or lose it."""
+    def release_events(self, *, lost: bool = False, backwards: bool = False) -> None:
+        """Let go what was kept back, in order or the last first; or lose it."""
         with self.lock:
             held, self._held_events = self._held_events or [], None
-            for event in () if lost else held:
+            for event in () if lost else reversed(held) if backwards else held:
                 self._send(event)
+
+    def double_events(self, *, on: bool) -> None:
+        """Tell every event twice, or no longer."""
+        self.doubles_events = on
 
     def take_fault(self, route: str) -> Fault | None:
         """Return the fault that befalls this request, if any; used up by it."""

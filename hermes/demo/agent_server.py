@@ -33,6 +33,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from hermes import clock
 from hermes.demo.agent_routes import ROUTES, Answers, Asked, unknown
 from hermes.demo.agent_world import AgentWorld, Fault, Json, Manner, Received
 from hermes.demo.botapi.cutting import ABORT, CuttableProtocol, cut
@@ -45,7 +46,7 @@ HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
-    | {"away", "back"}
+    | {"away", "back", "double_events", "came_of"}
 )
 
 
@@ -152,7 +153,7 @@ class Http:
 
     async def _next(self, queue: asyncio.Queue[Json | None]) -> Json | None:
         try:
-            async with asyncio.timeout(HEARTBEAT_S[self.world.manner]):
+            async with asyncio.timeout(HEARTBEAT_S[self.world.manner] / self.world.pace):
                 return await queue.get()
         except TimeoutError:
             return {"payload": self.world.payload("server.heartbeat", {})}
@@ -275,8 +276,9 @@ def main(
     parser.add_argument("--manner", choices=("old", "new"), default="new")
     parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")
     given = parser.parse_args(arguments)
-    password = environ.get(PASSWORD_VARIABLE, "")
-    with running_agent(manner=given.manner, directory=given.directory, password=password, port=given.port) as agent:
+    password, told = environ.get(PASSWORD_VARIABLE, ""), clock.of(environ)
+    world = {"manner": given.manner, "directory": given.directory, "password": password}
+    with running_agent(**world, port=given.port, now=told.now, pace=told.pace) as agent:
         _say({"url": agent.url})
         for line in sys.stdin if stdin is None else stdin:
             _say(_done(agent, line))

@@ -63,8 +63,10 @@ class AgentWorld(Events):
         directory: str = "/home/dev/project",
         password: str = "",
         now: Callable[[], float] = time.time,
+        pace: float = 1.0,
     ) -> None:
         super().__init__(manner)
+        self.pace = pace  # heartbeats come this much sooner
         self.version = VERSIONS[manner]
         self.directory = directory
         self.password = password
@@ -178,6 +180,11 @@ class AgentWorld(Events):
             for session in self.sessions.values():
                 session.busy = False
         self.cut_events()
+
+    def came_of(self, request_id: str) -> list[Answers | None]:
+        """Return every effect that a request had: its answers, or None where it was dismissed."""
+        with self.lock:
+            return [effect.answers for effect in self.effects if effect.request_id == request_id]
 
     # --- trouble that only this world knows -----------------------------------------------------------------------
 

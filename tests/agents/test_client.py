@@ -347,6 +347,8 @@ class Desk:
         self.known = True
         self.states = [recorded(version, "states", "running")]
         self.after: list[str] = []
+        self.goes_on = False
+        """Whether the model writes its next message right after the part was read."""
 
     def routes(self) -> Routes:
         """Return the routes; lists give one value after the other, the last for good."""
@@ -369,6 +371,7 @@ class Desk:
 
     def _message(self) -> Any:
         state = self._next(self.states)
+        self.after += ["assistant"] * self.goes_on
         message = recorded(self.version, "http", "messages")["body"][1]
         if state is None or not self.known:
             return self._missing()
@@ -428,6 +431,13 @@ async def test_a_part_that_is_about_to_end_is_waited_for(desk: Desk) -> None:
     desk.listed, desk.states = [False], [running, running, running, completed]
     assert await verdict_on(desk) == AnsweredWith((("SQLite",),))
     assert desk.states == [completed]
+
+
+async def test_a_model_that_goes_on_while_we_look_left_no_zombie(desk: Desk) -> None:
+    """The part ends and the next message begins between two requests: so the part is the last that is read."""
+    running, completed = (recorded(desk.version, "states", name) for name in ("running", "completed"))
+    desk.listed, desk.states, desk.goes_on = [False], [running, completed], True
+    assert await verdict_on(desk) == AnsweredWith((("SQLite",),))
 
 
 async def test_a_part_that_never_ends_is_not_waited_for_without_end(desk: Desk) -> None:

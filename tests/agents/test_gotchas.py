@@ -510,6 +510,8 @@ async def test_a_password_is_wanted_everywhere(private_opencode: Callable[..., O
         stream = follow(server)
         async with contextlib.aclosing(stream):
             lost = await anext(stream)
+            if isinstance(lost, Lost) and isinstance(lost.error, AgentAway):
+                lost = await anext(stream)  # under load it is away at first, which is told once
         assert isinstance(lost, Lost)
         assert isinstance(lost.error, Unauthorized)
     async with client_of(opencode, password="pässwörd: 100%") as server, listening(server):

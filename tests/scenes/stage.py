@@ -61,6 +61,8 @@ class Stage:
     servers: list[Json] = field(default_factory=list)
     settings: dict[str, Json] = field(default_factory=dict)
     listener: Proc | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
     _starts: int = 0
 
     @property
@@ -109,7 +111,7 @@ class Stage:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Hermes."""
-        return [sys.executable, "-I", "-m", "hermes", *arguments]
+        return [*self.prefix, sys.executable, "-I", "-m", "hermes", *arguments]
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Proc:
         """Start Hermes with these arguments."""
@@ -124,7 +126,7 @@ class Stage:
 
     def environ(self) -> dict[str, str]:
         """The environment of Hermes' processes: nothing of the machine's own but the path."""
-        return {"PATH": os.environ["PATH"], "HOME": str(self.root), "LANG": "C.UTF-8"}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.root), "LANG": "C.UTF-8", **self.variables}
 
     def start(self, *, settle: bool = True, **sections: Json) -> Proc:
         """Start the listener, and wait until it polls and follows every server."""
@@ -230,12 +232,12 @@ def _toml(table: Json) -> str:
 
 
 @contextmanager
-def staged(root: Path, *, chats: Sequence[Chat] = (), **api: Any) -> Iterator[Stage]:
+def staged(root: Path, *, chats: Sequence[Chat] = (), variables: Mapping[str, str] = {}, **api: Any) -> Iterator[Stage]:
     """Set up a stage with a Bot API of its own; each has another bot, since a bot has one listener a machine."""
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     root.mkdir(parents=True, exist_ok=True)
-    with spawn_botapi(token=token, users=(ANN, BOB, STRANGER), chats=chats, **api) as botapi:
-        stage = Stage(root, botapi)
+    with spawn_botapi(token=token, users=(ANN, BOB, STRANGER), chats=chats, variables=variables, **api) as botapi:
+        stage = Stage(root, botapi, variables=dict(variables))
         try:
             yield stage
         finally:

@@ -177,6 +177,8 @@ class OpenCodeServer:
     async def _evidence(self, source: Source) -> Evidence:
         listed = await self._lists(source)
         busy = source.session_id in await self.busy(source.directory)
+        # Before the part: an answered tool that ends between the two would look like one that the model left behind.
+        newest = await self._newest_times(source) if busy else ()
         message = await self._message(source)
         part = _tool_part(message, source)
         ended = part is not None and part.ended
@@ -187,7 +189,7 @@ class OpenCodeServer:
             part=part,
             known=message is not None or await self._knows(source),
             gone=message is None and source.message_id is not None,
-            went_on=busy and message is not None and await self._went_on(source, message),
+            went_on=message is not None and any(at_ms > message.info.time.created for at_ms in newest),
             heard=self.sessions.reply(source.request_id or ""),
         )
 
@@ -215,10 +217,13 @@ class OpenCodeServer:
             return False
         return True
 
-    async def _went_on(self, source: Source, asking: wire.Message) -> bool:
-        # A newer message of the user alone is no sign: it waits in the queue until the answer.
-        infos = [message.info for message in await self._newest(source)]
-        return any(one.role == "assistant" and one.time.created > asking.info.time.created for one in infos)
+    async def _newest_times(self, source: Source) -> tuple[float, ...]:
+        """Return when the newest messages of the model began. A prompt is no sign: it waits in a queue."""
+        try:
+            infos = [message.info for message in await self._newest(source)]
+        except NotThere:
+            return ()
+        return tuple(info.time.created for info in infos if info.role == "assistant")
 
     async def _newest(self, source: Source) -> list[wire.Message]:
         path = path_of("session", source.session_id, "message")

@@ -23,7 +23,8 @@ asked.
 
 The list is read before the part, and once more after a part that has ended: so "listed" with a completed
 part is no race, but a provider that gave two calls of one message the same id (both versions then keep one
-part for the two).
+part for the two). Whether the model went on is read before the part, too: a part that still runs after that
+was left behind.
 
 "idle", "gone", "unknown" and "about to tell" count only where the ask is known to live in this very server:
 it lists the ask, or listed it before. Two processes of one user (a terminal without a port beside `opencode
@@ -62,7 +63,7 @@ class ToolPart:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a server says about an ask, read in this order but for `known`.
+    """What a server says about an ask, read in this order but for `known`, and for `went_on`, read before `part`.
 
     `listed` among the pending questions, `ours` as above, `busy` its session, `part` the tool part (None: the
     message has none yet, or is not there, or the ask names none), `known` the session, `gone` the named

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 
+from hermes import clock
 from hermes.demo.botapi.rates import UNLIMITED
 from hermes.demo.botapi.serving import SECRET_VARIABLE, TOKEN_VARIABLE, BotApiServer
 from hermes.demo.botapi.world import DEMO_TOKEN, Chat, User, World
@@ -22,6 +23,7 @@ def main(arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] =
         chats=given.chat,
         rate_scale=given.rate_scale,
         privacy_mode=not given.no_privacy_mode,
+        pace=clock.of(environ).pace,
     )
     secret = given.control_secret or environ.get(SECRET_VARIABLE) or secrets.token_urlsafe(12)
     server = BotApiServer(world, control_secret=secret, port=given.port)

@@ -18,7 +18,7 @@ WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use delet
 async def get_updates(world: World, params: Params) -> list[Update]:
     """Updates from the offset on; waits up to `timeout` (50 s at most) for the first. ApiError 409."""
     limit = params.clamped("limit", MAX_LIMIT, 1, MAX_LIMIT)
-    deadline = time.monotonic() + params.clamped("timeout", 0, 0, MAX_TIMEOUT_S)
+    deadline = time.monotonic() + params.clamped("timeout", 0, 0, MAX_TIMEOUT_S) / world.pace
     offset = params.integer("offset")
     with world.lock:
         if world.webhook:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,6 +146,7 @@ def spawn_botapi(
     rate_scale: float = UNLIMITED,
     privacy_mode: bool = True,
     port: int = 0,
+    variables: Mapping[str, str] = {},
 ) -> Iterator[SpawnedBotApi]:
     """The same as a process of its own, which ends with this one. RuntimeError if it does not start."""
     arguments = [sys.executable, "-m", "hermes.demo.botapi", "--port", str(port), "--end-with-stdin"]
@@ -153,7 +154,7 @@ def spawn_botapi(
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
     arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]
     process = subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token)
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token) | dict(variables)
     )
     with process:
         try:

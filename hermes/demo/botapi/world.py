@@ -103,8 +103,10 @@ class World:
         privacy_mode: bool = True,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        pace: float = 1.0,
     ) -> None:
         self.token = token
+        self.pace = pace  # long polls are this much shorter
         self.me = User(int(token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
         self.privacy_mode = privacy_mode
         self.lock = threading.RLock()
