@@ -3,15 +3,20 @@ SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
+BENCH_ARGS ?=
 LOCK_ARGS ?=
 UV := uv==0.13.8
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: test check scenes opencode format cover lock wheel clean
+.PHONY: test bench check scenes opencode format cover lock wheel clean
 
 test: check scenes
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+# Ten minutes on a machine that does nothing else; BENCH_ARGS="--quick", "--only hook tap", "--json FILE".
+bench: $(READY) scenes
+	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check --quiet .

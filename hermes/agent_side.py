@@ -33,10 +33,15 @@ UNMATCHED_LOOK_S: Final = 5.0
 LEFT_GRACE_S: Final = 2.0
 """A waiting hook that was left by its agent is never started again; another one may be there already."""
 FOLLOW_PAUSE_S: Final = 5.0
+LONGEST_AWAY_S: Final = 7 * 86400.0
+"""What was asked in an absence that was longer than this is looked for among the newer sessions alone."""
 
 
 class AgentSide:
-    """Follows the servers, empties the inbox, finds requests for calls, and notices agents that are gone."""
+    """Follows the servers, empties the inbox, finds requests for calls, and notices agents that are gone.
+
+    `known_at_s` is when a listener last worked here (epoch seconds), None where none ever did.
+    """
 
     def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
         self,
@@ -49,6 +54,7 @@ class AgentSide:
         kick: Callable[[str, str], None],
         ttl_s: float,
         matching: Matching,
+        known_at_s: float | None,
         now: Callable[[], float],
     ) -> None:
         self._book = book
@@ -59,6 +65,7 @@ class AgentSide:
         self._ttl_s = ttl_s
         self._matching = matching
         self._now = now
+        self._heard_s = dict.fromkeys(servers, now() if known_at_s is None else known_at_s)
         self._intake = Intake(book, now=now, hinted=self._hinted)
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
         self._signals: dict[str, list[Hinted]] = {}
@@ -77,6 +84,7 @@ class AgentSide:
                         case Connected():
                             await self._compare(server)
                         case Heard(signal):
+                            self._heard_s[server.name] = self._now()
                             await self._heard(server, signal)
                         case Lost():
                             pass
@@ -103,7 +111,9 @@ class AgentSide:
     async def _compare(self, server: OpenCodeServer) -> None:
         """Take in what the server lists, and look at all that it no longer lists: events are not replayed."""
         mine = [entry for entry in self._book.entries() if entry.ask.source.server == server.name]
-        folders = set(await server.directories(self._ttl_s, now=self._now))
+        # What was asked while nobody followed is looked for as if it had been asked just now.
+        away_s = min(max(0.0, self._now() - self._heard_s[server.name]), LONGEST_AWAY_S)
+        folders = set(await server.directories(self._ttl_s + away_s, now=self._now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = 0
         for folder in sorted(folders - {""}):
@@ -115,6 +125,7 @@ class AgentSide:
             except AgentError as error:
                 # One folder with a broken configuration must not hide the questions of all others.
                 log.warning("server %s: the questions of %s are not known: %s", server.name, folder, error)
+        await self._look_for_the_unplaced(server)
         for entry in mine:
             if entry.state.phase == "sending":
                 self._delivery.forget_failures(entry.id)
@@ -123,7 +134,18 @@ class AgentSide:
                 # What is still listed may be a zombie by now, so that is looked at, too.
                 self._kick("examine", entry.id)
         self._kick_matching()
+        self._heard_s[server.name] = self._now()
         log.info("server %s: connected, %d questions are open there", server.name, count)
+
+    async def _look_for_the_unplaced(self, server: OpenCodeServer) -> None:
+        """A hook told of a question that this server had already seen answered: its end is proven, or nothing is."""
+        for entry in self._book.entries():
+            source = entry.ask.source
+            if source.request_id is not None and not source.server and entry.state.phase in {"open", "held"}:
+                try:
+                    await self._delivery.ended(entry, server)
+                except AgentError as error:
+                    log.info("entry %s: %s", entry.id, error)
 
     async def _take_listed(self, server: OpenCodeServer, ask: Ask) -> None:
         """Take in a question of the list. One that nobody waits for stays listed for ever, and is passed over."""

@@ -63,6 +63,10 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     place = config_path(path, environ=environ)
     settings = _read(place, named=path is not None or bool(environ.get("HERMES_CONFIG")))
     overlay = _overlay(environ)
+    for section in settings:
+        # Before `Config` sees it: pydantic-settings would take some names for switches of its own.
+        if section not in SECTIONS:
+            raise ConfigError(f"{_where((section,), place, {})} {_unknown((section,))}.")
     try:
         return Config(**_merged(settings, overlay))
     except ValidationError as error:
@@ -91,6 +95,8 @@ def _read(place: Path, *, named: bool) -> dict[str, Any]:
         wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
     except tomllib.TOMLDecodeError as error:
         wrong = f"is not TOML ({error}); config.example.toml shows how it is written"
+    except (ValueError, RecursionError):
+        wrong = "is not TOML (a number of far too many digits, or far too deep); see config.example.toml"
     message = f"{place} {wrong}."
     raise ConfigError(message)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat import words
-from hermes.chat.poll import PEACE_S, Offset, Poller, Trouble
+from hermes.chat.poll import PEACE_S, Offset, Poller, Trouble, as_text
 from hermes.errors import ChatRefused, NotSaved, StoreError
 from hermes.model import Phone
 
@@ -89,14 +89,16 @@ class Connection:
                 self.in_trouble(str(error))
 
     def moved(self, chat_id: int) -> None:
-        """Follow a group that became a supergroup: its old messages are out of reach, so all is posted again."""
-        if chat_id == self._book.chat_id:
-            return
-        log.warning("the group became a supergroup: its id is now %d", chat_id)
-        hold = self._memory.at.hold
-        moved_from = self._memory.at.moved_from or self._book.chat_id
-        self._memory.save(chat_id=chat_id, moved_from=moved_from, hold=hold and replace(hold, message_id=None))
-        self._book.chat_id = chat_id
+        """Follow a group that became a supergroup: its old messages are out of reach, so all is posted again.
+
+        Raises NotSaved; told once more, what is missing is done.
+        """
+        if chat_id != self._book.chat_id:
+            log.warning("the group became a supergroup: its id is now %d", chat_id)
+            hold = self._memory.at.hold
+            moved_from = self._memory.at.moved_from or self._book.chat_id
+            self._memory.save(chat_id=chat_id, moved_from=moved_from, hold=hold and replace(hold, message_id=None))
+            self._book.chat_id = chat_id
         self._bring_along()
 
     def _bring_along(self) -> None:
@@ -122,7 +124,7 @@ class Connection:
         return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._now())
 
     def _quarantine(self, raw: object, error: Exception) -> None:
-        self._book.store.quarantine("update.json", repr(raw).encode("utf-8", "backslashreplace"), str(error))
+        self._book.store.quarantine("update.json", as_text(raw).encode("utf-8", "backslashreplace"), str(error))
 
     def _polled(self, at_s: float) -> None:
         last_s, self._last_poll_s = self._last_poll_s, at_s

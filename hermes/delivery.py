@@ -149,6 +149,10 @@ class Delivery:
             self._judged(entry, verdict)
         return 1.0 if isinstance(verdict, StillOpen) and isinstance(signal, Quiet) else None
 
+    async def ended(self, entry: Entry, server: Server) -> None:
+        """Settle an ask whose end this server can prove. Raises AgentError, NotSaved."""
+        self._judged(entry, await server.verdict(entry.ask))
+
     def hear(self, entry_id: str, signal: Replied | Dismissed) -> None:
         """Keep what an event told of an ask, for where nothing else proves what became of it."""
         self._heard[entry_id] = signal

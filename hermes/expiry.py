@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 GRACE_S: Final = 600.0
 """At least this long is left to answer after the clock stood still."""
 LONGEST_CALL_S: Final = 900.0
+GAP_COUNTS_S: Final = 0.001
+"""A gap moves the count on by this, so that what was posted before it and what comes after are told apart."""
 LONGEST_TICK_S: Final = 30.0
 """A longer step of the clock means that the process itself stood still."""
 
@@ -36,6 +38,12 @@ class AnswerableClock:
         self.gap_at: float | None = counted_s
         self._monotonic = monotonic
         self._looked = monotonic()
+
+    def begin_after(self, set_at: float) -> None:
+        """Begin beyond this count: an earlier process had counted so far, noted or not when it ended."""
+        if set_at >= self.counted_s:
+            self.counted_s = set_at + GAP_COUNTS_S
+            self.gap_at = self.counted_s - GAP_COUNTS_S / 2
 
     def tick(self, *, answerable: bool) -> None:
         """Count the time since the last tick, if the phone was answerable all the while."""

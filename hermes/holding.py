@@ -142,7 +142,7 @@ def _try(path: Path) -> int | None:
 
 
 def _note(data: bytes) -> Holder:
-    with contextlib.suppress(ValueError, TypeError, KeyError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         note = json.loads(data)
         return Holder(int(note["pid"]), str(note["who"]), float(note["since_s"]))
     return Holder()

@@ -6,10 +6,11 @@ says nothing on stdout but the answer; trouble is one line in the log, without a
 It is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the
 folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python.
 
-With --wait it writes `kept` to stderr once the payload is on disk, and then ends in one of three ways: the
-answer comes (printed as one line, and a receipt dropped), stdin ends (the agent is gone, and a record says
-so), or SIGTERM releases it, in silence. With --stay besides, it goes on waiting after the answer for one of
-the other two: as long as it is there, the agent is too, and may still read what was printed.
+Once the payload is on disk it writes `kept` to stderr; a plugin that does not read that runs it again. With
+--wait it then ends in one of three ways: the answer comes (printed as one line, and a receipt dropped), stdin
+ends (the agent is gone, and a record says so), or SIGTERM releases it, in silence. With --stay besides, it
+goes on waiting after the answer for one of the other two: as long as it is there, the agent is too, and may
+still read what was printed.
 """
 
 # ruff: noqa: PTH100, PTH119, PTH120 (pathlib would cost as much as json does)
@@ -136,6 +137,8 @@ def _payload(line: bytes) -> dict[str, object]:
 def _keep(options: dict[str, str], record: dict[str, object]) -> None:
     spool.drop(options["store"], record)
     options["state"] = "kept, but then:"  # what the log says of any trouble from here on
+    with contextlib.suppress(OSError):
+        os.write(2, b"kept\n")
 
 
 def _nudge(options: dict[str, str], payload: dict[str, object]) -> None:
@@ -205,8 +208,6 @@ def _wait(options: dict[str, str], record: dict[str, object], payload: dict[str,
     held = spool.hold_wait(store, wait_id)  # before the drop: whoever reads the record finds us waiting
     try:
         _keep(options, record)
-        with contextlib.suppress(OSError):
-            os.write(2, b"kept\n")
         _nudge(options, payload)
 
         def again() -> None:

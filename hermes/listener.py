@@ -143,6 +143,8 @@ class Listener:
         spool.sweep(self._root)
         self._book.open(keep_s=self._config.store.keep_done)
         open_now = self._book.entries()
+        for entry in open_now:
+            self._time.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._config.telegram.bot_id, len(open_now))
         self._connection.recover()
         for entry in open_now:
@@ -248,6 +250,7 @@ class Listener:
             kick=self._kick,
             ttl_s=config.questions.ttl,
             matching=config.matching,
+            known_at_s=self._memory.at.known_at_s,
             now=self._now,
         )
 
@@ -255,6 +258,7 @@ class Listener:
 
     def _moved(self, chat_id: int) -> None:
         self._connection.moved(chat_id)
+        self._spawn(self._time.ask_about_hold(self._book))
 
     def _blocked(self, sentence: str) -> None:
         self._connection.in_trouble(sentence)
@@ -368,7 +372,7 @@ def _installed_version() -> str:
     """Return the version on disk, which is another one after an upgrade, or "" where it cannot be read."""
     try:
         text = Path(hermes.__file__).read_text(encoding="utf-8")
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""
     found = re.search(r'__version__ = "([^"]+)"', text)
     return found[1] if found else ""

@@ -151,6 +151,8 @@ def set_up(
         root.addHandler(handler)
     for name in _LOUD:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    # A page instead of an answer is a sentence of our own log; here it would be a traceback, and the page.
+    logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
     if trouble:
         logging.getLogger(__name__).warning("the log file %s cannot be opened: %s", settings.file, trouble)
     return handlers

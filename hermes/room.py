@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -112,10 +111,13 @@ class Inbox:
         if isinstance(version, int) and version > VERSION:
             raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
         if version != VERSION:
-            raise PayloadError(f"its version is {json.dumps(version)}, this Hermes reads {VERSION}")
+            raise PayloadError(f"it does not say its version, or another one; this Hermes reads {VERSION}")
         payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
         if isinstance(payload, dict) and isinstance(payload.get("waitID"), str):
-            self._word(str(payload.get("type")), payload["waitID"])
+            kind = payload.get("type")
+            if not isinstance(kind, str):
+                raise PayloadError("a hook's word about itself has no type")
+            self._word(kind, payload["waitID"])
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it names no agent and machine that this Hermes knows")

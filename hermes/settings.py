@@ -28,6 +28,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 # ---------------------------------------------------------------- kinds of values
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_S = 36525 * 86400.0  # a moment that far away can still be written as a date
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -38,7 +39,10 @@ def _seconds(value: object) -> float:
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
         message = f"is {json.dumps(value, default=str)}, which is no duration"
         raise ValueError(message)
-    return sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    seconds = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    if seconds > _LONGEST_S:
+        raise ValueError("is longer than a hundred years")
+    return seconds
 
 
 def _whole(value: object) -> object:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # a payload of 1 MiB, and what JSON's escapes make of it
 LEFTOVER_AFTER_S = 60.0
 _RUN = "/run/user"
+_LOCK_PARTS = 3  # ID.PID.lock
 
 
 # --- the inbox ------------------------------------------------------------------------------------------
@@ -218,7 +219,8 @@ def waiters(root: str | Path, wait_id: str) -> list[int]:
     """Return the process ids of the living hooks that wait for this answer."""
     folder = os.path.join(root, "wait")
     parts = [name.split(".") for name in _names(folder)]
-    pids = [part[1] for part in parts if part[0] == wait_id and part[-1] == "lock"]
+    ours = [part for part in parts if len(part) == _LOCK_PARTS and (part[0], part[2]) == (wait_id, "lock")]
+    pids = [part[1] for part in ours if part[1].isdecimal()]
     return sorted(int(pid) for pid in pids if _is_held(_lock_path(folder, wait_id, int(pid))))
 
 
@@ -244,7 +246,8 @@ def put_answer(root: str | Path, wait_id: str, text: str) -> None:
 def take_answer(root: str | Path, wait_id: str) -> str | None:
     """Take the answer away, or return None where there is none; of several takers one gets it.
 
-    The listener itself takes it to withdraw it: what it gets back was seen by nobody. Raises OSError.
+    The listener itself takes it to withdraw it: what it gets back was seen by nobody. Raises OSError, also
+    where the file is damaged (it is gone then, so that the answer can be laid out anew).
     """
     folder = os.path.join(root, "wait")
     taken = os.path.join(folder, f".{wait_id}.{os.getpid()}.taken")
@@ -253,9 +256,12 @@ def take_answer(root: str | Path, wait_id: str) -> str | None:
     except FileNotFoundError:
         return None
     with open(taken, "rb") as file:
-        text = file.read().decode()
+        data = file.read()
     os.unlink(taken)
-    return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "the answer is damaged") from None
 
 
 def _wait_name(root: str | Path, wait_id: str, pid: int) -> str:

@@ -91,6 +91,27 @@ async def test_what_was_asked_while_nobody_listened_is_found(home: House) -> Non
     assert len(home.entries()) == 2
 
 
+async def test_what_was_asked_in_a_long_absence_is_found(home: House) -> None:
+    """A night without a listener is longer than an ask lives; it never began to, since nobody could see it."""
+    await home.start()
+    await home.stop()
+    home.agent.ask([question()])
+    home.clock.advance(8 * 3600)
+    await home.start()
+    await home.person.sees(ASKED)
+
+
+async def test_a_hooks_question_that_a_server_already_saw_answered_is_closed(home: House) -> None:
+    """Told by a hook that does not wait, answered before the server was followed: the call itself proves it."""
+    request_id = home.agent.ask([question()])
+    pending = home.agent.pending[request_id]
+    home.agent.answer(request_id, [["SQLite"]])
+    home.hook("question.asked", pending)
+    await home.start()
+    await home.person.sees("🖥 Answered on the computer: SQLite")
+    await home.closed()
+
+
 async def test_what_ended_while_nobody_listened_is_closed(home: House) -> None:
     """Answered at the desk, dismissed, deleted: each found out at the start."""
     await home.start()

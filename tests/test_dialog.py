@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,7 +40,7 @@ from hermes.model import (
 from tests.asks import ANN, BOB, ask, question
 
 if TYPE_CHECKING:
-    from hermes.model import Action, Ask, TextHow, User
+    from hermes.model import Action, Ask, Phase, TextHow, User
 
 
 class Talk:
@@ -430,6 +431,14 @@ def test_nothing_expires_while_a_text_is_being_joined() -> None:
     talk.write("a" * 3000)
     talk.tell(Expired(99.0, "reject"))
     assert talk.state.phase == "open"
+
+
+@pytest.mark.parametrize("phase", ["matching", "open", "sending", "settled"])
+def test_a_time_that_comes_for_nothing_changes_nothing(phase: Phase) -> None:
+    """`due_s` belongs to a joined text or a held answer; whatever else it stands beside is left as it is."""
+    an_ask = ask(question())
+    state = replace(start(an_ask), phase=phase, due_s=5.0)
+    assert step(an_ask, state, Ticked(6.0)).state == state
 
 
 def test_an_option_is_named_by_its_label_first_then_by_its_number() -> None:

@@ -106,6 +106,17 @@ def test_nothing_is_due_before_the_post_or_while_an_answer_is_on_its_way(clock: 
     assert due(replace(late, state=joining), clock, Pace(10)) is None
 
 
+def test_what_nobody_can_answer_here_leaves_the_phone_in_time(clock: AnswerableClock, watch: Watch) -> None:
+    """Only the desk can answer it: no reminder and no final call, since there is nothing to do about it."""
+    one = posted(clock, ttl_s=300)
+    shown = replace(one, ask=replace(one.ask, answerable=False))
+    pace = Pace(300, remind_s=10)
+    run(clock, watch, 299)
+    assert due(shown, clock, pace) is None
+    run(clock, watch, 1)
+    assert due(shown, clock, pace) == "expire"
+
+
 def test_reminders_come_after_growing_pauses(clock: AnswerableClock, watch: Watch) -> None:
     """After one, three and seven times the first pause."""
     asked, pace, at = posted(clock), Pace(3600, 60), []
@@ -136,3 +147,16 @@ def test_quiet_hours_may_pass_midnight() -> None:
     night = (time(22), time(7))
     assert [hour for hour in range(24) if is_quiet(at(hour), *night, zone)] == [0, 1, 2, 3, 4, 5, 6, 22, 23]
     assert [hour for hour in range(24) if is_quiet(at(hour), time(13), time(14), zone)] == [13]
+
+
+def test_what_was_open_when_a_listener_was_killed_has_ten_minutes_left(watch: Watch) -> None:
+    """Also where the one before had counted further than it had noted, or had posted in its last moment."""
+    killed = AnswerableClock(1000.0, monotonic=watch)
+    killed.gap_at = None
+    run(killed, watch, 7)
+    before = posted(killed, ttl_s=60)
+    for noted in (1000.0, killed.counted_s):
+        after = AnswerableClock(noted, monotonic=watch)
+        after.begin_after(before.timing.set_at or 0.0)
+        assert after.left_s(before.timing) == pytest.approx(GRACE_S, abs=0.01)
+        assert after.left_s(posted(after, ttl_s=60).timing) == 60

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,11 +61,14 @@ class Desk:
         return started
 
     def tell(self, data: bytes | dict[str, Any], *more: str, **settings: Any) -> None:
-        """Run a hook to its end: status 0, nothing on stdout, nothing on stderr."""
+        """Run a hook to its end: status 0, nothing on stdout, nothing on stderr but that it kept what came."""
         text = data if isinstance(data, bytes) else line(data)
         process = self.start(*more, **settings)
         with contextlib.suppress(BrokenPipeError):
-            assert process.communicate(text, timeout=60) == (b"", b"")
+            before = len(spool.listing(self.store))
+            printed, said = process.communicate(text, timeout=60)
+            kept = len(spool.listing(self.store)) > before
+            assert (printed, said) == (b"", b"kept\n" if kept else b"")
         assert process.wait(60) == 0
 
     def payloads(self) -> list[object]:
@@ -417,6 +421,68 @@ def test_a_killed_waiter_leaves_its_answer_to_the_next(desk: Desk) -> None:
     spool.put_answer(desk.store, WAIT, "x")
     with waiting(desk) as process:
         assert printed(process) == b"x\n"
+
+
+@contextlib.contextmanager
+def standard_input() -> Iterator[int]:
+    """Be a process whose standard input is a pipe; its other end."""
+    kept, (reading, writing) = os.dup(0), os.pipe()
+    os.dup2(reading, 0)
+    os.close(reading)
+    try:
+        yield writing
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        with contextlib.suppress(OSError):
+            os.close(writing)
+
+
+def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that died is started anew, or the buttons would be dead; the answer ends it."""
+    assert hook.LOOK_EVERY_S * hook.LOOKS_A_NUDGE == 30
+    monkeypatch.setattr(hook, "LOOK_EVERY_S", 0.01)
+    nudges: list[float] = []
+    began = time.monotonic()
+
+    def again() -> None:
+        nudges.append(time.monotonic() - began)
+        if len(nudges) == 3:
+            spool.put_answer(tmp_path, WAIT, "at last")
+
+    released, release = os.pipe()
+    given_up = threading.Timer(30, os.write, (release, b"!"))
+    given_up.start()
+    with standard_input():
+        assert hook._answer(str(tmp_path), WAIT, released, -1, again) == "at last"
+    given_up.cancel()
+    os.close(released)
+    os.close(release)
+    # Fifteen looks before each, the first of them without a pause: a slow machine only takes longer.
+    assert all(at >= 0.01 * (15 * number - 1) for number, at in enumerate(nudges, 1))
+
+
+def test_a_waiter_that_stays_asks_for_a_listener_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves at its agent's end, or in silence where it is released."""
+    monkeypatch.setattr(hook, "LOOK_EVERY_S", 0.001)
+    released, release = os.pipe()
+    nudges: list[int] = []
+    with standard_input() as stdin:
+
+        def again() -> None:
+            nudges.append(1)
+            if len(nudges) == 2:
+                os.close(stdin)
+            if len(nudges) == 3:
+                os.write(release, b"!")
+
+        assert hook._left(released, again) == "waiter.gone"
+        assert len(nudges) == 2
+    with standard_input():
+        assert hook._left(released, again) is None
+        assert len(nudges) == 3
+    os.close(released)
+    os.close(release)
 
 
 def test_to_wait_there_must_be_a_request_id(desk: Desk) -> None:

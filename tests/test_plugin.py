@@ -567,6 +567,24 @@ def test_without_a_python_one_toast_is_shown_and_nothing_is_thrown(phone: Phone,
     assert node(tmp_path, code, plugin) == "1\n"
 
 
+@pytest.mark.parametrize("trouble", ["kill -9 $$", "exit 0"], ids=["killed", "no room on the disk"])
+def test_an_event_that_its_hook_did_not_keep_is_handed_over_again(
+    phone: Phone, plugin: Path, tmp_path: Path, trouble: str
+) -> None:
+    """Also the end of a question, without which the phone would wait for nothing."""
+    once = tmp_path / "python"
+    once.write_text(
+        f'#!/bin/sh\nif mkdir {tmp_path}/tried 2>/dev/null; then {trouble}; fi\nexec {sys.executable} "$@"\n'
+    )
+    once.chmod(0o700)
+    plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps(str(once))))
+    event = {"type": "question.rejected", "properties": {"requestID": "que_1", "sessionID": "ses_1"}}
+    node(
+        tmp_path, 'const hooks = await start("/x")\nawait tell(hooks, told[0])\nawait settle()', plugin, events=[event]
+    )
+    assert [one["type"] for one in phone.payloads()] == ["question.rejected"]
+
+
 def test_a_python_without_hermes_is_told_too(phone: Phone, plugin: Path, tmp_path: Path) -> None:
     """The hook itself always leaves with 0, so any other status is news."""
     plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps("/bin/false")))

@@ -10,7 +10,7 @@ import pytest
 
 from hermes import spool
 from hermes.agents import ADAPTERS
-from hermes.errors import NotSaved
+from hermes.errors import Missing, NotSaved
 from hermes.model import Asked, Signal
 from hermes.room import VERSION, Inbox, Room, wait_id
 from hermes.store import Store
@@ -123,6 +123,27 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(root: Path, caplog: pytest
     kept.inbox.drain()
     assert len(kept.signals) == 1
     assert "0-folder.json could not be taken in" in caplog.text
+
+
+def test_an_entry_that_is_gone_holds_up_no_other_record(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is said of it stays in the inbox, with a traceback in the log; what is behind it is taken in."""
+    taken: list[Signal] = []
+
+    def take(signal: Signal) -> None:
+        if not caplog.records:
+            raise Missing("there is no entry aaaa2222")
+        taken.append(signal)
+
+    kept = Kept(root, failing=take)
+    first = Path(spool.drop(root, record()))
+    spool.drop(root, record())
+    kept.inbox.drain()
+    assert len(taken) == 1
+    assert kept.names() == [first.name]
+    assert f"{first.name} could not be taken in" in caplog.text
+    kept.inbox.drain()
+    assert len(taken) == 2
+    assert kept.names() == []
 
 
 def test_what_could_not_be_saved_stays(root: Path) -> None:

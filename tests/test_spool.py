@@ -217,6 +217,22 @@ def test_a_waiter_counts_as_long_as_it_lives(root: Path) -> None:
     assert list((root / "wait").iterdir()) == []
 
 
+def test_all_who_are_waited_for_are_found_by_one_look(root: Path) -> None:
+    """Each name once, however many wait by it; not those of the dead, nor of answers."""
+    assert spool.waited_for(root) == set()
+    other = spool.wait_id("opencode", "desk", "que_other")
+    held = spool.hold_wait(root, other)
+    spool.put_answer(root, "0" * 16, "…")
+    with waiting(root), waiting(root) as process:
+        assert spool.waited_for(root) == {WAIT, other}
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert spool.waited_for(root) == {WAIT, other}
+    assert spool.waited_for(root) == {other}
+    spool.leave_wait(root, other, held)
+    assert spool.waited_for(root) == set()
+
+
 def test_a_place_that_was_swept_away_is_taken_anew(root: Path) -> None:
     """A sweeper that looks between making and locking the file takes nobody's place."""
     code = (

@@ -116,7 +116,7 @@ def translated(method: str, *, sending: bool = False) -> Iterator[None]:
     except TelegramError as error:
         # The cause holds the URL, and the URL the token.
         raise _translate(error, method, sending=sending) from None
-    except (LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
         raise _strange(method) from None
 
 
@@ -148,7 +148,8 @@ def _translate(error: TelegramError, method: str, *, sending: bool) -> ChatError
         case RetryAfter():
             return _wait(error, method)
         case ChatMigrated():
-            return ChatRefused(words, moved_to=error.new_chat_id)
+            known = type(error.new_chat_id) is int
+            return ChatRefused(words, moved_to=error.new_chat_id) if known else _strange(method)
         case Forbidden() | BadRequest():
             gone = isinstance(error, Forbidden) or any(gone in words.lower() for gone in _CHAT_GONE)
             return ChatRefused(words, blocked=gone)
@@ -172,7 +173,8 @@ def _foreign(error: BaseException | None) -> bool:
 
 def _wait(error: RetryAfter, method: str) -> ChatAway:
     wait = error.retry_after
-    seconds = wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+    # Telegram's are whole seconds; none at all would be asking again and again.
+    seconds = max(1.0, wait.total_seconds() if isinstance(wait, timedelta) else float(wait))
     return ChatAway(f"Telegram asks to wait {seconds:g} s ({method})", retry_after_s=seconds)
 
 

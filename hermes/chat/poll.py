@@ -42,6 +42,7 @@ LOUD_AFTER = 3
 LOUD_CONFLICTS = 2
 SAY_AGAIN_EVERY = 20
 REMEMBERED = 1000
+_NO_ID = 2**63
 
 # --- reading one update --------------------------------------------------------------------------------
 
@@ -77,32 +78,32 @@ def read_update(raw: dict[str, Any], *, now: Callable[[], float] = time.time) ->
     """One update as Telegram sent it. `now` dates taps, which carry no time. ValueError for another shape."""
     try:
         update = telegram.Update.de_json(raw, None)
-        if not isinstance(update.update_id, int):
-            raise TypeError("its id is no number")  # noqa: TRY301 - one sentence for every other shape
+        update_id = _number(update.update_id)
         if update.callback_query:
-            return _tap(update.update_id, update.callback_query, now())
+            return _tap(update_id, update.callback_query, now())
         if update.message:
-            return _message(update.update_id, update.message)
+            return _message(update_id, update.message)
         if update.my_chat_member:
-            return _membership(update.update_id, update.my_chat_member)
-    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            return _membership(update_id, update.my_chat_member)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
         raise ValueError(f"an update of another shape: {error!r}") from error
-    return Other(update.update_id)
+    return Other(update_id)
 
 
 def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:
     # A message too old for Telegram to show is still named by chat and id, which is all that is needed.
     if query.data is None or query.message is None:
         return Other(update_id)
-    chat_id, message_id = query.message.chat.id, query.message.message_id
-    return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, query.id, query.data)
+    chat_id, message_id = _number(query.message.chat.id), _number(query.message.message_id)
+    return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, _words(query.id), _words(query.data))
 
 
 def _message(update_id: int, message: telegram.Message) -> Incoming:
+    chat_id = _number(message.chat.id)
     if message.migrate_to_chat_id:
-        return Migrated(update_id, message.chat.id, message.migrate_to_chat_id)
+        return Migrated(update_id, chat_id, _number(message.migrate_to_chat_id))
     if message.migrate_from_chat_id:
-        return Migrated(update_id, message.migrate_from_chat_id, message.chat.id)
+        return Migrated(update_id, _number(message.migrate_from_chat_id), chat_id)
     if message.from_user is None or (message.text is None and message.effective_attachment is None):
         return Other(update_id)
     reply = _replied(message)
@@ -110,11 +111,11 @@ def _message(update_id: int, message: telegram.Message) -> Incoming:
         update_id,
         message.date.timestamp(),
         _user(message.from_user),
-        message.chat.id,
-        message.message_id,
-        message.text,
-        reply_to=reply.message_id if reply else None,
-        reply_text=(reply.text or reply.caption or "") if reply else "",
+        chat_id,
+        _number(message.message_id),
+        None if message.text is None else _words(message.text),
+        reply_to=_number(reply.message_id) if reply else None,
+        reply_text=_words(reply.text or reply.caption or "") if reply else "",
         group=message.chat.type in {"group", "supergroup"},
     )
 
@@ -127,12 +128,36 @@ def _replied(message: telegram.Message) -> telegram.Message | None:
 
 def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
     if change.new_chat_member.status in {"kicked", "left"}:
-        return Blocked(update_id, change.chat.id)
+        return Blocked(update_id, _number(change.chat.id))
     return Other(update_id)
 
 
 def _user(user: telegram.User) -> User:
-    return User(user.id, user.full_name)
+    return User(_number(user.id), _words(user.full_name))
+
+
+# The library passes on whatever stands where an id or a text belongs; in an entry's file it could not be read again.
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or abs(value) >= _NO_ID:
+        raise TypeError("an id is no number")
+    return value
+
+
+def _words(value: object) -> str:
+    """A text without halves of surrogate pairs, which JSON can carry and no wire can."""
+    if not isinstance(value, str):
+        raise TypeError("a text is none")
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def as_text(raw: object) -> str:
+    """An update that nobody could read, for a person to look at."""
+    try:
+        return repr(raw)
+    except RecursionError:
+        return "an update that is nested too deeply to be written down"
 
 
 # --- the loop ------------------------------------------------------------------------------------------
@@ -207,12 +232,12 @@ class Poller:
         self.pause_s = 0.0
 
     async def run(self) -> None:
-        """Poll until cancelled. The first poll is a short one: it tells at once whether Telegram is there."""
+        """Poll until cancelled. Until one succeeds polls are short: they tell at once whether Telegram is there."""
         first = True
         while True:
             try:
                 again = await self.step(poll_s=0 if first else None)
-                first = False
+                first = first and self._failures > 0
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
@@ -247,14 +272,14 @@ class Poller:
         """Whether anything was new. Stops before an update that must come again."""
         taken = False
         for raw in batch:
-            update_id = raw.get("update_id") if isinstance(raw, dict) else None
-            name = update_id if isinstance(update_id, int) else repr(raw)
+            update_id = _id_of(raw)
+            name = as_text(raw) if update_id is None else update_id
             if name not in self._done:
                 if not await self._take(raw):
                     return False
                 self._done.append(name)
                 taken = True
-            if isinstance(update_id, int):
+            if update_id is not None:
                 self._offset = Offset(update_id + 1, self._now())
         return taken
 
@@ -264,6 +289,9 @@ class Poller:
             await _finished(self._handle(raw))
         except NotSaved as error:
             return await self._told(raw, error)
+        except ValueError as error:
+            log.warning("an update of another shape is put into quarantine: %s", error)
+            self._set_aside(raw, error)
         except Exception as error:  # the guard around one update
             log.exception("an update could not be handled and is put into quarantine")
             self._set_aside(raw, error)
@@ -329,6 +357,14 @@ class Poller:
             log.warning("no updates from Telegram: %s", sentence)
         elif beyond % SAY_AGAIN_EVERY == 0:
             log.error("no updates from Telegram, %d times in a row: %s", self._failures, sentence)
+
+
+def _id_of(raw: object) -> int | None:
+    """The update's id, or None where it has none, and so cannot be confirmed."""
+    try:
+        return _number(raw["update_id"]) if isinstance(raw, dict) else None
+    except (KeyError, TypeError):
+        return None
 
 
 def _told_apart(error: ChatError) -> tuple[TroubleKind, str]:

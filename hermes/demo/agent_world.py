@@ -189,7 +189,7 @@ class AgentWorld(Events):
     # --- trouble that only this world knows -----------------------------------------------------------------------
 
     def hold_tools(self) -> None:
-        """Keep tool calls from ending after their answer until they are let go."""
+        """Keep tool calls, and with them their turns, from going on after their answer until they are let go."""
         with self.lock:
             self._held_tools = self._held_tools or []
 
@@ -224,7 +224,7 @@ class AgentWorld(Events):
                 self._end_tool(lambda: self._completed(session, request, answers))
             self.emit("question.replied", told, session.directory)
             if live:
-                self._go_on(session, request, answers)
+                self._end_tool(lambda: self._go_on(session, request, answers))
 
     def reject(self, request_id: str) -> None:
         """Dismiss a pending question: the turn ends."""
@@ -238,7 +238,7 @@ class AgentWorld(Events):
                 self._end_tool(lambda: self._ended(session, request, {"status": "error", "error": error}))
             self.emit("question.rejected", {"sessionID": session.id, "requestID": request_id}, session.directory)
             if live:
-                self._rest(session)
+                self._end_tool(lambda: self._rest(session))
 
     def now_ms(self) -> int:
         """Return the time, never the same twice: messages are told apart by it."""

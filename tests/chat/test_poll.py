@@ -586,6 +586,28 @@ async def test_a_stumble_of_the_listener_does_not_end_the_loop(caplog: pytest.Lo
     assert "stumbled" in caplog.text
 
 
+async def test_the_first_poll_is_a_short_one() -> None:
+    """So a start knows at once whether Telegram is there; from then on each waits for the next tap."""
+    timeouts: list[str] = []
+    enough = asyncio.Event()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("getUpdates"):
+            return httpx.Response(200, json={"ok": True, "result": True})
+        timeouts.append(dict(parse_qsl(request.content.decode()))["timeout"])
+        if len(timeouts) == 3:
+            enough.set()
+        return httpx.Response(200, json={"ok": True, "result": []})
+
+    request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(answer)})
+    ears = Ears(Bot("1:token", api_base="https://telegram.test", request=request))
+    running = asyncio.create_task(ears.poller(poll_s=20).run())
+    await asyncio.wait_for(enough.wait(), 20)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert timeouts[:3] == ["0", "20", "20"]
+
+
 async def test_the_loop_ends_when_it_is_cancelled(bot: Bot, api: RunningBotApi) -> None:
     """Stopping does not wait for the long poll."""
     running = asyncio.create_task(Ears(bot).poller(poll_s=50).run())

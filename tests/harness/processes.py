@@ -358,7 +358,8 @@ class CuttableProxy:
 def _reset(writer: asyncio.StreamWriter) -> None:
     """Close without a farewell: the other side sees "connection reset", not an end of file."""
     linger_0_s = struct.pack("ii", 1, 0)
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0_s)
+    with contextlib.suppress(OSError):  # the other side may have closed it a moment ago
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0_s)
     writer.transport.abort()
 
 

@@ -102,6 +102,7 @@ class Api:
                 except TimeoutError:
                     raise AgentAway(f"{what}: no answer in time") from None
                 _accept(what, source.response)
+                source.response.encoding = "utf-8"  # as the format has it, whatever the header says
                 yield await stack.enter_async_context(contextlib.aclosing(source.aiter_sse()))
 
     async def get(

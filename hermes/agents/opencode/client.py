@@ -302,7 +302,7 @@ class OpenCodeServer:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 def _same(one: Source, other: Source) -> bool:

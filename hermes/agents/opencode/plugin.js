@@ -320,19 +320,23 @@ function lineOf(directory, type, properties, context = {}) {
   return JSON.stringify({ type, properties, directory, context }) + "\n"
 }
 
-// Run a hook to its end with this line as all its input.
+// Run a hook to its end with this line as all its input; again where it was killed, or the disk was full.
 async function run(line, options = []) {
-  const hook = start(options)
-  hook.child?.stdin.end(line)
-  await within(PATIENCE_MS, hook.answer)
+  for (const waiting_ms of [0, ...RETRY_MS]) {
+    await pause(waiting_ms)
+    const hook = start(options)
+    hook.child?.stdin.end(line)
+    await within(PATIENCE_MS, hook.answer)
+    if (hook.has !== "nothing") return
+  }
 }
 
 // `kept` is done when the payload is on disk or the hook has ended, `answer` with the line that it printed, or
-// with null when it has ended.
+// with null when it has ended. `has` tells what it has done so far: "nothing", "kept", or "failed" to start.
 function start(options) {
   const { python, store, log, config } = settings
   const paths = ["--store", store, "--log", log, "--config", config]
-  const hook = { child: null, release: () => {}, kept: Promise.resolve(), answer: Promise.resolve(null) }
+  const hook = { child: null, release: () => {}, kept: Promise.resolve(), answer: Promise.resolve(null), has: "nothing" }
   try {
     // The folder does not matter to the hook, but a working folder keeps a disk from being unmounted.
     const child = spawn(python, ["-I", "-m", "hermes", "hook", "opencode", ...paths, ...options], {
@@ -342,15 +346,16 @@ function start(options) {
     })
     hook.child = child
     hook.release = () => child.kill("SIGTERM")
-    Object.assign(hook, outcomeOf(child))
+    Object.assign(hook, outcomeOf(child, (has) => (hook.has = has)))
     for (const each of [child, child.stdin, child.stdout, child.stderr]) each?.unref?.()
   } catch {
+    hook.has = "failed"
     cannotStart()
   }
   return hook
 }
 
-function outcomeOf(child) {
+function outcomeOf(child, note) {
   let printed = ""
   let said = ""
   let keep
@@ -358,7 +363,9 @@ function outcomeOf(child) {
   child.stdin.on("error", () => {}) // it left before it had read everything
   child.stderr.on("data", (data) => {
     said += data
-    if (said.includes("kept\n")) keep()
+    if (!said.includes("kept\n")) return
+    note("kept")
+    keep()
   })
   const answer = new Promise((done) => {
     const finish = () => {
@@ -369,12 +376,16 @@ function outcomeOf(child) {
       printed += data
       if (printed.includes("\n")) finish()
     })
-    child.on("error", () => {
+    const failed = () => {
+      note("failed")
       cannotStart()
+    }
+    child.on("error", () => {
+      failed()
       finish()
     })
     child.on("exit", (status) => {
-      if (status) cannotStart() // the hook itself always leaves with 0
+      if (status) failed() // the hook itself always leaves with 0
       timer(500, finish) // should something else hold its pipes
     })
     child.on("close", finish)

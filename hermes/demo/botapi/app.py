@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -209,6 +209,11 @@ async def _not_there(_: Request, error: Exception) -> Response:
     return failure(ApiError(status, SENTENCES.get(status, "Bad Request")))
 
 
+async def _nobody(*_: object) -> Response:
+    """Who asked has hung up before the end of the request."""
+    return Response()
+
+
 def create_app(control: Control, *, control_secret: str) -> Starlette:
     """The ASGI application of one world."""
     side = ControlSide(control, control_secret)
@@ -219,5 +224,5 @@ def create_app(control: Control, *, control_secret: str) -> Starlette:
             Route("/control/{secret}/{what}", side.look, methods=["GET"]),
             Route("/control/{secret}/{what}", side.act, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _not_there},
+        exception_handlers={HTTPException: _not_there, ClientDisconnect: _nobody},
     )

@@ -1,0 +1,43 @@
+"""Follows the events of an OpenCode server and notes when those about questions arrived.
+
+`python follower.py URL FILE` adds one line an event to FILE: monotonic seconds, a tab, the event. A process of its
+own on the bare standard library, so that nothing that the benchmark does delays its clock.
+"""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+FOLLOWING = b"following\n"
+WANTED = (b'"question.asked"', b'"question.replied"')
+
+
+def main(url: str, file: str) -> None:
+    """Follow until the stream ends."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port)
+    connection.request("GET", "/global/event", headers={"accept": "text/event-stream"})
+    response = connection.getresponse()
+    rest, told = b"", FOLLOWING
+    with Path(file).open("ab", buffering=0) as notes:
+        while chunk := response.read1(65536):
+            at_s = time.monotonic()
+            *lines, rest = (rest + chunk).split(b"\n")
+            told += b"".join(_note(at_s, line) for line in lines)
+            if told:
+                notes.write(told)
+            told = b""
+
+
+def _note(at_s: float, line: bytes) -> bytes:
+    if not line.startswith(b"data:") or not any(kind in line for kind in WANTED):
+        return b""
+    return b"%.6f\t%b\n" % (at_s, line.removeprefix(b"data:").strip())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

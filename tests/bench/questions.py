@@ -1,0 +1,157 @@
+"""The whole way of a question: from the agent to the phone, and of a tap back to the agent."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.bench.agents import OPENCODE, TITLE, WORDS, Agent, Heard, RealOpenCode, followed, monotonic_s, real, scripted
+from tests.bench.figures import Effort, Figure, ms
+from tests.harness.processes import until
+from tests.scenes.stage import Json, Stage, staged
+
+ASKED: Final = Figure(f"question.asked on the event stream → sendMessage, real OpenCode {OPENCODE}", "ms", 8.0)
+REPLIED: Final = Figure(f"tap → question.replied on the event stream, real OpenCode {OPENCODE}", "ms", 9.0)
+REAL_TAP: Final = Figure(f"tap → answerCallbackQuery, real OpenCode {OPENCODE}", "ms", 4.0)
+FLOOR: Final = Figure("the floor of that: a plain HTTP reply → question.replied, no Hermes on the way", "ms")
+CALLS: Final = Figure("Bot API calls per single-choice question, polling aside", "calls", 3.0)
+TAP: Final = Figure("tap → answerCallbackQuery, scripted agent server", "ms", 4.0)
+WITH_OPENCODE: Final = (ASKED, REAL_TAP, REPLIED, FLOOR, CALLS)
+SCRIPTED: Final = (TAP,)
+
+QUIET_S: Final = 0.3
+"""Nobody looks while it is measured: looking takes the processor that is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One question from its asking to its end; seconds."""
+
+    to_phone_s: float
+    to_toast_s: float
+    to_agent_s: float
+    calls: Counter[str]
+    with_context: bool
+
+
+def with_opencode(effort: Effort, root: Path) -> list[Figure]:
+    """Measure with a real OpenCode. Raises BinaryMissingError where there is none."""
+    by_hand_s: list[float] = []
+    with real(root / "opencode") as agent:
+        rounds = _rounds(
+            agent,
+            effort,
+            root / "hermes",
+            beside=lambda stage, heard, text: by_hand_s.append(_answered_by_hand(stage, agent, heard, text)),
+        )
+    told = sum(one.with_context for one in rounds)
+    kinds = sum((one.calls for one in rounds), Counter[str]())
+    per_question = ", ".join(f"{name} {count / len(rounds):g}" for name, count in sorted(kinds.items()))
+    return [
+        ASKED.measured(*ms([one.to_phone_s for one in rounds]), note=f"with its context: {told} of {len(rounds)}"),
+        REAL_TAP.measured(*ms([one.to_toast_s for one in rounds])),
+        REPLIED.measured(*ms([one.to_agent_s for one in rounds])),
+        FLOOR.measured(*ms(by_hand_s[effort.warm_up :])),
+        CALLS.measured(*(float(one.calls.total()) for one in rounds), note=per_question),
+    ]
+
+
+def with_script(effort: Effort, root: Path) -> list[Figure]:
+    """Measure with the scripted agent server: the listener's own part, with little else on the machine."""
+    with scripted() as agent:
+        rounds = _rounds(agent, effort, root)
+    return [TAP.measured(*ms([one.to_toast_s for one in rounds]))]
+
+
+def _rounds(
+    agent: Agent,
+    effort: Effort,
+    root: Path,
+    *,
+    beside: Callable[[Stage, Heard, str], None] | None = None,
+) -> list[Round]:
+    """Go through all rounds; after each, do what is measured `beside` it, by turns."""
+    with staged(root) as stage, followed(agent.url, root / "follower") as heard:
+        stage.servers.append({"name": "desk", "url": agent.url})
+        stage.start(log={"level": "info", "file": str(stage.log)})
+        rounds = []
+        for number in range(effort.warm_up + effort.rounds):
+            with _paced(effort):
+                rounds.append(_round(stage, agent, heard, f"Round {number}: which database?"))
+            if beside is None:
+                continue
+            with _paced(effort):
+                beside(stage, heard, f"Round {number}, at the desk: which database?")
+    return rounds[effort.warm_up :]
+
+
+@contextmanager
+def _paced(effort: Effort) -> Iterator[None]:
+    began_s = time.monotonic()
+    yield
+    time.sleep(max(0.0, began_s + effort.pause_s - time.monotonic()))
+
+
+def _answered_by_hand(stage: Stage, agent: RealOpenCode, heard: Heard, text: str) -> float:
+    """Ask, answer without Hermes, and return the seconds until the agent told of it."""
+    agent.ask(text)
+    _, request = _asked(heard, text)
+    stage.asked(text)
+    time.sleep(QUIET_S)
+    began_s = time.monotonic()
+    agent.answer(request["id"])
+    time.sleep(QUIET_S)
+    replied_s, _ = heard.first(lambda told: _replies(told, request["id"]), "question.replied")
+    stage.wait_closed()
+    return replied_s - began_s
+
+
+def _round(stage: Stage, agent: Agent, heard: Heard, text: str) -> Round:
+    """Ask, tap, and wait until it is over; each leg by itself, with nobody looking meanwhile."""
+    before = _calls(stage)
+    agent.ask(text)
+    asked_s, request = _asked(heard, text)
+    time.sleep(QUIET_S)
+    message = stage.asked(text)
+    (sent,) = [call for call in stage.phone.calls("sendMessage") if text in call.params["text"]]
+    tap = stage.phone.tap(message, "SQLite")
+    tapped_s = monotonic_s(tap.at_s)
+    time.sleep(QUIET_S)
+    answered_s = _when(lambda: _answers(stage, tap.tap_id))
+    replied_s, _ = heard.first(lambda told: _replies(told, request["id"]), "question.replied")
+    stage.wait_closed()
+    with_context = all(words in sent.params["text"] for words in (TITLE, WORDS))
+    return Round(sent.at_s - asked_s, answered_s - tapped_s, replied_s - tapped_s, _calls(stage) - before, with_context)
+
+
+def _asked(heard: Heard, text: str) -> tuple[float, Json]:
+    """Wait for the event by what it asks; its request id is not known before."""
+    return heard.first(lambda told: told["type"] == "question.asked" and _text(told) == text, f"question.asked {text}")
+
+
+def _replies(told: Json, request_id: str) -> bool:
+    return told["type"] == "question.replied" and bool(told["properties"]["requestID"] == request_id)
+
+
+def _text(told: Json) -> str:
+    return str(told["properties"]["questions"][0]["question"])
+
+
+def _answers(stage: Stage, tap_id: str) -> list[float]:
+    found = stage.phone.calls("answerCallbackQuery")
+    return [call.at_s for call in found if call.params["callback_query_id"] == tap_id]
+
+
+def _when(look: Callable[[], list[float]]) -> float:
+    return until(look, 20, "the acknowledgement")[0]
+
+
+def _calls(stage: Stage) -> Counter[str]:
+    counts = Counter(stage.phone.state().calls)
+    del counts["getUpdates"]
+    return counts

@@ -1,0 +1,30 @@
+"""A listener that sends faster than Telegram takes it, for a Bot API whose rates are scaled: CONFIG SCALE.
+
+The same as `hermes listen` but for the one argument that its command line does not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from hermes import config as configuration
+from hermes.listener import Listener
+from hermes.logs import set_up
+
+
+def main(path: str, scale: str) -> None:
+    """Serve until SIGTERM."""
+    config = configuration.load(Path(path), environ=os.environ)
+    set_up(config.log, console=True, json_lines=False, secrets=[])
+    asyncio.run(_serve(config, float(scale)))
+
+
+async def _serve(config: configuration.Config, scale: float) -> None:
+    await Listener(config, rate_scale=scale).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

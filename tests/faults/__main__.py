@@ -1,0 +1,114 @@
+"""Play rounds, in as many worlds at once as there are cores, and report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.faults.playing import A_WORLD, played
+from tests.faults.world import PACE
+from tests.harness.home import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.faults.round import Outcome
+
+ROUNDS: Final = 2000
+REAL: Final = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 where no law was violated."""
+    given = _parser().parse_args(arguments)
+    console = Console()
+    began_s = time.monotonic()
+    outcomes: list[Outcome] = []
+    for outcome in _played(given):
+        outcomes.append(outcome)
+        for violation in outcome.violations:
+            console.print(f"seed {outcome.seed} round {outcome.number}: {violation}", markup=False)
+            console.print(f"  faults: {', '.join(outcome.faults)}; to replay: {_replay(outcome)}", markup=False)
+        if len(outcomes) % 50 == 0:
+            console.print(f"{len(outcomes)} of {given.rounds} rounds, {time.monotonic() - began_s:.0f} s")
+    report = _report(outcomes, time.monotonic() - began_s)
+    _show(report, console)
+    if given.json:
+        given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
+    wanted = 1 if given.only is not None else given.rounds + given.real * len(VERSIONS)
+    return 1 if report["violations"] or len(outcomes) != wanted else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
+    parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
+    parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
+    parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser
+
+
+def _replay(outcome: Outcome) -> str:
+    return f"python -m tests.faults --seed {outcome.seed} --only {outcome.number}"
+
+
+def _played(given: argparse.Namespace) -> Iterator[Outcome]:
+    seed = Random().randrange(10**6) if given.seed is None else given.seed
+    if given.only is not None:
+        yield from played(seed, [given.only])
+        return
+    batches = [list(range(first, min(first + A_WORLD, given.rounds))) for first in range(0, given.rounds, A_WORLD)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(given.worlds, mp_context=context, max_tasks_per_child=1) as pool:
+        scripted = [pool.submit(played, seed, batch) for batch in batches]
+        real = [pool.submit(played, seed, list(range(given.real)), version) for version in VERSIONS if given.real]
+        for done in as_completed([*scripted, *real]):
+            yield from done.result()
+
+
+def _report(outcomes: Sequence[Outcome], took_s: float) -> dict[str, Any]:
+    kinds = Counter(kind for outcome in outcomes for kind in outcome.faults)
+    broken = Counter(kind for outcome in outcomes if outcome.violations for kind in outcome.faults)
+    ends = Counter(end for outcome in outcomes for end in outcome.ends)
+    settled = sorted(outcome.settled_s for outcome in outcomes)
+    return {
+        "seed": outcomes[0].seed if outcomes else None,
+        "rounds": len(outcomes),
+        "asks": sum(outcome.asks for outcome in outcomes),
+        "ends": dict(sorted(ends.items())),
+        "violations": sum(len(outcome.violations) for outcome in outcomes),
+        "took_s": round(took_s, 1),
+        "pace": PACE,
+        "settled_s": {"median": settled[len(settled) // 2], "longest": settled[-1]} if settled else {},
+        "faults": {kind: {"rounds": count, "with a violation": broken[kind]} for kind, count in sorted(kinds.items())},
+        "outcomes": [outcome.as_json() for outcome in outcomes if outcome.violations],
+    }
+
+
+def _show(report: dict[str, Any], console: Console) -> None:
+    table = Table(title=f"{report['rounds']} rounds, {report['asks']} asks, seed {report['seed']}")
+    for heading in ("fault", "rounds", "with a violation"):
+        table.add_column(heading, justify="left" if heading == "fault" else "right")
+    for kind, counted in report["faults"].items():
+        table.add_row(kind, str(counted["rounds"]), str(counted["with a violation"]))
+    console.print(table)
+    console.print("asks ended: " + ", ".join(f"{end} {count}" for end, count in report["ends"].items()), markup=False)
+    console.print(f"violations: {report['violations']} · {report['took_s']} s", markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

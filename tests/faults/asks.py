@@ -1,0 +1,92 @@
+"""What is asked in a round, what its person means to answer, and what must be true of it in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from random import Random
+
+Json = dict[str, Any]
+Answers = tuple[tuple[str, ...], ...]
+Shape = Literal["single", "multiple", "two", "reply", "typed", "stop", "skip"]
+Route = Literal["server", "terminal", "both"]
+Fate = Literal["person", "nobody", "desk", "dismissed", "aborted", "deleted"]
+"""What happens to an ask beside its person's own acts."""
+
+SHAPES: Final[tuple[Shape, ...]] = ("single", "single", "single", "multiple", "two", "reply", "typed", "stop", "skip")
+ROUTES: Final[tuple[Route, ...]] = ("server", "server", "terminal", "both")
+FATES: Final[tuple[Fate, ...]] = (*("person",) * 8, "desk", "dismissed", "aborted", "deleted")
+DESK: Final = "said at the desk"
+
+
+@dataclass
+class Ask:
+    """One ask of a round. `token` is in all its texts and labels, and in nothing else."""
+
+    token: str
+    shape: Shape
+    route: Route
+    agent: str
+    fate: Fate = "person"
+    request_id: str = ""
+    session: str = ""
+    asked_s: float = 0.0
+    ended_by: set[str] = field(default_factory=set)
+    """What else than the phone has ended it, or may have: "desk", "dismissed", "aborted", "deleted", "restarted"."""
+    promised: bool = False
+    """Whether the phone has acknowledged the whole answer."""
+
+    @property
+    def questions(self) -> list[Json]:
+        """What the agent asks."""
+        if self.shape == "two":
+            return [self._question(1), self._question(2)]
+        return [self._question(1, multiple=self.shape == "multiple")]
+
+    def label(self, question: int, option: str) -> str:
+        """Return an option's label."""
+        return f"{self.token}{question}{option}"
+
+    def _question(self, number: int, *, multiple: bool = False) -> Json:
+        options = [{"label": self.label(number, sign), "description": f"about {sign}"} for sign in "abc"]
+        asked: Json = {"question": f"{self.token}: which, {number}?", "header": self.token, "options": options}
+        return {**asked, "multiple": True} if multiple else asked
+
+    @property
+    def text(self) -> str:
+        """What the person writes, where they write: two lines, since some have split those."""
+        return f"{self.token} in words,\nand *more* of <them>"
+
+    @property
+    def wanted(self) -> Answers | None:
+        """What the agent must receive if the phone wins: None is a dismissal."""
+        match self.shape:
+            case "single":
+                return ((self.label(1, "b"),),)
+            case "multiple":
+                return ((self.label(1, "a"), self.label(1, "c")),)
+            case "two":
+                return ((self.label(1, "c"),), (self.label(2, "a"),))
+            case "reply" | "typed":
+                return ((self.text,),)
+            case "skip":
+                return ((),)
+            case "stop":
+                return None
+
+    @property
+    def at_desk(self) -> Answers:
+        """What the desk answers, if it does."""
+        return tuple((DESK,) for _ in self.questions)
+
+
+def invented(rng: Random, token: str, agents: tuple[str, ...], *, fleeting: bool) -> Ask:
+    """Make an ask up. `fleeting`: time runs out in this world, so some are left alone."""
+    route = rng.choice(ROUTES)
+    agent = "terminal" if route == "terminal" else rng.choice(agents)
+    fate: Fate = rng.choice(FATES)
+    if fleeting and rng.random() < 0.4:
+        fate = "nobody"
+    return Ask(token, rng.choice(SHAPES), route, agent, fate)

@@ -1,0 +1,321 @@
+"""What can go wrong. A fault is begun, and lifted by what its beginning returned (None: nothing is left to lift).
+
+Everything here is done to processes that this run started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.faults.asks import Json
+    from tests.faults.round import Round
+
+    Lift = Callable[[], None]
+
+DAY_S: Final = 86400.0
+LEFT_TO_THE_FIRST: Final = 3
+TAPS_LIVE_S: Final = 151.0
+METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery")
+ROUTES: Final = ("*", "questions", "reply", "reject", "message", "messages", "status", "session", "all_sessions")
+
+
+# --- Telegram -----------------------------------------------------------------------------------------------------
+
+
+def _telegram(play: Round, action: str = "error", **fault: object) -> Lift:
+    phone = play.world.stage.phone
+    times = play.rng.randint(1, 4)
+    phone.fault(play.rng.choice(METHODS), action, **{"times": times, **fault})  # type: ignore[arg-type]
+    return phone.clear_faults
+
+
+def _status(status: int) -> Callable[[Round], Lift]:
+    return lambda play: _telegram(play, status=status)
+
+
+def _too_many(play: Round) -> Lift:
+    return _telegram(play, status=429, retry_after_s=play.rng.randint(1, 5))
+
+
+def _proxy_page(play: Round) -> Lift:
+    return _telegram(play, "html", status=502)
+
+
+def _cut(play: Round) -> Lift:
+    return _telegram(play, "cut")
+
+
+def _done_but_cut(play: Round) -> Lift:
+    return _telegram(play, "cut_after")
+
+
+def _timed_out_but_sent(play: Round) -> Lift:
+    phone = play.world.stage.phone
+    phone.fault("sendMessage", "hang", hang_s=60, processed=True, times=play.rng.randint(1, 2))
+    return phone.clear_faults
+
+
+def _odd_update(play: Round) -> None:
+    odd: list[Json] = [
+        {"message": 5},
+        {"callback_query": {"id": []}},
+        {"message": {"date": "x"}},
+        {"my_chat_member": {}},
+        {},
+    ]
+    play.world.stage.phone.inject(play.rng.choice(odd))
+
+
+def _again(play: Round) -> None:
+    """Updates that were taken in come once more."""
+    updates = [update for person in play.persons for update in person.updates]
+    for update in play.rng.sample(updates, min(3, len(updates))):
+        with contextlib.suppress(LookupError):
+            play.world.stage.phone.redeliver(update)
+
+
+def _taps_vanish(play: Round) -> None:
+    play.world.stage.phone.advance(TAPS_LIVE_S)
+
+
+def _old_pages(play: Round) -> None:
+    """Buttons of pages long gone are tapped."""
+    pressed = [one for person in play.persons for one in person.pressed]
+    for message_id, data in play.rng.sample(pressed, min(3, len(pressed))):
+        with contextlib.suppress(LookupError):
+            play.world.stage.phone.tap(message_id, data=data)
+
+
+def _frozen_telegram(play: Round) -> None:
+    _frozen(play.world.stage.api.process.pid, play.rng.uniform(0.1, 0.6))
+
+
+# --- Hermes -------------------------------------------------------------------------------------------------------
+
+
+def _kill_listener(play: Round) -> Lift:
+    play.world.signal_listeners(signal.SIGKILL)
+    return play.world.start
+
+
+def _restart_listener(play: Round) -> Lift:
+    """Killed and started at once, while everything goes on."""
+    play.world.signal_listeners(signal.SIGKILL)
+    play.world.start()
+    return play.world.start
+
+
+def _end_listener(play: Round) -> Lift:
+    play.world.signal_listeners(signal.SIGTERM)
+    return play.world.start
+
+
+def _freeze_listener(play: Round) -> Lift:
+    play.world.signal_listeners(signal.SIGSTOP)
+    return lambda: play.world.signal_listeners(signal.SIGCONT)
+
+
+def _second_listener(play: Round) -> Lift:
+    second = play.world.second()
+
+    def lift() -> None:
+        # One that still lives may have won: the first was killed, or is just starting.
+        status = LEFT_TO_THE_FIRST if second.alive() else second.wait()
+        if status not in {LEFT_TO_THE_FIRST, -signal.SIGKILL, -signal.SIGTERM, 0}:
+            play.violations.append(f"a second listener left with {status}: {second.output()[-300:]}")
+
+    return lift
+
+
+def _kill_hooks(play: Round) -> None:
+    _signal_hooks(play, signal.SIGKILL)
+
+
+def _freeze_hooks(play: Round) -> Lift:
+    _signal_hooks(play, signal.SIGSTOP)
+    return lambda: _signal_hooks(play, signal.SIGCONT)
+
+
+def _signal_hooks(play: Round, number: signal.Signals) -> None:
+    terminal = play.world.terminal
+    for pid in [*terminal.hooks(), *terminal.runners()]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+# --- the agent ----------------------------------------------------------------------------------------------------
+
+
+def _agent(play: Round, action: str, **fault: object) -> Lift:
+    agent = play.agent()
+    agent.do("fault", route=play.rng.choice(ROUTES), action=action, times=play.rng.randint(1, 6), **fault)
+    return lambda: agent.do("clear_faults")
+
+
+def _agent_fails(play: Round) -> Lift:
+    return _agent(play, "error", status=play.rng.choice([500, 502, 503]))
+
+
+def _agent_lies(play: Round) -> Lift:
+    agent = play.agent()
+    agent.do("fault", route=play.rng.choice(["reply", "reject"]), action="lie", times=play.rng.randint(1, 2))
+    return lambda: agent.do("clear_faults")
+
+
+def _agent_slow(play: Round) -> Lift:
+    return _agent(play, "slow", delay_s=play.rng.uniform(0.1, 1.5))
+
+
+def _agent_cuts(play: Round) -> Lift:
+    return _agent(play, play.rng.choice(["cut", "cut_after"]))
+
+
+def _agent_away(play: Round) -> Lift:
+    agent = play.agent()
+    agent.do("away")
+    return lambda: agent.do("back")
+
+
+def _agent_frozen(play: Round) -> None:
+    _frozen(play.agent().pid, play.rng.uniform(0.1, 0.6))
+
+
+def _agent_restarts(play: Round) -> None:
+    agent = play.agent()
+    for person in play.persons:
+        if person.ask.route != "terminal" and person.ask.agent == agent.manner and person.ask.request_id:
+            person.ask.ended_by.add("restarted")
+    agent.do("restart")
+
+
+def _stream_cut(play: Round) -> None:
+    play.agent().do("cut_events")
+
+
+def _events_doubled(play: Round) -> Lift:
+    agent = play.agent()
+    agent.do("double_events", on=True)
+    return lambda: agent.do("double_events", on=False)
+
+
+def _events_late(play: Round) -> Lift:
+    """Events are held back, and come in order, the last first, or not at all (then the stream breaks, as it would)."""
+    agent = play.agent()
+    agent.do("hold_events")
+    how = play.rng.choice([{}, {"backwards": True}, {"lost": True}])
+
+    def lift() -> None:
+        agent.do("release_events", **how)
+        if "lost" in how:
+            agent.do("cut_events")
+
+    return lift
+
+
+def _tool_ends_late(play: Round) -> Lift:
+    agent = play.agent()
+    agent.do("hold_tools")
+    return lambda: agent.do("release_tools")
+
+
+# --- disk and clock -----------------------------------------------------------------------------------------------
+
+
+def _disk_full(play: Round) -> Lift:
+    play.no_hooks = True  # what a hook can't write down is said in the log, and its agent goes on: nothing to promise
+    play.world.fill_disk()
+
+    def lift() -> None:
+        play.world.free_disk()
+        play.no_hooks = False
+
+    return lift
+
+
+def _unwritable(play: Round) -> Lift:
+    folder = play.world.stage.store / "pending"
+    folder.chmod(0o500)
+    return lambda: folder.chmod(0o700)
+
+
+def _planted(play: Round, content: bytes) -> None:
+    name = "".join(play.rng.choices("abcdefghjkmnpqrstuvwxyz", k=8))
+    play.world.plant(f"{name}.json", content)
+
+
+def _damaged(play: Round) -> None:
+    _planted(play, play.rng.randbytes(play.rng.randint(1, 300)))
+
+
+def _empty(play: Round) -> None:
+    _planted(play, b"")
+
+
+def _newer(play: Round) -> None:
+    _planted(play, json.dumps({"v": 99, "entry": {"id": "future"}}).encode())
+
+
+def _clock_ahead(play: Round) -> None:
+    play.world.jump(play.rng.choice([60.0, 3600.0, 3 * DAY_S]))
+
+
+def _clock_back(play: Round) -> None:
+    play.world.jump(-play.rng.choice([60.0, 3600.0, DAY_S]))
+
+
+def _frozen(pid: int, for_s: float) -> None:
+    """Freeze a process that the driver itself talks to, for so long that nobody else can lift it."""
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(for_s)
+    os.kill(pid, signal.SIGCONT)
+
+
+CATALOGUE: Final[Mapping[str, Callable[[Round], Lift | None]]] = {
+    "telegram 401": _status(401),
+    "telegram 404": _status(404),
+    "telegram 409": _status(409),
+    "telegram 429": _too_many,
+    "telegram 500": _status(500),
+    "telegram 502, a page": _proxy_page,
+    "telegram cut": _cut,
+    "telegram done, but cut": _done_but_cut,
+    "telegram sent, but timed out": _timed_out_but_sent,
+    "telegram frozen": _frozen_telegram,
+    "an odd update": _odd_update,
+    "updates again": _again,
+    "taps vanish": _taps_vanish,
+    "taps on old pages": _old_pages,
+    "listener killed": _kill_listener,
+    "listener killed, started": _restart_listener,
+    "listener ended": _end_listener,
+    "listener frozen": _freeze_listener,
+    "a second listener": _second_listener,
+    "hooks killed": _kill_hooks,
+    "hooks frozen": _freeze_hooks,
+    "agent 500": _agent_fails,
+    "agent lies": _agent_lies,
+    "agent slow": _agent_slow,
+    "agent cut": _agent_cuts,
+    "agent away": _agent_away,
+    "agent frozen": _agent_frozen,
+    "agent restarted": _agent_restarts,
+    "events cut": _stream_cut,
+    "events doubled": _events_doubled,
+    "events late": _events_late,
+    "tools end late": _tool_ends_late,
+    "disk full": _disk_full,
+    "folder unwritable": _unwritable,
+    "entry damaged": _damaged,
+    "entry empty": _empty,
+    "entry of a newer version": _newer,
+    "clock ahead": _clock_ahead,
+    "clock back": _clock_back,
+}

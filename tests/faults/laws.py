@@ -1,0 +1,134 @@
+"""What must be true after a round, whatever went wrong in it. Each law returns what violates it, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tests.faults.world import FLEETING_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hermes.demo.shown import ShownMessage
+    from tests.faults.asks import Answers, Ask
+    from tests.faults.person import Person, View
+    from tests.faults.world import World
+
+BUSY_CALLS_S: Final = 60.0
+"""More requests a second than this, in the mean of a round, is spinning."""
+STUMBLED: Final = ("stumbled", "tripped", "nothing waits for", "Traceback")
+SLACK_S: Final = 2.0
+"""How late the driver may have looked."""
+NO_LONGER: Final = "The agent no longer needs this"
+TIME_OUT: Final = "Nobody answered"
+
+
+def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:
+    """At most one effect, by the phone as its person meant it, or by the desk, or by time."""
+    ask = person.ask
+    if len(came) > 1:
+        yield f"{ask.token} took effect {len(came)} times: {came}"
+    for one in came:
+        if not _is_rightful(ask, one) and not (one is None and person.time_was_up):
+            yield f"{ask.token} received {one!r}, its person meant {ask.wanted!r}"
+    if not came and not ask.ended_by:
+        yield f"{ask.token} ({ask.shape}, {ask.route}, {ask.fate}) has no end; acknowledged: {ask.promised}"
+
+
+def end(person: Person, came: Sequence[Answers | None]) -> str:
+    """Return how an ask ended, in a word or two."""
+    ask = person.ask
+    if not came:
+        return "gone" + (", though acknowledged" if ask.promised else "")
+    if person.time_was_up:
+        return "expired"
+    if came[0] == ask.wanted:
+        return "by the phone"
+    return "at the desk"
+
+
+def _is_rightful(ask: Ask, one: Answers | None) -> bool:
+    if "desk" in ask.ended_by and one == ask.at_desk:
+        return True
+    if "dismissed" in ask.ended_by and one is None:
+        return True
+    return one == ask.wanted
+
+
+def shows(person: Person, came: Sequence[Answers | None], view: View) -> Iterator[str]:
+    """The phone tells truly how it ended, without buttons, also where an acknowledged answer came to nothing."""
+    ask = person.ask
+    about = view.about(ask)
+    for message in about:
+        if message.rows:
+            yield f"{ask.token} still has buttons: {message.message_id} {message.text[:60]!r}"
+    texts = [message.text for message in about if not message.rows]
+    if not about:
+        # A question that ended before it could be shown owes the phone nothing, but an answered one does.
+        if ask.promised or (came and came[0] == ask.wanted and not ask.ended_by):
+            yield f"{ask.token} is not on the phone"
+        return
+    said = _true_words(ask, came, person)
+    if not any(word in text for text in texts for word in said):
+        yield f"{ask.token} came to {list(came)!r} ({sorted(ask.ended_by)}), the phone says {texts!r}"
+
+
+def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
+    """Return the words of which one must be shown."""
+    if not came:
+        return [NO_LONGER]
+    said = []
+    if "desk" in ask.ended_by and came[0] == ask.at_desk:
+        said.append("🖥 Answered on the computer")
+    if came[0] is None:
+        said += ["🖥 Dismissed on the computer"] if "dismissed" in ask.ended_by else []
+        said += [TIME_OUT] if person.time_was_up else []
+    if came[0] == ask.wanted:
+        said.append({"stop": "⏹ Stopped", "skip": "⏭ Skipped"}.get(ask.shape, "✅ "))
+    return said
+
+
+def time_ran_out_rightly(person: Person, world: World) -> Iterator[str]:
+    """Nothing expires that was not answerable for its time to live."""
+    if not person.time_was_up:
+        return
+    ask = person.ask
+    since_s = max(person.first_seen_s, person.touched_s)
+    open_s = (person.over_s - since_s) * world.pace
+    if not world.fleeting or person.first_seen_s == 0.0:
+        yield f"{ask.token} expired, though nothing expires here"
+    elif open_s < FLEETING_S - SLACK_S * world.pace:
+        yield f"{ask.token} expired after {open_s:.1f} s of {FLEETING_S} s"
+    elif world.gap_s > since_s:
+        yield f"{ask.token} expired within ten minutes of a gap in which nobody could answer"
+
+
+def files(world: World) -> Iterator[str]:
+    """What could not be read is where it was, or in quarantine, to the byte; nothing else is left open."""
+    store = world.stage.store
+    kept = {file.read_bytes() for file in (store / "quarantine").rglob("*") if file.is_file()}
+    for name, content in world.planted.items():
+        place = store / "pending" / name
+        there = place.read_bytes() if place.exists() else None
+        if content not in {there, *kept}:
+            yield f"the unreadable {name} was lost or changed"
+    for file in (store / "pending").glob("*.json"):
+        if file.name not in world.planted:
+            yield f"the entry {file.name} is left open"
+    left = sorted(file.name for file in (store / "inbox").glob("*"))
+    if left:
+        yield f"the inbox keeps {left}"
+
+
+def words_of_the_log(text: str, token: str) -> Iterator[str]:
+    """No step ever stumbled, and the token is in no line."""
+    for line in text.splitlines():
+        if any(word in line for word in STUMBLED):
+            yield f"the log says: {line[:200]}"
+    if token in text:
+        yield "the token is in the log"
+
+
+def leftovers(view: View, tokens: Sequence[str]) -> list[ShownMessage]:
+    """Return the messages of these asks that still have buttons."""
+    return [m for m in view.shown() if m.rows and any(token in m.text for token in tokens)]

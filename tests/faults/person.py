@@ -1,0 +1,192 @@
+"""The person of a round: reads the phone, taps and writes until the answer was acknowledged, and never again after."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from hermes.demo.phone import Phone
+    from hermes.demo.shown import ShownMessage, Tap, Toast
+    from tests.faults.asks import Ask
+
+PATIENCE_S: Final = 1.5
+"""After this long without a word the person taps again."""
+REDRAWN_S: Final = 0.6
+BESIDE: Final = (
+    "Is this your",
+    "Type your",
+    "Reply to this",
+    "⏰",
+    "Still waiting",
+    "Nobody answered",
+    "⚠️",
+    "Your answer",
+)
+"""How messages beside a question begin."""
+SETTLED: Final = ("Already ", "The agent no longer", "Nobody answered")
+UNSAVED: Final = "I could not save that"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The phone at one moment."""
+
+    messages: tuple[ShownMessage, ...]
+    toasts: dict[str, Toast]
+
+    @classmethod
+    def of(cls, phone: Phone) -> View:
+        """Look at the phone."""
+        return cls(phone.messages(), {toast.tap_id: toast for toast in phone.toasts()})
+
+    def shown(self) -> Sequence[ShownMessage]:
+        """Return what the bot shows."""
+        return [message for message in self.messages if message.from_bot and not message.deleted]
+
+    def about(self, ask: Ask) -> Sequence[ShownMessage]:
+        """Return the question's messages (copies of it, too), without those beside them."""
+        return [
+            message
+            for message in self.shown()
+            if ask.token in message.text and not message.text.startswith(BESIDE) and message.reply_to is None
+        ]
+
+
+@dataclass
+class Person:
+    """Works at one ask. `acts` is False for one who only looks."""
+
+    ask: Ask
+    phone: Phone
+    rng: Random
+    acts: bool = True
+    done: bool = False
+    pressed: list[tuple[int, str]] = field(default_factory=list)
+    """What was ever tapped: message and data, for taps on old pages."""
+    updates: list[int] = field(default_factory=list)
+    first_seen_s: float = 0.0
+    over_s: float = 0.0
+    touched_s: float = 0.0
+    """When this person last did something about the question; any tap or text starts its time anew."""
+    time_was_up: bool = False
+    """Whether nobody answered, and the timer did."""
+    _tap: Tap | None = None
+    _label: str = ""
+    _wrote: tuple[int, ...] = ()
+    _armed: bool = False
+    _next_s: float = 0.0
+    _pressed_s: float = 0.0
+    _seen: tuple[int, int] = (0, 0)
+
+    def look(self, view: View, came: Callable[[], Sequence[object]]) -> None:
+        """Note when the question was first seen, and when time has ended it."""
+        about = view.about(self.ask)
+        if about and not self.first_seen_s:
+            self.first_seen_s = time.monotonic()
+        if not self.over_s and came():
+            self.over_s = time.monotonic()
+        self.time_was_up = self.time_was_up or any("Nobody answered" in message.text for message in about)
+
+    def step(self, view: View) -> None:
+        """Do the next thing, if it is time."""
+        if self._tap is not None and not self._heard(view):
+            return
+        if self._wrote:
+            self._watch(view)
+        now_s = time.monotonic()
+        if self.done or not self.acts or now_s < self._next_s:
+            return
+        asked = [message for message in view.about(self.ask) if message.rows]
+        if asked:
+            self._next_s = now_s + self.rng.uniform(0.02, 0.2)
+            self._act(asked[-1])
+
+    def _heard(self, view: View) -> bool:
+        """Take in the answer to the last tap; False while it may still come."""
+        assert self._tap is not None
+        toast = view.toasts.get(self._tap.tap_id)
+        if toast is None:
+            if time.monotonic() < self._pressed_s + PATIENCE_S:
+                return False
+        elif toast.text.startswith("On its way") or (self.ask.shape == "single" and toast.text == self._label):
+            self.ask.promised = self.done = True
+        elif toast.text.startswith(SETTLED):
+            self.done = True
+        elif toast.text.startswith("Type your answer"):
+            self._armed = True
+        self._tap = None
+        self._next_s = time.monotonic() + self.rng.uniform(0.0, 0.1)
+        return True
+
+    def _watch(self, view: View) -> None:
+        """A text is acknowledged by the message that turns; the person hears of it where it was not saved."""
+        for message in view.about(self.ask):
+            if any(not version.rows and self.ask.token + " in words" in version.text for version in message.versions):
+                self.ask.promised = self.done = True
+        sorry = [m for m in view.shown() if UNSAVED in m.text and m.reply_to in self._wrote]
+        if sorry and not self.done:
+            self._wrote, self._armed = (), False
+
+    def _act(self, message: ShownMessage) -> None:
+        seen = (message.message_id, len(message.versions))
+        if seen == self._seen and time.monotonic() < self._pressed_s + REDRAWN_S:
+            return
+        labels = [label for row in message.labels for label in row]
+        if self.ask.shape in {"reply", "typed"}:
+            self._word(message, labels)
+        elif wanted := self._button(message, labels):
+            self._press(message, wanted)
+            self._seen = seen
+
+    def _word(self, message: ShownMessage, labels: Sequence[str]) -> None:
+        if self._wrote:
+            return
+        self.touched_s = time.monotonic()
+        if self.ask.shape == "reply":
+            self._wrote = self.phone.write(self.ask.text, reply_to=message)
+        elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
+            self._wrote = self.phone.write(self.ask.text)
+        elif "✏️ Other" in labels:
+            self._press(message, "✏️ Other")
+
+    def _button(self, message: ShownMessage, labels: Sequence[str]) -> str:
+        """Return the button that this person presses next, "" for none."""
+        ask = self.ask
+
+        def one(*parts: str) -> str:
+            return next((label for part in parts for label in labels if part in label), "")
+
+        match ask.shape:
+            case "single":
+                return one(ask.label(1, "b"))
+            case "multiple":
+                missing = [ask.label(1, sign) for sign in "ac" if f"☐ {ask.label(1, sign)}" in labels]
+                return one(*missing) or one("Done", "Yes, send")
+            case "two":
+                picks = [ask.label(1, "c"), ask.label(2, "a")]
+                missing = [
+                    label for label in labels if any(label.endswith(pick) for pick in picks) and "●" not in label
+                ]
+                return (missing or [""])[0] or one("1 ⚠️", "2 ⚠️") or ("Send" if "Send" in labels else one("▶"))
+            case "stop":
+                return one("Yes, stop", "⏹ Stop")
+            case "skip":
+                return one("Yes, skip", "⏭ Skip") or one("Yes")
+            case _:
+                return ""
+
+    def _press(self, message: ShownMessage, label: str) -> None:
+        times = 2 if self.rng.random() < 0.15 else 1
+        try:
+            self._tap = self.phone.tap(message, label, times=times)
+        except LookupError:
+            return  # it was redrawn under the finger
+        self._label = label
+        self._pressed_s = self.touched_s = time.monotonic()
+        self.pressed.append((message.message_id, self._tap.data))
+        self.updates.append(self._tap.update_id)

@@ -1,0 +1,111 @@
+"""A real OpenCode as the agent of a world: fewer faults can be demanded of it, and time runs as it does."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.demo.model_server import running_model
+from tests.faults.world import World, created
+from tests.harness.opencode import Home, OpenCode
+from tests.harness.processes import CuttableProxy
+from tests.scenes.stage import asking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.faults.asks import Json
+
+KINDS: Final = (
+    *("telegram 401", "telegram 409", "telegram 429", "telegram 500", "telegram cut", "telegram done, but cut"),
+    *("telegram sent, but timed out", "an odd update", "updates again", "taps on old pages", "listener killed"),
+    *("listener killed, started", "listener frozen", "a second listener", "hooks killed", "hooks frozen"),
+    *("agent away", "agent frozen", "agent restarted", "events cut", "disk full", "entry damaged"),
+    *("clock ahead", "clock back"),
+)
+
+
+class RealAgent:
+    """`opencode serve` behind a connection that can be cut, with the words of the scripted one."""
+
+    def __init__(self, opencode: OpenCode, proxy: CuttableProxy) -> None:
+        self.manner = "real"
+        self._opencode = opencode
+        self._proxy = proxy
+        self._asked: dict[str, Json] = {}
+        self._acts: dict[str, Callable[..., Any]] = {
+            "session": lambda title: opencode.session(title=title),
+            "ask": self._ask,
+            "listed": lambda directory: opencode.questions(),  # noqa: ARG005 (the scripted one has several)
+            "answer": self._reply,
+            "dismiss": lambda request_id: self._reply(request_id, None),
+            "abort": opencode.abort,
+            "delete": opencode.delete_session,
+            "came_of": self._came_of,
+            "away": proxy.cut,
+            "back": proxy.restore,
+            "cut_events": self._cut,
+            "restart": opencode.restart,
+        }
+
+    @property
+    def url(self) -> str:
+        """The address that Hermes knows."""
+        return self._proxy.url
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._opencode.proc.pid
+
+    def do(self, act: str, **wish: Any) -> Any:
+        """Do something; what came of it. Raises LookupError where it is impossible."""
+        return self._acts[act](**wish)
+
+    def close(self) -> None:
+        """Whoever made it ends it."""
+
+    def _ask(self, questions: list[Json], session: str) -> str:
+        self._opencode.prompt(session, [asking(*questions)])
+        (asked,) = self._opencode.wait_questions(session, 1)
+        self._asked[asked["id"]] = asked
+        return str(asked["id"])
+
+    def _reply(self, request_id: str, answers: Any) -> None:
+        if request_id not in {one["id"] for one in self._opencode.questions()}:
+            raise LookupError(f"nothing is asked by {request_id}")
+        if answers is None:
+            self._opencode.reject(request_id)
+        else:
+            self._opencode.reply(request_id, answers)
+
+    def _came_of(self, request_id: str) -> list[Any]:
+        """What the tool call kept: only what took effect stands there."""
+        asked = self._asked[request_id]
+        for part in self._opencode.tool_parts(asked["sessionID"], "question"):
+            if part["callID"] == asked["tool"]["callID"]:
+                state = part["state"]
+                if state["status"] == "completed":
+                    return [state["metadata"]["answers"]]
+                if state["status"] == "error" and "dismissed" in state["error"]:
+                    return [None]
+        return []
+
+    def _cut(self) -> None:
+        self._proxy.cut()
+        self._proxy.restore()
+
+
+@contextmanager
+def with_real_opencode(root: Path, version: str) -> Iterator[World]:
+    """Set up a world around an OpenCode of this version. Raises BinaryMissingError."""
+    with (
+        running_model() as model,
+        OpenCode(Home(root / "desk", version, model.base_url)) as opencode,
+        CuttableProxy(opencode.port) as proxy,
+        created(root, agents={"real": RealAgent(opencode, proxy)}, pace=1.0) as world,
+    ):
+        world.kinds = KINDS
+        world.directory = str(opencode.directory)
+        yield world

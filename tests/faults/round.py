@@ -1,0 +1,275 @@
+"""One round: asks, acts and faults in one seeded order; then every fault is lifted, and the laws are looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.faults import laws
+from tests.faults.asks import Ask, invented
+from tests.faults.faults import CATALOGUE
+from tests.faults.person import Person, View
+from tests.faults.world import FLEETING_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.asks import Answers
+    from tests.faults.world import Agent, World
+
+MOVING_S: Final = 1.4
+TICK_S: Final = 0.03
+SETTLING_S: Final = 200.0
+"""After this long without a fault everything must have ended; in Hermes' own seconds."""
+PATIENT_S: Final = FLEETING_S + 20.0
+"""After this long a person helps an ask that was left alone."""
+FRESH_S: Final = 20.0
+COPY_S: Final = 8.0
+RESTART_S: Final = 0.5
+
+
+@dataclass
+class Outcome:
+    """What a round came to."""
+
+    seed: int
+    number: int
+    faults: list[str]
+    asks: int
+    violations: list[str]
+    took_s: float
+    calls: int
+    settled_s: float
+    ends: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for a report."""
+        return asdict(self)
+
+
+@dataclass
+class Round:
+    """See the module."""
+
+    world: World
+    seed: int
+    number: int
+    persons: list[Person] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    ends: list[str] = field(default_factory=list)
+    no_hooks: bool = False
+    _lifts: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    _began_s: float = 0.0
+    _looked_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rng = Random(f"{self.seed}/{self.number}")
+
+    def agent(self) -> Agent:
+        """Return one of the agent servers."""
+        return self.world.agents[self.rng.choice(self.servers)]
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Return the names of the agent servers."""
+        return tuple(self.world.agents)
+
+    def play(self) -> Outcome:
+        """Let it happen."""
+        self._began_s = time.monotonic()
+        calls = self._calls()
+        logged = self._log_size()
+        self._plan()
+        self._move(lambda: time.monotonic() - self._began_s > MOVING_S)
+        self._lift_all()
+        lifted_s = time.monotonic()
+        self._move(lambda: self._is_over(lifted_s), SETTLING_S / self.world.pace)
+        settled_s = time.monotonic() - lifted_s
+        self._judge()
+        self._ask_afresh()
+        took_s = time.monotonic() - self._began_s
+        made = self._calls() - calls
+        if made / took_s > laws.BUSY_CALLS_S:
+            self.violations.append(f"{made / took_s:.0f} requests a second")
+        log = self.world.stage.log.read_bytes()[logged:].decode("utf-8", "replace")
+        self.violations += laws.words_of_the_log(log, self.world.stage.api.token)
+        self.violations += laws.files(self.world)
+        return Outcome(
+            self.seed, self.number, self.kinds, len(self.persons), self.violations, took_s, made, settled_s, self.ends
+        )
+
+    # --- what happens -----------------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        rng = self.rng
+        for place in range(rng.randint(1, 4)):
+            ask = invented(rng, f"q{self.number}{'wxyz'[place]}", self.servers, fleeting=self.world.fleeting)
+            if ask.shape == "typed" and any(person.ask.shape == "typed" for person in self.persons):
+                ask.shape = "single"  # whose words they are would be the person's own riddle
+            acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
+            person = Person(ask, self.world.stage.phone, rng, acts=acts)
+            self.persons.append(person)
+            at_s = rng.uniform(0.0, 0.6)
+            self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
+            if ask.fate not in {"person", "nobody"}:
+                self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
+        for kind in rng.sample(self.world.kinds or tuple(CATALOGUE), rng.randint(1, 4)):
+            self._at(rng.uniform(0.0, MOVING_S - 0.2), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
+
+    def _at(self, after_s: float, act: Callable[[], None]) -> None:
+        self._due.append((self._began_s + after_s, act))
+
+    def _ask(self, person: Person) -> None:
+        if self.no_hooks and person.ask.route != "server":
+            self._at(time.monotonic() - self._began_s + TICK_S, lambda: self._ask(person))
+            return
+        self.world.ask(person.ask)
+
+    def _befall(self, ask: Ask) -> None:
+        """Let the desk, or the agent, end an ask."""
+        if not ask.request_id:
+            return
+        with contextlib.suppress(LookupError):
+            if ask.route == "terminal":
+                self._at_terminal(ask)
+            else:
+                self._at_server(ask)
+
+    def _at_terminal(self, ask: Ask) -> None:
+        terminal = self.world.terminal
+        match ask.fate:
+            case "desk" | "dismissed":
+                ended = terminal.settle(ask.request_id, ask.at_desk if ask.fate == "desk" else None)
+            case _:
+                ended = terminal.abort(ask.request_id)
+        if ended:
+            ask.ended_by.add(ask.fate)
+
+    def _at_server(self, ask: Ask) -> None:
+        agent = self.world.agents[ask.agent]
+        match ask.fate:
+            case "desk":
+                agent.do("answer", request_id=ask.request_id, answers=ask.at_desk)
+            case "dismissed":
+                agent.do("dismiss", request_id=ask.request_id)
+            case "aborted":
+                agent.do("abort", session=ask.session)
+            case _:
+                agent.do("delete", session=ask.session)
+        ask.ended_by.add(ask.fate)
+
+    def _begin(self, kind: str) -> None:
+        self.kinds.append(kind)
+        lift = CATALOGUE[kind](self)
+        if lift is not None:
+            self._lifts.append((time.monotonic() + self.rng.uniform(0.05, 0.9), lift))
+
+    def _lift_all(self) -> None:
+        """Lift what still lasts, and see that a listener is there."""
+        for _, act in sorted(self._due, key=lambda due: due[0]):
+            act()
+        self._due.clear()
+        for _, lift in self._lifts:
+            lift()
+        self._lifts.clear()
+        self.world.start()
+
+    def _move(self, is_over: Callable[[], bool], longest_s: float = SETTLING_S) -> None:
+        """Let everybody act until it is over."""
+        end_s = time.monotonic() + longest_s
+        while time.monotonic() < end_s and not is_over():
+            now_s = time.monotonic()
+            for when in (self._due, self._lifts):
+                for one in [one for one in when if one[0] <= now_s]:
+                    when.remove(one)
+                    one[1]()
+            self._step()
+            time.sleep(TICK_S)
+
+    def _step(self) -> None:
+        view = View.of(self.world.stage.phone)
+        for person in self.persons:
+            if person.ask.request_id:
+                person.look(view, lambda ask=person.ask: self.world.came_of(ask))  # type: ignore[misc]
+                person.step(view)
+        self.world.tell_plugins()
+        self.world.terminal.step()
+
+    # --- how it ends ------------------------------------------------------------------------------------------
+
+    def _is_over(self, lifted_s: float) -> bool:
+        self._keep_a_listener()
+        helped = time.monotonic() - lifted_s > PATIENT_S / self.world.pace
+        for person in self.persons:
+            # What was meant to end it came to nothing, or its time was not up.
+            alone = not person.ask.ended_by and (helped or person.ask.fate != "nobody")
+            person.acts = person.acts or alone
+        if not all(self.world.came_of(one.ask) or one.ask.ended_by for one in self.persons):
+            return False
+        return self.world.terminal.idle and not self._open_entries()
+
+    def _keep_a_listener(self) -> None:
+        """Do what a service manager does; one that was told to end may take a moment for it."""
+        if time.monotonic() - self._looked_s > RESTART_S:
+            self._looked_s = time.monotonic()
+            self.world.start()
+
+    def _open_entries(self) -> list[str]:
+        pending = self.world.stage.store / "pending"
+        return [file.name for file in pending.glob("*.json") if file.name not in self.world.planted]
+
+    def _judge(self) -> None:
+        self._take_copies_away()
+        view = View.of(self.world.stage.phone)
+        for person in self.persons:
+            came: list[Answers | None] = self.world.came_of(person.ask)
+            person.look(view, lambda came=came: came)  # type: ignore[misc]
+            self.ends.append(laws.end(person, came))
+            self.violations += laws.effects(person, came)
+            self.violations += laws.shows(person, came, view)
+            self.violations += laws.time_ran_out_rightly(person, self.world)
+
+    def _take_copies_away(self) -> None:
+        """A copy that Telegram never confirmed is unknown to Hermes; it goes at the first tap, with a word."""
+        phone = self.world.stage.phone
+        if self._open_entries():
+            return
+        if all(call.status == HTTPStatus.OK for call in phone.calls("sendMessage")):
+            return  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
+        for message in laws.leftovers(View.of(phone), [person.ask.token for person in self.persons]):
+            with contextlib.suppress(LookupError, TimeoutError):
+                phone.toast_for(phone.tap(message, row=0, column=0), COPY_S)
+                phone.wait(lambda copy=message: phone.message(copy.message_id).deleted, COPY_S)  # type: ignore[misc]
+
+    def _ask_afresh(self) -> None:
+        """A fresh question works: nobody has gone deaf."""
+        number = len(self.persons)
+        route, agent = [("server", self.servers[self.number % len(self.servers)]), ("terminal", "terminal")][
+            self.number % 3 == 0
+        ]
+        ask = Ask(f"q{self.number}fresh", "single", route, agent)  # type: ignore[arg-type]
+        person = Person(ask, self.world.stage.phone, self.rng)
+        self.persons.append(person)
+        self.world.ask(ask)
+
+        def is_over() -> bool:
+            self._keep_a_listener()
+            return bool(self.world.came_of(ask)) and not self._open_entries()
+
+        self._move(is_over, FRESH_S)
+        if self.world.came_of(ask) != [ask.wanted]:
+            self.violations.append(f"deaf: a fresh question came to {self.world.came_of(ask)}")
+        self.persons = self.persons[:number]
+
+    def _calls(self) -> int:
+        return sum(self.world.stage.phone.state().calls.values())
+
+    def _log_size(self) -> int:
+        log = self.world.stage.log
+        return log.stat().st_size if log.exists() else 0

@@ -1,0 +1,307 @@
+"""A world of processes: a Bot API, two agent servers, a terminal, and Hermes between them.
+
+The listener, the hooks and what they start run as their users run them. Their time runs faster than the clock on the
+wall (`PACE`), and so do the waits of both servers; rates and time-outs keep their proportions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from hermes import clock
+from tests.faults.terminal import Terminal
+from tests.scenes.stage import Stage, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.faults.asks import Answers, Ask, Json
+    from tests.harness.processes import Proc
+
+PACE: Final = 5.0
+SERVERS: Final = ("new", "old")
+DIRECTORY: Final = "/home/dev/project"
+START_S: Final = 20.0
+SMALL_DISK: Final = "4m"
+FLEETING_S: Final = 40
+"""How long an ask can be answered in a world where time runs out; in Hermes' own seconds."""
+
+
+class Agent(Protocol):
+    """An agent server: scripted, or real."""
+
+    manner: str
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    def do(self, act: str, **wish: Any) -> Any:
+        """Do something; what came of it. Raises LookupError where it is impossible."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class AgentProcess:
+    """A scripted agent server in a process of its own; `do` lets it, or its desk, do something."""
+
+    def __init__(self, manner: str, environ: dict[str, str]) -> None:
+        self.manner = manner
+        command = [sys.executable, "-m", "hermes.demo.agent_server", "--manner", manner, "--directory", DIRECTORY]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}
+        )
+        self._url: str = self._told()["url"]
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self._url
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    def do(self, act: str, **wish: Any) -> Any:
+        """Do something; what came of it. Raises LookupError where it is impossible."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": act, **wish}) + "\n")
+        self.process.stdin.flush()
+        told = self._told()
+        if "error" in told:
+            raise LookupError(told["error"])
+        return told["done"]
+
+    def _told(self) -> Json:
+        assert self.process.stdout is not None
+        told: Json = json.loads(self.process.stdout.readline())
+        return told
+
+    def close(self) -> None:
+        """End it."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
+
+
+@dataclass
+class World:
+    """What a round happens in. `fleeting`: time runs out here; `disk`: how its disk can be full."""
+
+    stage: Stage
+    agents: Mapping[str, Agent]
+    terminal: Terminal
+    clock_file: Path
+    fleeting: bool
+    mounted: bool
+    ahead_s: float = 0.0
+    pace: float = PACE
+    directory: str = DIRECTORY
+    kinds: tuple[str, ...] | None = None
+    """The faults that can be had here; None: all."""
+    planted: dict[str, bytes] = field(default_factory=dict)
+    gap_s: float = 0.0
+    """When the last listener was ended (steady seconds): what was open then does not expire soon."""
+
+    # --- the listener ---------------------------------------------------------------------------------------
+
+    def listeners(self) -> list[int]:
+        """Return the process ids of all listeners of this world, those that hooks started, too."""
+        wanted = str(self.stage.config).encode()
+        found = []
+        for place in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words = (place / "cmdline").read_bytes().split(b"\0") if place.name.isdigit() else []
+                if b"listen" in words and wanted in words and _lives(place):
+                    found.append(int(place.name))
+        return found
+
+    def start(self) -> None:
+        """Start a listener, unless one is there."""
+        if not self.listeners():
+            self.stage.listener = self.stage.run("listen", "--config", str(self.stage.config))
+
+    def second(self) -> Proc:
+        """Start a listener beside the one that is there."""
+        return self.stage.run("listen", "--config", str(self.stage.config))
+
+    def signal_listeners(self, number: signal.Signals) -> None:
+        """Send a signal to every listener."""
+        if number in {signal.SIGKILL, signal.SIGTERM}:
+            self.gap_s = time.monotonic()
+        for pid in self.listeners():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGKILL and self.stage.listener is not None:
+            self.stage.listener.close()
+
+    # --- agents ---------------------------------------------------------------------------------------------
+
+    def ask(self, ask: Ask) -> None:
+        """Let the agent ask."""
+        ask.asked_s = time.monotonic()
+        if ask.route == "terminal":
+            self.terminal.ask(ask)
+            return
+        agent = self.agents[ask.agent]
+        ask.session = agent.do("session", title=f"About {ask.token}")
+        ask.request_id = agent.do("ask", questions=ask.questions, session=ask.session)
+        if ask.route == "both":
+            (request,) = [one for one in agent.do("listed", directory=self.directory) if one["id"] == ask.request_id]
+            self.terminal.attend(ask, request, lambda answers: self._settle(ask, answers))
+
+    def _settle(self, ask: Ask, answers: Answers | None) -> bool:
+        """Answer through the agent's own client, as a plugin does."""
+        agent = self.agents[ask.agent]
+        try:
+            if answers is None:
+                agent.do("dismiss", request_id=ask.request_id)
+            else:
+                agent.do("answer", request_id=ask.request_id, answers=answers)
+        except LookupError:
+            return False
+        return True
+
+    def tell_plugins(self) -> None:
+        """Let the plugin beside a server hear what became of its questions."""
+        for request_id, pending in self.terminal.asks.items():
+            if pending.open and pending.ask.route == "both":
+                came = self.came_of(pending.ask)
+                if came:
+                    self.terminal.settled(request_id, came[0])
+                elif pending.ask.ended_by:
+                    self.terminal.abort(request_id)
+
+    def came_of(self, ask: Ask) -> list[Answers | None]:
+        """Return every effect that an ask had."""
+        if ask.route == "terminal":
+            return self.terminal.came_of(ask.request_id)
+        told = self.agents[ask.agent].do("came_of", request_id=ask.request_id)
+        return [None if one is None else tuple(tuple(texts) for texts in one) for one in told]
+
+    # --- time and disk --------------------------------------------------------------------------------------
+
+    def jump(self, by_s: float) -> None:
+        """Set every wall clock of the machine."""
+        self.ahead_s += by_s
+        _write_clock(self.clock_file, self.ahead_s, self.pace)
+
+    def fill_disk(self) -> None:
+        """Let nothing more be written."""
+        if not self.mounted:
+            self._limit(0)
+            return
+        with contextlib.suppress(OSError), (self.stage.store / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(b"\0" * 4096)
+
+    def free_disk(self) -> None:
+        """Let it be written again."""
+        (self.stage.store / "filler").unlink(missing_ok=True)
+        if not self.mounted:
+            self._limit(-1)
+
+    def _limit(self, size: int) -> None:
+        import resource  # noqa: PLC0415 (Linux alone has prlimit)
+
+        for pid in self.listeners():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, -1))
+
+    def plant(self, name: str, content: bytes) -> None:
+        """Lay a file among the entries that no listener of this version can read."""
+        place = self.stage.store / "pending" / name
+        try:
+            place.write_bytes(content)
+            place.chmod(0o600)
+        except OSError:
+            place.unlink(missing_ok=True)  # the disk is full already
+        else:
+            self.planted[name] = content
+
+    def close(self) -> None:
+        """End every process."""
+        self.terminal.close()
+        self.signal_listeners(signal.SIGKILL)
+        for agent in self.agents.values():
+            agent.close()
+
+
+def _lives(place: Path) -> bool:
+    return (place / "stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def _write_clock(file: Path, ahead_s: float, pace: float) -> None:
+    began = json.loads(file.read_text()) if file.exists() else {"epoch_s": time.time(), "steady_s": time.monotonic()}
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({**began, "ahead_s": ahead_s, "pace": pace}))
+    new.replace(file)
+
+
+@contextmanager
+def created(
+    root: Path, *, fleeting: bool = False, agents: Mapping[str, Agent] | None = None, pace: float = PACE
+) -> Iterator[World]:
+    """Set a world up, its listener at work; with scripted agents, if none are given."""
+    root.mkdir(parents=True, exist_ok=True)
+    clock_file = root / "clock.json"
+    _write_clock(clock_file, 0.0, pace)
+    variables = {clock.VARIABLE: str(clock_file)}
+    with staged(root / "hermes", variables=variables) as stage, _disk(stage.store) as mounted:
+        stage.prefix = _obedient()
+        agents = agents or {manner: AgentProcess(manner, variables) for manner in SERVERS}
+        stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]
+        questions = {"ttl": f"{FLEETING_S}s"} if fleeting else {}
+        hook = [*stage.command("hook", "opencode"), "--store", str(stage.store), "--log", str(stage.log)]
+        terminal = Terminal([*hook, "--config", str(stage.config)], stage.environ(), root, DIRECTORY)
+        world = World(stage, agents, terminal, clock_file, fleeting, mounted, pace=pace)
+        try:
+            stage.start(questions=questions, log={"level": "info", "file": str(stage.log)})
+            yield world
+        finally:
+            world.close()
+
+
+def _obedient() -> tuple[str, ...]:
+    """Return what makes the superuser's processes obey the modes of folders, too."""
+    if os.geteuid() == 0 and (setpriv := shutil.which("setpriv")):
+        return (setpriv, "--bounding-set=-dac_override,-dac_read_search")
+    return ()
+
+
+@contextmanager
+def _disk(store: Path) -> Iterator[bool]:
+    """Give the store a small disk of its own, where this machine lets us. Yields whether it did."""
+    store.mkdir(mode=0o700)
+    options = f"size={SMALL_DISK},mode=700"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(store)], capture_output=True, check=False
+    )
+    try:
+        yield mounted.returncode == 0
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", "--lazy", str(store)], capture_output=True, check=False)

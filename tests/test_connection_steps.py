@@ -1,0 +1,226 @@
+"""What is known of the chat, one piece of news at a time: moves, absences, rivals, refusals."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from hermes.book import Book
+from hermes.chat.bot import Bot
+from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
+from hermes.chat.screen import Look, Screen
+from hermes.codec import Hold
+from hermes.connection import ABSENCE_S, Connection
+from hermes.errors import ChatRefused, NotSaved
+from hermes.memory import Memory
+from hermes.phone_side import PhoneSide
+from hermes.store import Store
+from tests.asks import ask, question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONFIGURED, MOVED, AGAIN = -4_001, -100_4001, -100_4002
+
+
+class Phone:
+    """What stands where the phone side stands: what it was told to say."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, screen: Screen, **_: object) -> None:
+        self.said.append(screen.text)
+
+    def handle(self, _: object) -> None:
+        """Nothing comes in these tests."""
+
+    async def not_saved(self, *_: object) -> None:
+        """Nor this."""
+
+
+class Line:
+    """A connection with its book of two open asks and its memory, polling nothing."""
+
+    def __init__(self, root: Path) -> None:
+        self.now_s = 1_757_000_000.0
+        self.store = Store(root)
+        self.store.open()
+        self.phone = Phone()
+        self.memory = Memory(self.store, 7)
+        self.connection = self.connected()
+
+    def connected(self) -> Connection:
+        """A connection as a start makes it."""
+        self.book = Book(
+            self.store,
+            chat_id=self.memory.chat_id(CONFIGURED),
+            now=lambda: self.now_s,
+            retimed=lambda entry, _: entry.timing,
+            on_change=lambda _: None,
+        )
+        self.book.open(keep_s=1e6)
+        look = Look(tz=UTC, group=True, context_chars=600)
+        phone, bot = cast("PhoneSide", self.phone), cast("Bot", None)
+        return Connection(bot, self.book, phone, self.memory, look, machine="laptop", now=lambda: self.now_s)
+
+    def asked(self, count: int = 2) -> None:
+        """So many asks that are on the phone."""
+        for place in range(count):
+            made = self.book.create(ask(question()))
+            shown = replace(made.phone, message_id=500 + place, drawn="x")
+            self.book.change(made.id, lambda entry, shown=shown: replace(entry, phone=shown))  # type: ignore[misc]
+
+    def trouble(self, kind: TroubleKind, sentence: str = "it", *, loud: bool = True) -> None:
+        """A poll failed."""
+        self.connection._poll_failed(Trouble(kind, sentence, 5, loud))
+
+    def polled(self) -> None:
+        """A poll went well."""
+        self.connection._polled(self.now_s)
+
+    def on_disk(self) -> str:
+        """The trouble that `status` shows."""
+        self.memory.save()
+        return self.store.load_chat(7).trouble
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    """A connection to a group."""
+    return Line(tmp_path / "store")
+
+
+@contextmanager
+def unwritable(line: Line, entry_id: str) -> Iterator[None]:
+    """Make writes of this entry fail: a folder stands where its new content would be written."""
+    folder = line.store.root / "pending" / f".{entry_id}.json.{os.getpid()}.tmp"
+    folder.mkdir()
+    try:
+        yield
+    finally:
+        folder.rmdir()
+
+
+# --- moves --------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_moves_twice_is_still_the_configured_one(line: Line) -> None:
+    """What the configuration names is remembered, not the place in between; also after a restart."""
+    line.connection.moved(MOVED)
+    line.connection.moved(AGAIN)
+    kept = line.store.load_chat(7)
+    assert (kept.chat_id, kept.moved_from) == (AGAIN, CONFIGURED)
+    assert Memory(line.store, 7).chat_id(CONFIGURED) == AGAIN
+    assert Memory(line.store, 7).chat_id(-99) == -99
+
+
+def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> None:
+    """Messages of the old group are out of reach, the question about held asks too."""
+    line.asked()
+    line.memory.save(hold=Hold(77, ("aaaa2222",)))
+    line.connection.moved(MOVED)
+    assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()] == [(MOVED, None)] * 2
+    assert line.store.load_chat(7).hold == Hold(None, ("aaaa2222",))
+    assert {one.phone.chat_id for one in line.store.open()} == {MOVED}
+
+
+def test_told_once_more_a_move_changes_nothing(line: Line) -> None:
+    """Each refused message tells of it."""
+    line.connection.moved(MOVED)
+    line.asked()
+    before = line.book.entries()
+    line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+    assert line.book.entries() == before
+
+
+def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(line: Line) -> None:
+    """The disk was full for one of the entries."""
+    line.asked()
+    first = line.book.entries()[0]
+    with unwritable(line, first.id), pytest.raises(NotSaved):
+        line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+    assert {one.phone.chat_id for one in line.book.entries()} >= {CONFIGURED}
+    line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+    assert {one.phone.chat_id for one in line.book.entries()} == {MOVED}
+
+
+def test_a_start_brings_along_what_an_earlier_run_could_not(line: Line) -> None:
+    """It was killed between the two."""
+    line.asked()
+    line.memory.save(chat_id=MOVED, moved_from=CONFIGURED)
+    line.connection = line.connected()
+    line.connection.recover()
+    assert {(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()} == {(MOVED, None)}
+
+
+# --- absences -----------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_at_a_start_is_said_and_the_others_are_drawn_afresh(
+    line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody goes without a listener for want of an edit."""
+    line.asked()
+    line.memory.save(last_poll_s=line.now_s)
+    line.now_s += ABSENCE_S + 1
+    first = line.book.entries()[0]
+    with unwritable(line, first.id):
+        line.connection.recover()
+    assert sorted(one.phone.drawn for one in line.book.entries()) == ["", "x"]
+    assert f"entry {first.id} is not drawn afresh" in caplog.text
+    assert len(line.phone.said) == 1
+
+
+# --- rivals -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rival_is_told_of_once_in_a_while(line: Line) -> None:
+    """Two that take turns come and go: one message in ten minutes."""
+    for _ in range(5):
+        line.trouble("conflict")
+        line.now_s += PEACE_S / 5 - 1
+        line.polled()
+    assert len(line.phone.said) == 1
+    line.now_s += 10
+    line.trouble("conflict")
+    assert len(line.phone.said) == 2
+
+
+def test_what_is_not_loud_is_told_nobody(line: Line) -> None:
+    """A hiccup; but nobody's tap would arrive now."""
+    line.polled()
+    before = line.connection.answerable
+    line.trouble("conflict", loud=False)
+    assert (before, line.connection.answerable) == (True, False)
+    assert line.phone.said == []
+    assert line.on_disk() == ""
+
+
+# --- a chat that does not work ------------------------------------------------------------------------------------
+
+
+def test_a_blocked_bot_is_in_trouble_until_a_message_goes_through(line: Line) -> None:
+    """Polls go well all the while."""
+    line.connection.refused(ChatRefused("bot was blocked by the user", blocked=True))
+    line.polled()
+    assert "blocked" in line.on_disk()
+    line.connection.sent()
+    assert line.on_disk() == ""
+
+
+def test_trouble_with_polling_is_over_with_a_good_poll_alone(line: Line) -> None:
+    """That a message went out says nothing of what comes in."""
+    line.trouble("unauthorized", "the token")
+    line.connection.sent()
+    assert line.on_disk() == "the token"
+    line.polled()
+    assert line.on_disk() == ""
+    line.connection.refused(ChatRefused("not enough rights"))
+    assert line.on_disk() == ""

@@ -1,0 +1,285 @@
+"""One step of the way back at a time: what is true at the agent meets an entry that changes meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.agents import ADAPTERS
+from hermes.book import Book
+from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, WAITER_GRACE_S, WAITER_LOOK_S, Delivery
+from hermes.errors import AgentAway
+from hermes.model import (
+    AnsweredWith,
+    Ask,
+    Dead,
+    Entry,
+    Pick,
+    Quiet,
+    Replied,
+    StillOpen,
+    Tapped,
+    Unproven,
+    Verdict,
+    WasDismissed,
+)
+from hermes.store import Store
+from tests.asks import ANN, CHAT_ID, ask, question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SQLITE = AnsweredWith((("SQLite",),))
+
+
+@dataclass
+class Desk:
+    """A server with these verdicts, the last one for ever; `meanwhile` happens before one is told."""
+
+    verdicts: list[Verdict]
+    meanwhile: Callable[[], object] | None = None
+    replies: list[object] = field(default_factory=list)
+
+    async def verdict(self, _: Ask) -> Verdict:
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return self.verdicts.pop(0) if len(self.verdicts) > 1 else self.verdicts[0]
+
+    async def reply(self, _: Ask, answers: tuple[tuple[str, ...], ...]) -> None:
+        self.replies.append(answers)
+
+    async def reject(self, _: Ask) -> None:
+        self.replies.append(None)
+
+
+@dataclass
+class Hooks:
+    """A waiting room, and what was laid ready in it."""
+
+    there: bool = False
+    ready: str | None = None
+
+    def waiting(self, _: Ask) -> bool:
+        return self.there
+
+    def put(self, _: Ask, text: str) -> None:
+        self.ready = text
+
+    def is_ready(self, _: Ask) -> bool:
+        return self.ready is not None
+
+
+class Way:
+    """A book with one ask of the server "desk", and its way back."""
+
+    def __init__(self, root: Path) -> None:
+        self.now_s = 1_757_000_000.0
+        self.servers: dict[str, Desk] = {}
+        self.hooks = Hooks()
+        self.book = Book(
+            Store(root),
+            chat_id=CHAT_ID,
+            now=lambda: self.now_s,
+            retimed=lambda entry, _: entry.timing,
+            on_change=lambda _: None,
+        )
+        self.book.open(keep_s=1e6)
+        one = ask(question())
+        self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
+        self.delivery = Delivery(self.book, self.servers, self.hooks, ADAPTERS, now=lambda: self.now_s)
+
+    def entry(self) -> Entry:
+        """The ask as it stands."""
+        entry = self.book.get(self.id)
+        assert entry is not None
+        return entry
+
+    def tap(self) -> None:
+        """Tap the second option."""
+        self.book.apply(self.id, Tapped(self.entry().revision, self.now_s, ANN, Pick(0, 1), self.entry().state.epoch))
+
+    def sent_by(self, route: str) -> None:
+        """Let the ask be answered, its answer being on this route."""
+        self.tap()
+        assert route in {"server", "waiter"}
+        self.book.change(self.id, lambda found: replace(found, route="server" if route == "server" else "waiter"))
+
+    async def step(self) -> float | None:
+        """One step."""
+        return await self.delivery.step(self.id)
+
+    def outcome(self) -> str:
+        """How it ended."""
+        outcome = self.entry().state.outcome
+        return outcome.kind if outcome is not None else ""
+
+
+@pytest.fixture
+def way(tmp_path: Path) -> Way:
+    """An open ask whose server is not there yet."""
+    return Way(tmp_path / "store")
+
+
+# --- verdicts of a past moment ------------------------------------------------------------------------------------
+
+
+async def test_a_tap_while_the_verdict_is_awaited_counts(way: Way) -> None:
+    """Tapped and delivered by another step meanwhile: the answer that took effect is the person's, not the desk's."""
+    way.servers["desk"] = Desk([SQLITE], meanwhile=way.tap)
+    assert await way.delivery.examine(way.id) is None
+    assert way.outcome() == "answered"
+
+
+async def test_what_was_settled_while_the_verdict_was_awaited_stays_settled(way: Way) -> None:
+    """And what was put away is not looked at again."""
+
+    def settle() -> None:
+        way.delivery.told(way.entry(), Replied("que_1", "ses_1", (("Redis",),)))
+
+    def close() -> None:
+        settle()
+        way.book.close(way.id)
+
+    way.servers["desk"] = Desk([Dead()], meanwhile=settle)
+    await way.delivery.examine(way.id)
+    assert way.outcome() == "answered_at_desk"
+    assert await way.delivery.examine(way.id) is None
+    again = way.book.create(way.entry().ask).id
+    way.id, way.servers["desk"].meanwhile = again, close
+    await way.delivery.examine(again)
+    assert way.book.get(again) is None
+
+
+async def test_an_open_ask_that_its_server_lists_is_looked_at_again_after_a_silence(way: Way) -> None:
+    """It may take a moment to leave the list; without a hint one look is enough."""
+    way.servers["desk"] = Desk([StillOpen()])
+    assert await way.delivery.examine(way.id, Quiet("ses_1")) == 1.0
+    assert await way.delivery.examine(way.id) is None
+    assert way.entry().state.phase == "open"
+
+
+async def test_what_an_event_said_outlasts_a_silence(way: Way) -> None:
+    """No call proves it, and the session fell silent after it: what was heard of this very request counts."""
+    way.servers["desk"] = Desk([Unproven()])
+    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("Redis",),)))
+    await way.delivery.examine(way.id, Quiet("ses_1"))
+    assert way.outcome() == "answered_at_desk"
+
+
+# --- a server that is no longer named -----------------------------------------------------------------------------
+
+
+async def test_a_server_of_another_name_proves_nothing(way: Way) -> None:
+    """Renamed in the configuration: the answer waits, on its route, until a server lists the request again."""
+    way.tap()
+    first, second = await way.step(), await way.step()
+    assert first is not None
+    assert second == 2 * first
+    assert (way.entry().route, way.entry().state.away) == ("server", True)
+    way.servers["laptop"] = desk = Desk([StillOpen(), SQLITE])
+    assert (await way.step() or 0) > 0
+    assert desk.replies == []
+    listed = replace(way.entry().ask, source=replace(way.entry().ask.source, server="laptop"))
+    way.book.change(way.id, lambda found: replace(found, ask=listed))
+    assert await way.step() is None
+    assert desk.replies == [(("SQLite",),)]
+    assert way.outcome() == "answered"
+
+
+async def test_a_waiting_hook_carries_what_no_named_server_can(way: Way) -> None:
+    """It needs no name in a configuration."""
+    way.hooks.there = True
+    way.tap()
+    assert await way.step() == WAITER_LOOK_S
+    assert way.entry().route == "waiter"
+    assert '"SQLite"' in str(way.hooks.ready)
+
+
+# --- a hook that is gone ------------------------------------------------------------------------------------------
+
+
+async def gone_for(way: Way, seconds: float) -> float | None:
+    """Look twice, with so much time between."""
+    way.sent_by("waiter")
+    assert await way.step() == WAITER_LOOK_S
+    way.now_s += seconds
+    return await way.step()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome"),
+    [(SQLITE, "answered"), (AnsweredWith((("Redis",),)), "answered_at_desk"), (Dead(), "gone")],
+)
+async def test_without_its_hook_the_server_tells_what_became_of_the_answer(
+    way: Way, verdict: Verdict, outcome: str
+) -> None:
+    """The hook took it and died, or never took it: only its agent knows."""
+    way.servers["desk"] = Desk([verdict])
+    assert await gone_for(way, WAITER_GRACE_S + 1) is None
+    assert way.outcome() == outcome
+    assert way.servers["desk"].replies == []
+
+
+async def test_without_its_hook_the_server_carries_what_is_still_open(way: Way) -> None:
+    """Once, by the other route."""
+    way.servers["desk"] = Desk([StillOpen(), StillOpen(), SQLITE])
+    assert await gone_for(way, WAITER_GRACE_S + 1) is not None
+    assert way.entry().route == "server"
+    assert await way.step() is None
+    assert way.servers["desk"].replies == [(("SQLite",),)]
+    assert way.outcome() == "answered"
+
+
+async def test_without_its_hook_and_without_proof_it_is_looked_at_again(way: Way) -> None:
+    """Nothing is settled by not knowing."""
+    way.servers["desk"] = Desk([Unproven(), WasDismissed()])
+    assert await gone_for(way, WAITER_GRACE_S + 1) == WAITER_LOOK_S
+    assert way.entry().state.phase == "sending"
+    assert await way.step() is None
+    assert way.outcome() == "rejected_at_desk"
+
+
+async def test_a_hook_may_come_back_within_its_time(way: Way) -> None:
+    """A taken answer is reported sooner than a new hook is started."""
+    way.servers["desk"] = Desk([Dead()])
+    assert await gone_for(way, WAITER_GRACE_S - 1) == WAITER_LOOK_S
+    assert way.entry().state.phase == "sending"
+    way.book.change(way.id, lambda found: replace(found, waiter_taken=True))
+    way.now_s += TAKEN_GRACE_S - WAITER_GRACE_S + 2
+    assert await way.step() is None
+    assert way.outcome() == "gone"
+
+
+async def test_an_answer_that_was_taken_is_not_laid_ready_again_at_once(way: Way) -> None:
+    """Its hook needs a moment to leave; one that still waits after that gets it again."""
+    way.servers = {}
+    way.hooks.there = True
+    way.tap()
+    await way.step()
+    way.hooks.ready = None
+    way.now_s += PUT_AGAIN_S - 1
+    await way.step()
+    assert way.hooks.ready is None
+    way.now_s += 2
+    await way.step()
+    assert way.hooks.ready is not None
+
+
+async def test_a_server_that_is_away_leaves_the_route_to_a_waiting_hook(way: Way) -> None:
+    """And to the server where there is none, which is waited for."""
+
+    def away() -> None:
+        raise AgentAway("nobody answers there")
+
+    way.servers["desk"] = Desk([StillOpen()], meanwhile=away)
+    way.hooks.there = True
+    way.tap()
+    assert await way.step() == WAITER_LOOK_S
+    assert way.entry().route == "waiter"
+    way.book.change(way.id, lambda found: replace(found, route=None))
+    way.hooks.there = False
+    assert (await way.step() or 0) > 0
+    assert (way.entry().route, way.entry().state.away) == ("server", True)

@@ -1,0 +1,168 @@
+"""What agents tell becomes entries: one ask is one entry, and a hint goes to the asks that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.book import Book
+from hermes.intake import Hinted, Intake
+from hermes.model import (
+    Announced,
+    Answer,
+    Ask,
+    Asked,
+    Busy,
+    Decision,
+    Dismissed,
+    Ended,
+    Entry,
+    Quiet,
+    Receipt,
+    Replied,
+)
+from hermes.store import Store
+from tests.asks import ANN, CHAT_ID, ask, question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW_S = 1_757_000_000.0
+
+
+class Desk:
+    """A book, and what takes signals in."""
+
+    def __init__(self, root: Path) -> None:
+        self.book = Book(
+            Store(root, now=lambda: NOW_S),
+            chat_id=CHAT_ID,
+            now=lambda: NOW_S,
+            retimed=lambda entry, _: entry.timing,
+            on_change=lambda _: None,
+        )
+        self.book.open(keep_s=1e6)
+        self.hints: list[Hinted] = []
+        self.intake = Intake(self.book, now=lambda: NOW_S, hinted=self.hints.append)
+
+    def phases(self) -> list[str]:
+        """The phases of all that is open, as far as it was not closed."""
+        return [entry.state.phase for entry in self.book.entries()]
+
+    def only(self) -> Entry:
+        """The one open entry."""
+        (entry,) = self.book.entries()
+        return entry
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """An empty book."""
+    return Desk(tmp_path / "store")
+
+
+def an_ask(
+    request_id: str | None = "que_1", call_id: str | None = "call_1", session: str = "ses_1", **more: str
+) -> Ask:
+    """An ask of this identity."""
+    one = ask(question())
+    return replace(one, source=replace(one.source, request_id=request_id, call_id=call_id, session_id=session, **more))
+
+
+def test_an_ask_that_comes_three_ways_is_one_entry(desk: Desk) -> None:
+    """What one of them knows is learnt; what is shown stays; the server that lists it now is the right one."""
+    desk.intake.take(Asked(an_ask(session_title="", server="old name")))
+    desk.intake.take(Asked(an_ask(session_title="Fix login", server="desk")))
+    desk.intake.take(Asked(an_ask(session_title="Another", server="")))
+    desk.intake.take(Announced(an_ask(request_id=None)))
+    source = desk.only().ask.source
+    assert (source.session_title, source.server) == ("Fix login", "desk")
+
+
+def test_a_request_joins_the_call_that_was_announced(desk: Desk) -> None:
+    """By the call id; the words of the request are those that are shown."""
+    announced = replace(an_ask(request_id=None), questions=(question("Which, before it was checked?"),))
+    desk.intake.take(Announced(announced))
+    desk.intake.take(Announced(announced))
+    assert desk.phases() == ["matching"]
+    desk.intake.take(Asked(an_ask(directory="/home/dev/other")))
+    assert desk.phases() == ["open"]
+    assert desk.only().ask.source.request_id == "que_1"
+    assert desk.only().ask.source.directory == "/home/dev/other"
+    assert desk.only().ask.questions == (question(),)
+
+
+def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
+    """The request came first by another way, without its call: that entry goes on, the other was never shown."""
+    desk.intake.take(Announced(an_ask(request_id=None)))
+    call = desk.only()
+    desk.intake.take(Asked(an_ask(call_id=None)))
+    assert desk.phases() == ["matching", "open"] or desk.phases() == ["open", "matching"]
+    desk.intake.join(call, an_ask())
+    settled = desk.book.get(call.id)
+    assert settled is not None
+    assert settled.state.outcome is not None
+    assert settled.state.outcome.kind == "gone"
+    assert [one.id for one in desk.book.entries() if one.state.phase == "open"] != [call.id]
+    assert sorted(desk.phases()) == ["open", "settled"]
+
+
+def test_a_repeated_call_id_with_another_request_is_another_ask(desk: Desk) -> None:
+    """Some providers count their calls anew in each step."""
+    desk.intake.take(Announced(an_ask(request_id=None)))
+    desk.intake.take(Asked(an_ask("que_1")))
+    desk.intake.take(Asked(an_ask("que_2")))
+    assert {one.ask.source.request_id for one in desk.book.entries()} == {"que_1", "que_2"}
+    assert desk.phases() == ["open", "open"]
+
+
+def test_what_was_closed_is_not_asked_again(desk: Desk) -> None:
+    """A server goes on listing its zombies."""
+    desk.intake.take(Asked(an_ask()))
+    desk.book.apply(desk.only().id, Ended(NOW_S, "gone"))
+    desk.book.close(desk.only().id)
+    desk.intake.take(Asked(an_ask()))
+    assert desk.book.entries() == []
+
+
+def test_a_hint_goes_to_the_asks_that_it_is_about(desk: Desk) -> None:
+    """A reply or a dismissal to its request alone; a silence to all of its session; nothing else to nobody."""
+    for request_id, session in (("que_1", "ses_1"), ("que_2", "ses_1"), ("que_3", "ses_2")):
+        desk.intake.take(Asked(an_ask(request_id, request_id, session)))
+    told = (Replied("que_2", "ses_1", ()), Dismissed("que_1", "ses_1"), Replied("que_9", "ses_1", ()))
+    for signal in told:
+        desk.intake.take(signal)
+    assert [(one.entry.ask.source.request_id, one.signal) for one in desk.hints] == [
+        ("que_2", told[0]),
+        ("que_1", told[1]),
+    ]
+    desk.hints.clear()
+    desk.intake.take(Quiet("ses_1"))
+    assert {one.entry.ask.source.request_id for one in desk.hints} == {"que_1", "que_2"}
+
+
+def test_a_hooks_own_word_is_no_news_of_the_agent(desk: Desk) -> None:
+    """It is taken in elsewhere."""
+    desk.intake.take(Asked(an_ask()))
+    before = desk.book.entries()
+    desk.intake.take(Receipt("0123"))
+    assert desk.book.entries() == before
+    assert desk.hints == []
+
+
+def test_an_agent_that_works_again_is_noted_where_its_ask_is_over(desk: Desk) -> None:
+    """Settled, or said to be answered; not for one that is still open in the same session."""
+    for request_id in ("que_1", "que_2", "que_3"):
+        desk.intake.take(Asked(an_ask(request_id, request_id)))
+    over, answered, waiting = desk.book.entries()
+    desk.book.apply(over.id, Ended(NOW_S, "answered_at_desk"))
+    decided = replace(answered.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
+    desk.book.change(answered.id, lambda found: replace(found, state=decided))
+    desk.intake.take(Busy("ses_1"))
+    assert [one.state.working for one in desk.book.entries()] == [True, False, False]
+    desk.intake.take(Replied(str(answered.ask.source.request_id), "ses_1", ()))
+    desk.intake.take(Busy("ses_1"))
+    assert [one.state.working for one in desk.book.entries()] == [True, True, False]
+    assert waiting.state.phase == "open"

@@ -1,0 +1,127 @@
+"""The word to a person whose tap or text could not be saved: at once, to the right place, and never for long."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from hermes import phone_side
+from hermes.book import Book
+from hermes.chat.outbox import Outbox
+from hermes.chat.screen import Look, Screen
+from hermes.errors import ChatAway, ChatRefused, NotSaved
+from hermes.phone_side import PhoneSide
+from hermes.store import Store
+from tests.asks import ANN, CHAT_ID
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again")
+PERSON, CHAT = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}, {"id": CHAT_ID, "type": "private"}
+SHOWN = {"message_id": 500, "date": 1, "chat": CHAT, "text": "Which?"}
+TAP: dict[str, Any] = {
+    "update_id": 5,
+    "callback_query": {"id": "77", "from": PERSON, "message": SHOWN, "chat_instance": "1", "data": "x"},
+}
+TEXT: dict[str, Any] = {
+    "update_id": 6,
+    "message": {"message_id": 501, "date": 1, "chat": CHAT, "from": PERSON, "text": "SQLite"},
+}
+
+
+class Told:
+    """What stands where the outbox stands: what went to whom; it may hang, or refuse."""
+
+    def __init__(self) -> None:
+        self.to: list[tuple[object, str]] = []
+        self.hangs = False
+        self.refuses: Exception | None = None
+
+    async def _say(self, whom: object, text: str) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.refuses is not None:
+            raise self.refuses
+        self.to.append((whom, text))
+
+    async def answer(self, query_id: str, text: str) -> None:
+        await self._say(query_id, text)
+
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int) -> None:
+        await self._say((chat_id, reply_to), screen.text)
+
+
+@pytest.fixture
+def told() -> Told:
+    """Where the words go."""
+    return Told()
+
+
+@pytest.fixture
+def side(told: Told, tmp_path: Path) -> PhoneSide:
+    """A phone side with an empty book, which spawns nothing."""
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("nothing is left to run beside")
+
+    book = Book(
+        Store(tmp_path), chat_id=CHAT_ID, now=lambda: 1.0, retimed=lambda entry, _: entry.timing, on_change=never
+    )
+    return PhoneSide(
+        book,
+        cast("Outbox", told),
+        Look(tz=UTC, group=False, context_chars=600),
+        users=frozenset({ANN.id}),
+        machine="laptop",
+        held=never,
+        moved=never,
+        blocked=never,
+        spawn=never,
+        now=lambda: 1.0,
+    )
+
+
+async def test_a_tap_is_told_by_its_acknowledgement(side: PhoneSide, told: Told) -> None:
+    """With the reason that the person can do something about."""
+    await side.not_saved(TAP, FULL)
+    ((whom, text),) = told.to
+    assert whom == "77"
+    assert "disk full on laptop" in text
+    await side.not_saved(TAP, NotSaved("nothing was saved in /x: the disk reports an error"))
+    assert "see its log on laptop" in told.to[1][1]
+
+
+async def test_a_text_is_told_by_a_reply(side: PhoneSide, told: Told) -> None:
+    """There where it was written."""
+    await side.not_saved(TEXT, FULL)
+    ((whom, text),) = told.to
+    assert whom == (CHAT_ID, 501)
+    assert "I could not save that" in text
+
+
+async def test_what_nobody_did_is_told_nobody(side: PhoneSide, told: Told) -> None:
+    """A group that moved, say."""
+    await side.not_saved({"update_id": 7, "message": {**TEXT["message"], "migrate_to_chat_id": -5}}, FULL)
+    assert told.to == []
+
+
+@pytest.mark.parametrize("raw", [TAP, TEXT], ids=["tap", "text"])
+async def test_a_telegram_that_hangs_does_not_hold_up_the_poll_loop(
+    side: PhoneSide, told: Told, raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it counts as away, and the update stays with it."""
+    monkeypatch.setattr(phone_side, "SORRY_S", 0.01)
+    told.hangs = True
+    with pytest.raises(ChatAway, match="could not be told in time"):
+        await side.not_saved(raw, FULL)
+
+
+async def test_a_refusal_is_passed_on(side: PhoneSide, told: Told) -> None:
+    """The poll loop knows what to do with it."""
+    told.refuses = ChatRefused("bot was blocked by the user", blocked=True)
+    with pytest.raises(ChatRefused):
+        await side.not_saved(TAP, FULL)
