@@ -4,12 +4,13 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 BENCH_ARGS ?=
+FAULTS_ARGS ?=
 LOCK_ARGS ?=
 UV := uv==0.13.8
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: test bench check scenes opencode format cover lock wheel clean
+.PHONY: test bench faults check scenes opencode format cover lock wheel clean
 
 test: check scenes
 	$(BIN)/pytest $(PYTEST_ARGS)
@@ -17,6 +18,10 @@ test: check scenes
 # Ten minutes on a machine that does nothing else; BENCH_ARGS="--quick", "--only hook tap", "--json FILE".
 bench: $(READY) scenes
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+# About an hour on two cores; FAULTS_ARGS="--rounds 100", "--seed 1 --only 7", "--json FILE".
+faults: $(READY) scenes
+	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check --quiet .

@@ -16,7 +16,7 @@ from hermes.model import Entry, Phone, Step, Timing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.model import Ask, Event, Source
+    from hermes.model import Ask, Event, Route, Source
     from hermes.store import Store
 
 REMEMBERED_S: Final = 86400.0
@@ -29,7 +29,7 @@ class Book:
     """All entries that are not closed.
 
     `chat_id` is where new asks are posted; `retimed(entry, extra_s)` gives the timing of an ask that a person
-    just touched.
+    just touched, `routed(entry)` the route of a decision that was just made, None where that needs a closer look.
     """
 
     def __init__(
@@ -39,12 +39,14 @@ class Book:
         chat_id: int,
         now: Callable[[], float],
         retimed: Callable[[Entry, float], Timing],
+        routed: Callable[[Entry], Route | None] = lambda _: None,
         on_change: Callable[[Entry], None],
     ) -> None:
         self.store = store
         self.chat_id = chat_id
         self._now = now
         self._retimed = retimed
+        self._routed = routed
         self._on_change = on_change
         self._open: dict[str, Entry] = {}
         self._by_identity: dict[Identity, str] = {}
@@ -109,6 +111,8 @@ class Book:
             step = dialog.step(entry.ask, entry.state, event)
             steps.append(step)
             entry = replace(entry, state=step.state)
+            if step.state.phase == "sending" and entry.route is None:
+                entry = replace(entry, route=self._routed(entry))
             return replace(entry, timing=self._retimed(entry, step.extra_s)) if step.touched else entry
 
         self.change(entry_id, happen)

@@ -11,17 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from rich.console import Console
 
 import hermes
-from hermes import (
-    clock as clocks,
-    config as configuration,
-    hook as hooks,
-    install as installing,
-    spool,
-    status as state,
-)
+from hermes import clock as clocks, config as configuration, hook as hooks, install as installing, spool
 from hermes.errors import ConfigError, Held, HermesError
 from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
@@ -162,6 +154,11 @@ def status(
     *, config: ConfigOption = None, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
 ) -> None:
     """Show the listener, the servers, and what is open."""
+    # A listener that runs for months shows no tables: what draws them is not loaded into it.
+    from rich.console import Console
+
+    from hermes import status as state
+
     place = configuration.config_path(config, environ=os.environ)
     loaded = configuration.load(config, environ=os.environ)
     store = Store(loaded.store.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from dataclasses import replace
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 ABSENCE_S: Final = 120.0
 """Telegram keeps a tap for 150 s: after a longer absence taps may be lost."""
 HEALTHY_S: Final = 60.0
+SAVE_OFFSET_S: Final = 0.1
 """Without a good poll for this long the phone does not count as answerable."""
 
 
@@ -55,10 +57,11 @@ class Connection:
         # What an earlier run has left counts as this kind: a good poll ends it, a refused message says it again.
         self._poll_trouble = memory.at.trouble
         self._rival_told_s = -math.inf
+        self._saving: asyncio.TimerHandle | None = None
         self.poller = Poller(
             bot,
             load=self._load_offset,
-            save=lambda offset: memory.save(offset=offset.next_id, last_poll_s=offset.at_s),
+            save=self._note_offset,
             handle=phone.handle,
             quarantine=self._quarantine,
             not_saved=phone.not_saved,
@@ -122,6 +125,22 @@ class Connection:
         if self._memory.at.offset is None:
             return None
         return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._now())
+
+    def _note_offset(self, offset: Offset) -> None:
+        """Keep the place in Telegram's queue, a moment later: the acknowledgement of a tap goes out first.
+
+        A kill in between costs nothing: Telegram has forgotten what lies before it, or sends again what every entry
+        knows already.
+        """
+        self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s)
+        if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
+            self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save_offset)
+
+    def _save_offset(self) -> None:
+        try:
+            self._memory.save()
+        except NotSaved as error:
+            log.warning("the place in Telegram's queue was not saved: %s", error)
 
     def _quarantine(self, raw: object, error: Exception) -> None:
         self._book.store.quarantine("update.json", as_text(raw).encode("utf-8", "backslashreplace"), str(error))

@@ -62,6 +62,10 @@ class Server(Protocol):
         """Return what is true of this request now."""
         ...
 
+    def sees_open(self, ask: Ask) -> bool:
+        """Tell whether the events of an unbroken stream show the request alive now."""
+        ...
+
     async def reply(self, ask: Ask, answers: Answers) -> None:
         """Send the answers; returning proves nothing."""
         ...
@@ -173,6 +177,12 @@ class Delivery:
 
     # --- routes -------------------------------------------------------------------------------------------------
 
+    def routed(self, entry: Entry) -> Route | None:
+        """Return the only route that there is, or None where it must be found out which one carries the answer."""
+        if self._room.waiting(entry.ask):
+            return None if entry.ask.source.server in self._servers else "waiter"
+        return "server" if entry.ask.source.server else "waiter"
+
     async def _chosen(self, entry: Entry) -> Route:
         """Choose and save the route: the server that lists the request, else a live waiter."""
         server = self._servers.get(entry.ask.source.server)
@@ -193,7 +203,9 @@ class Delivery:
         server = self._servers.get(entry.ask.source.server)
         if server is None:
             raise AgentAway(f"the server {entry.ask.source.server!r} is no longer in the configuration")
-        verdict = await server.verdict(entry.ask)
+        first = entry.id not in self._accepted_s and entry.id not in self._failures
+        # Where its events have shown it alive until now, asking whether it lives would only cost time.
+        verdict = StillOpen() if first and server.sees_open(entry.ask) else await server.verdict(entry.ask)
         if isinstance(verdict, StillOpen) and not self._awaits_confirmation(entry.id):
             await self._send(server, entry, decision)
             verdict = await server.verdict(entry.ask)

@@ -49,14 +49,17 @@ class Steps:
         self._runs: dict[Key, _Run] = {}
         self._closed = False
 
-    def kick(self, name: str, entry_id: str) -> None:
-        """Let the step look at this entry, now or as soon as it has finished what it is doing."""
+    def kick(self, name: str, entry_id: str, *, after_s: float = 0.0) -> None:
+        """Let the step look at this entry, now or as soon as it has finished what it is doing.
+
+        One that has nothing under way begins `after_s` later.
+        """
         if self._closed:
             return
         run = self._runs.get((name, entry_id))
         if run is None:
             run = self._runs[name, entry_id] = _Run()
-            run.task = asyncio.get_running_loop().create_task(self._keep_at_it(name, entry_id, run))
+            run.task = asyncio.get_running_loop().create_task(self._keep_at_it(name, entry_id, run, after_s))
         run.kicked.set()
 
     @property
@@ -82,9 +85,10 @@ class Steps:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._runs.clear()
 
-    async def _keep_at_it(self, name: str, entry_id: str, run: _Run) -> None:
+    async def _keep_at_it(self, name: str, entry_id: str, run: _Run, after_s: float) -> None:
         failures = 0
         try:
+            await asyncio.sleep(after_s)
             while True:
                 run.kicked.clear()
                 pause_s = await self._once(name, entry_id, failures)

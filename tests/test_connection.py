@@ -224,6 +224,7 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     await team.polled()
     team.agent.ask([question()])
     await team.person.sees(ASKED, chat=GROUP)
+    await until((team.store / "telegram.json").exists, "what is remembered on disk")
     (team.store / "telegram.json").unlink()
     (team.store / "telegram.json").mkdir()
     new = team.api.control.migrate(chat_id=GROUP)

@@ -160,6 +160,9 @@ async def test_a_lie_about_a_zombie_is_no_success(home: House) -> None:
     home.agent.hold_events()
     home.agent.abort(home.agent.pending[request_id]["sessionID"])
     home.agent.release_events(lost=True)
+    home.agent.fault("events", times=1000)
+    home.agent.cut_events()
+    await until(lambda: [one.route for one in home.agent.received].count("events") > 1, "a stream that is refused")
     await home.person.taps(shown, "SQLite")
     late = await home.person.sees("came too late")
     assert "the agent had stopped waiting" in late.text

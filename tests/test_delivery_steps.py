@@ -43,6 +43,9 @@ class Desk:
     meanwhile: Callable[[], object] | None = None
     replies: list[object] = field(default_factory=list)
 
+    def sees_open(self, _: Ask) -> bool:
+        return False
+
     async def verdict(self, _: Ask) -> Verdict:
         if self.meanwhile is not None:
             self.meanwhile()

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 ROWS = (
     *("spool", "errors", "model", "dialog", "routing"),
     *("agents", "agents.opencode", "agents.opencode.adapter", "agents.opencode.matching"),
-    *("agents.opencode.proof", "agents.opencode.wire", "agents.opencode.sessions"),
+    *("agents.opencode.proof", "agents.opencode.wire", "agents.opencode.living", "agents.opencode.sessions"),
     *("agents.opencode.api", "agents.opencode.client", "agents.opencode.events"),
     *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.page", "chat.review", "chat.sides", "chat.ending"),
     *("chat.words", "chat.render"),
@@ -23,7 +23,14 @@ ROWS = (
     *("install", "status", "demo", "cli", "__main__"),
 )
 CHAT_WORDS = ("text", "buttons", "screen", "page", "review", "sides", "ending", "words", "render")
-PURE = ("dialog", "routing", *(f"chat.{name}" for name in CHAT_WORDS), "agents.*.adapter", "agents.*.matching")
+PURE = (
+    "dialog",
+    "routing",
+    *(f"chat.{name}" for name in CHAT_WORDS),
+    "agents.*.adapter",
+    "agents.*.matching",
+    "agents.*.living",
+)
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
 STANDARD_ALONE = {"spool": set(), "hook": {"spool"}, "errors": None, "model": None}
 

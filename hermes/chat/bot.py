@@ -10,6 +10,7 @@ along, and building the library's objects only to throw them away costs as much 
 import logging
 import os
 import re
+import ssl
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -234,7 +235,7 @@ class Bot:
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         self._timeout_s = timeout_s
-        self._calls, self._polls = (request, request) if request else _connections(proxy)
+        self._calls, self._polls = (request, request) if request else _connections(proxy, api_base)
         self._bot = _Raw(
             token,
             base_url=f"{api_base.rstrip('/')}/bot",
@@ -319,9 +320,10 @@ class Bot:
             raise
 
 
-def _connections(proxy: str | None) -> tuple[BaseRequest, BaseRequest]:
-    """One for calls, one for the long poll, so that neither waits for the other; the CAs are loaded once."""
-    ssl_context = httpx.create_ssl_context()
+def _connections(proxy: str | None, api_base: str) -> tuple[BaseRequest, BaseRequest]:
+    """One for calls, one for the long poll, so that neither waits for the other; the CAs are loaded once, if at all."""
+    secure = any(url.lower().startswith("https:") for url in (proxy or "", api_base))
+    ssl_context = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def connection(size: int) -> BaseRequest:
         return HTTPXRequest(

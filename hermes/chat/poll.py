@@ -31,6 +31,7 @@ from hermes.model import Tap, Text, User
 log = logging.getLogger(__name__)
 
 POLL_S = 25.0
+HEAD_START_S = 0.002
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_IDLE_PAUSE_S = 1.0
@@ -241,8 +242,8 @@ class Poller:
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
-            if not again:
-                await self._sleep(self.pause_s)
+            # The words that a tap is waiting for go out before the next poll does.
+            await self._sleep(HEAD_START_S if again else self.pause_s)
 
     async def step(self, *, poll_s: float | None = None) -> bool:
         """Poll once and handle what came. True: go on at once; False: pause for `pause_s` first.

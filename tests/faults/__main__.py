@@ -17,37 +17,42 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from tests.faults.playing import A_WORLD, played
+from tests.faults.playing import A_WORLD, log_of, played
 from tests.faults.world import PACE
-from tests.harness.home import VERSIONS
+from tests.harness.home import VERSIONS, BinaryMissingError, binary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.faults.round import Outcome
+
+    Play = Callable[[int, Sequence[int], str], Sequence[Outcome]]
 
 ROUNDS: Final = 2000
 REAL: Final = 5
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 where no law was violated."""
+def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
+    """Return 0 where no law was violated, and every round was played. `play` plays what `--only` wants."""
     given = _parser().parse_args(arguments)
     console = Console()
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
-    for outcome in _played(given):
+    versions = [] if given.only is not None or not given.real else list(_fetched(console))
+    for outcome in _played(given, versions, play):
         outcomes.append(outcome)
         for violation in outcome.violations:
             console.print(f"seed {outcome.seed} round {outcome.number}: {violation}", markup=False)
+        if outcome.violations:
             console.print(f"  faults: {', '.join(outcome.faults)}; to replay: {_replay(outcome)}", markup=False)
+            console.print(f"  Hermes' log up to then: {log_of(outcome)}", markup=False)
         if len(outcomes) % 50 == 0:
             console.print(f"{len(outcomes)} of {given.rounds} rounds, {time.monotonic() - began_s:.0f} s")
     report = _report(outcomes, time.monotonic() - began_s)
     _show(report, console)
     if given.json:
         given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
-    wanted = 1 if given.only is not None else given.rounds + given.real * len(VERSIONS)
+    wanted = 1 if given.only is not None else given.rounds + given.real * len(versions)
     return 1 if report["violations"] or len(outcomes) != wanted else 0
 
 
@@ -56,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
     parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
+    parser.add_argument("--opencode", default="", choices=VERSIONS, help="play that one round with this OpenCode")
     parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
     parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -63,19 +69,31 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _replay(outcome: Outcome) -> str:
-    return f"python -m tests.faults --seed {outcome.seed} --only {outcome.number}"
+    real = f" --opencode {outcome.version}" if outcome.version else ""
+    return f"python -m tests.faults --seed {outcome.seed} --only {outcome.number}{real}"
 
 
-def _played(given: argparse.Namespace) -> Iterator[Outcome]:
+def _fetched(console: Console) -> Iterator[str]:
+    """Say which OpenCode is missing, and yield the others."""
+    for version in VERSIONS:
+        try:
+            binary(version)
+        except BinaryMissingError as error:
+            console.print(f"not played with the real OpenCode {version}: {error}", markup=False)
+        else:
+            yield version
+
+
+def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> Iterator[Outcome]:
     seed = Random().randrange(10**6) if given.seed is None else given.seed
     if given.only is not None:
-        yield from played(seed, [given.only])
+        yield from play(seed, [given.only], given.opencode)
         return
     batches = [list(range(first, min(first + A_WORLD, given.rounds))) for first in range(0, given.rounds, A_WORLD)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.worlds, mp_context=context, max_tasks_per_child=1) as pool:
         scripted = [pool.submit(played, seed, batch) for batch in batches]
-        real = [pool.submit(played, seed, list(range(given.real)), version) for version in VERSIONS if given.real]
+        real = [pool.submit(played, seed, list(range(given.real)), version) for version in versions]
         for done in as_completed([*scripted, *real]):
             yield from done.result()
 

@@ -32,7 +32,6 @@ class Ask:
     fate: Fate = "person"
     request_id: str = ""
     session: str = ""
-    asked_s: float = 0.0
     ended_by: set[str] = field(default_factory=set)
     """What else than the phone has ended it, or may have: "desk", "dismissed", "aborted", "deleted", "restarted"."""
     promised: bool = False

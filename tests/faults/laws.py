@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from hermes.demo.shown import ShownMessage
     from tests.faults.asks import Answers, Ask
     from tests.faults.person import Person, View
-    from tests.faults.world import World
 
 BUSY_CALLS_S: Final = 60.0
 """More requests a second than this, in the mean of a round, is spinning."""
@@ -88,32 +88,31 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     return said
 
 
-def time_ran_out_rightly(person: Person, world: World) -> Iterator[str]:
-    """Nothing expires that was not answerable for its time to live."""
+def time_ran_out_rightly(person: Person, *, fleeting: bool, pace: float, gap_s: float) -> Iterator[str]:
+    """Nothing expires that was not answerable for its time to live. `gap_s`: when the last listener was ended."""
     if not person.time_was_up:
         return
     ask = person.ask
     since_s = max(person.first_seen_s, person.touched_s)
-    open_s = (person.over_s - since_s) * world.pace
-    if not world.fleeting or person.first_seen_s == 0.0:
+    open_s = (person.over_s - since_s) * pace
+    if not fleeting or person.first_seen_s == 0.0:
         yield f"{ask.token} expired, though nothing expires here"
-    elif open_s < FLEETING_S - SLACK_S * world.pace:
+    elif open_s < FLEETING_S - SLACK_S * pace:
         yield f"{ask.token} expired after {open_s:.1f} s of {FLEETING_S} s"
-    elif world.gap_s > since_s:
+    elif gap_s > since_s:
         yield f"{ask.token} expired within ten minutes of a gap in which nobody could answer"
 
 
-def files(world: World) -> Iterator[str]:
+def files(store: Path, planted: Mapping[str, bytes]) -> Iterator[str]:
     """What could not be read is where it was, or in quarantine, to the byte; nothing else is left open."""
-    store = world.stage.store
     kept = {file.read_bytes() for file in (store / "quarantine").rglob("*") if file.is_file()}
-    for name, content in world.planted.items():
+    for name, content in planted.items():
         place = store / "pending" / name
         there = place.read_bytes() if place.exists() else None
         if content not in {there, *kept}:
             yield f"the unreadable {name} was lost or changed"
     for file in (store / "pending").glob("*.json"):
-        if file.name not in world.planted:
+        if file.name not in planted:
             yield f"the entry {file.name} is left open"
     left = sorted(file.name for file in (store / "inbox").glob("*"))
     if left:
@@ -127,6 +126,18 @@ def words_of_the_log(text: str, token: str) -> Iterator[str]:
             yield f"the log says: {line[:200]}"
     if token in text:
         yield "the token is in the log"
+
+
+def spinning(calls: int, took_s: float) -> Iterator[str]:
+    """The listener asks Telegram for no more than its work needs."""
+    if calls / took_s > BUSY_CALLS_S:
+        yield f"{calls / took_s:.0f} requests a second"
+
+
+def deafness(fresh: Ask, came: Sequence[Answers | None]) -> Iterator[str]:
+    """A question that is asked when all is over is answered as any other."""
+    if list(came) != [fresh.wanted]:
+        yield f"deaf: a fresh question came to {list(came)!r}, its person meant {fresh.wanted!r}"
 
 
 def leftovers(view: View, tokens: Sequence[str]) -> list[ShownMessage]:

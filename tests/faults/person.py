@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,14 +57,27 @@ class View:
         ]
 
 
+class Fingers(Protocol):
+    """What a person does to a phone; see `Phone`."""
+
+    def tap(self, message: ShownMessage, label: str, *, times: int) -> Tap:
+        """Tap a button. Raises LookupError where it is no longer there."""
+        ...
+
+    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
+        """Write a text, and return the ids of its messages."""
+        ...
+
+
 @dataclass
 class Person:
-    """Works at one ask. `acts` is False for one who only looks."""
+    """Works at one ask. `acts` is False for one who only looks; `now` is steady seconds."""
 
     ask: Ask
-    phone: Phone
+    fingers: Fingers
     rng: Random
     acts: bool = True
+    now: Callable[[], float] = time.monotonic
     done: bool = False
     pressed: list[tuple[int, str]] = field(default_factory=list)
     """What was ever tapped: message and data, for taps on old pages."""
@@ -87,18 +100,18 @@ class Person:
         """Note when the question was first seen, and when time has ended it."""
         about = view.about(self.ask)
         if about and not self.first_seen_s:
-            self.first_seen_s = time.monotonic()
+            self.first_seen_s = self.now()
         if not self.over_s and came():
-            self.over_s = time.monotonic()
+            self.over_s = self.now()
         self.time_was_up = self.time_was_up or any("Nobody answered" in message.text for message in about)
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""
-        if self._tap is not None and not self._heard(view):
+        if self._tap is not None and not self._heard(self._tap, view):
             return
         if self._wrote:
             self._watch(view)
-        now_s = time.monotonic()
+        now_s = self.now()
         if self.done or not self.acts or now_s < self._next_s:
             return
         asked = [message for message in view.about(self.ask) if message.rows]
@@ -106,12 +119,11 @@ class Person:
             self._next_s = now_s + self.rng.uniform(0.02, 0.2)
             self._act(asked[-1])
 
-    def _heard(self, view: View) -> bool:
+    def _heard(self, tap: Tap, view: View) -> bool:
         """Take in the answer to the last tap; False while it may still come."""
-        assert self._tap is not None
-        toast = view.toasts.get(self._tap.tap_id)
+        toast = view.toasts.get(tap.tap_id)
         if toast is None:
-            if time.monotonic() < self._pressed_s + PATIENCE_S:
+            if self.now() < self._pressed_s + PATIENCE_S:
                 return False
         elif toast.text.startswith("On its way") or (self.ask.shape == "single" and toast.text == self._label):
             self.ask.promised = self.done = True
@@ -120,7 +132,7 @@ class Person:
         elif toast.text.startswith("Type your answer"):
             self._armed = True
         self._tap = None
-        self._next_s = time.monotonic() + self.rng.uniform(0.0, 0.1)
+        self._next_s = self.now() + self.rng.uniform(0.0, 0.1)
         return True
 
     def _watch(self, view: View) -> None:
@@ -134,7 +146,7 @@ class Person:
 
     def _act(self, message: ShownMessage) -> None:
         seen = (message.message_id, len(message.versions))
-        if seen == self._seen and time.monotonic() < self._pressed_s + REDRAWN_S:
+        if seen == self._seen and self.now() < self._pressed_s + REDRAWN_S:
             return
         labels = [label for row in message.labels for label in row]
         if self.ask.shape in {"reply", "typed"}:
@@ -146,11 +158,11 @@ class Person:
     def _word(self, message: ShownMessage, labels: Sequence[str]) -> None:
         if self._wrote:
             return
-        self.touched_s = time.monotonic()
+        self.touched_s = self.now()
         if self.ask.shape == "reply":
-            self._wrote = self.phone.write(self.ask.text, reply_to=message)
+            self._wrote = self.fingers.write(self.ask.text, reply_to=message)
         elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
-            self._wrote = self.phone.write(self.ask.text)
+            self._wrote = self.fingers.write(self.ask.text)
         elif "✏️ Other" in labels:
             self._press(message, "✏️ Other")
 
@@ -183,10 +195,10 @@ class Person:
     def _press(self, message: ShownMessage, label: str) -> None:
         times = 2 if self.rng.random() < 0.15 else 1
         try:
-            self._tap = self.phone.tap(message, label, times=times)
+            self._tap = self.fingers.tap(message, label, times=times)
         except LookupError:
             return  # it was redrawn under the finger
         self._label = label
-        self._pressed_s = self.touched_s = time.monotonic()
+        self._pressed_s = self.touched_s = self.now()
         self.pressed.append((message.message_id, self._tap.data))
         self.updates.append(self._tap.update_id)

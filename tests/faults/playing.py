@@ -24,29 +24,46 @@ FLEETING: Final = 5
 
 def played(seed: int, numbers: Sequence[int], version: str = "") -> list[Outcome]:
     """Play these rounds in one world: with a real OpenCode, if a version is named."""
+    outcomes: list[Outcome] = []
+    try:
+        _play(seed, numbers, version, outcomes)
+    except Exception:  # noqa: BLE001 (the suite goes on, and says what happened)
+        if len(outcomes) < len(numbers):
+            outcomes.append(Outcome(seed, numbers[len(outcomes)], version=version))
+        outcomes[-1].violations.append(_words_of_the_driver())
+    rest = numbers[len(outcomes) :]
+    return outcomes + (played(seed, rest, version) if rest else [])
+
+
+def _play(seed: int, numbers: Sequence[int], version: str, outcomes: list[Outcome]) -> None:
+    """Play in one world until a law is violated: what follows would be judged in a world that is broken already."""
     fleeting = (numbers[0] // A_WORLD) % FLEETING == FLEETING - 1
-    outcomes = []
     with ExitStack() as stack:
         root = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-faults-", ignore_cleanup_errors=True)))
         made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting)
         world = stack.enter_context(made)
         for number in numbers:
-            outcomes.append(_one(Round(world, seed, number)))
-            if outcomes[-1].violations:
-                _keep_log(world.stage.log, outcomes[-1])
-                break  # what follows would be judged in a world that is broken already
-    rest = numbers[len(outcomes) :]
-    return outcomes + (played(seed, rest, version) if rest else [])
+            outcome = _one(Round(world, seed, number))
+            outcome.version = version
+            outcomes.append(outcome)
+            if outcome.violations:
+                log_of(outcome).write_bytes(world.stage.log.read_bytes())
+                break
 
 
 def _one(play: Round) -> Outcome:
     try:
         return play.play()
     except Exception:  # noqa: BLE001 (the suite goes on, and says what happened)
-        play.violations.append(f"the driver: {traceback.format_exc()}")
-        return Outcome(play.seed, play.number, play.kinds, len(play.persons), play.violations, 0.0, 0, 0.0)
+        violations = [*play.violations, _words_of_the_driver()]
+        return Outcome(play.seed, play.number, play.kinds, len(play.persons), violations)
 
 
-def _keep_log(log: Path, outcome: Outcome) -> None:
-    kept = Path(tempfile.gettempdir()) / f"hermes-faults-{outcome.seed}-{outcome.number}.log"
-    kept.write_bytes(log.read_bytes())
+def _words_of_the_driver() -> str:
+    return f"the driver: {traceback.format_exc()}"
+
+
+def log_of(outcome: Outcome) -> Path:
+    """Return where the log of a round is kept in which a law was violated."""
+    version = f"-{outcome.version}" if outcome.version else ""
+    return Path(tempfile.gettempdir()) / f"hermes-faults-{outcome.seed}-{outcome.number}{version}.log"

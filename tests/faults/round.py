@@ -38,13 +38,15 @@ class Outcome:
 
     seed: int
     number: int
-    faults: list[str]
-    asks: int
-    violations: list[str]
-    took_s: float
-    calls: int
-    settled_s: float
+    faults: list[str] = field(default_factory=list)
+    asks: int = 0
+    violations: list[str] = field(default_factory=list)
+    took_s: float = 0.0
+    calls: int = 0
+    settled_s: float = 0.0
     ends: list[str] = field(default_factory=list)
+    version: str = ""
+    """Of the real OpenCode, where it was played with one."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it for a report."""
@@ -58,6 +60,7 @@ class Round:
     world: World
     seed: int
     number: int
+    settling_s: float = SETTLING_S
     persons: list[Person] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
@@ -89,17 +92,16 @@ class Round:
         self._move(lambda: time.monotonic() - self._began_s > MOVING_S)
         self._lift_all()
         lifted_s = time.monotonic()
-        self._move(lambda: self._is_over(lifted_s), SETTLING_S / self.world.pace)
+        self._move(lambda: self._is_over(lifted_s), self.settling_s / self.world.pace)
         settled_s = time.monotonic() - lifted_s
         self._judge()
         self._ask_afresh()
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
-        if made / took_s > laws.BUSY_CALLS_S:
-            self.violations.append(f"{made / took_s:.0f} requests a second")
+        self.violations += laws.spinning(made, took_s)
         log = self.world.stage.log.read_bytes()[logged:].decode("utf-8", "replace")
         self.violations += laws.words_of_the_log(log, self.world.stage.api.token)
-        self.violations += laws.files(self.world)
+        self.violations += laws.files(self.world.stage.store, self.world.planted)
         return Outcome(
             self.seed, self.number, self.kinds, len(self.persons), self.violations, took_s, made, settled_s, self.ends
         )
@@ -233,7 +235,9 @@ class Round:
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
-            self.violations += laws.time_ran_out_rightly(person, self.world)
+            self.violations += laws.time_ran_out_rightly(
+                person, fleeting=self.world.fleeting, pace=self.world.pace, gap_s=self.world.gap_s
+            )
 
     def _take_copies_away(self) -> None:
         """A copy that Telegram never confirmed is unknown to Hermes; it goes at the first tap, with a word."""
@@ -263,8 +267,7 @@ class Round:
             return bool(self.world.came_of(ask)) and not self._open_entries()
 
         self._move(is_over, FRESH_S)
-        if self.world.came_of(ask) != [ask.wanted]:
-            self.violations.append(f"deaf: a fresh question came to {self.world.came_of(ask)}")
+        self.violations += laws.deafness(ask, self.world.came_of(ask))
         self.persons = self.persons[:number]
 
     def _calls(self) -> int:

@@ -31,7 +31,6 @@ KEPT = b"kept\n"
 class _Hook:
     process: subprocess.Popen[bytes]
     out: Path
-    frozen: bool = False
 
     def printed(self) -> str:
         text = self.out.read_text(encoding="utf-8")
@@ -147,12 +146,7 @@ class Terminal:
         """End every hook."""
         hooks = [pending.hook.process for pending in self.asks.values() if pending.hook]
         for process in [*hooks, *(job.process for job in self.jobs if job.process)]:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stderr):
-                if pipe:
-                    pipe.close()
+            _end(process)
 
     def _attend(self, pending: Pending) -> None:
         hook = pending.hook
@@ -160,11 +154,14 @@ class Terminal:
         printed = hook.printed() if hook else ""
         if dead and time.monotonic() >= pending.again_s:
             pending.again_s = time.monotonic() + AGAIN_S
+            if hook is not None:
+                _end(hook.process)
             pending.hook = self._started(pending.line, "--wait", "--stay")
         if printed and hook is not pending.applied:
             pending.applied = hook
             told: dict[str, Any] = json.loads(printed)
-            assert told["requestID"] == pending.ask.request_id
+            asked = pending.ask.request_id
+            assert told["requestID"] == asked, f"the hook of {asked} printed an answer to {told['requestID']}"
             answers = tuple(tuple(one) for one in told["answers"]) if told["kind"] == "reply" else None
             pending.settle(answers)
 
@@ -189,8 +186,10 @@ class Terminal:
                 return
             assert job.process.stderr is not None
             if job.process.stderr.read() == KEPT or job.tries >= TRIES:
+                _end(job.process)
                 self.jobs.pop(0)
             elif time.monotonic() > job.again_s:
+                _end(job.process)
                 job.tries, job.process, job.again_s = job.tries + 1, None, time.monotonic() + AGAIN_S * 2**job.tries
             else:
                 return
@@ -217,3 +216,12 @@ class Terminal:
         context = {"title": "At a terminal", "rootTitle": "", "lastText": ""}
         told = {"type": kind, "properties": properties, "directory": self.directory, "context": context}
         return json.dumps(told) + "\n"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stderr):
+        if pipe:
+            pipe.close()

@@ -24,7 +24,7 @@ from tests.faults.terminal import Terminal
 from tests.scenes.stage import Stage, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tests.faults.asks import Answers, Ask, Json
     from tests.harness.processes import Proc
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 PACE: Final = 5.0
 SERVERS: Final = ("new", "old")
 DIRECTORY: Final = "/home/dev/project"
-START_S: Final = 20.0
 SMALL_DISK: Final = "4m"
 FLEETING_S: Final = 40
 """How long an ask can be answered in a world where time runs out; in Hermes' own seconds."""
@@ -95,7 +94,9 @@ class AgentProcess:
 
     def _told(self) -> Json:
         assert self.process.stdout is not None
-        told: Json = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        assert line, f"the agent server {self.manner!r} ended by itself, with {self.process.wait()}"
+        told: Json = json.loads(line)
         return told
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class AgentProcess:
 
 @dataclass
 class World:
-    """What a round happens in. `fleeting`: time runs out here; `disk`: how its disk can be full."""
+    """What a round happens in. `fleeting`: time runs out here; `mounted`: its store has a small disk of its own."""
 
     stage: Stage
     agents: Mapping[str, Agent]
@@ -124,6 +125,8 @@ class World:
     kinds: tuple[str, ...] | None = None
     """The faults that can be had here; None: all."""
     planted: dict[str, bytes] = field(default_factory=dict)
+    processes: list[Proc] = field(default_factory=list)
+    """The listeners that were started by hand, the dead ones, too."""
     gap_s: float = 0.0
     """When the last listener was ended (steady seconds): what was open then does not expire soon."""
 
@@ -143,11 +146,12 @@ class World:
     def start(self) -> None:
         """Start a listener, unless one is there."""
         if not self.listeners():
-            self.stage.listener = self.stage.run("listen", "--config", str(self.stage.config))
+            self.stage.listener = self.second()
 
     def second(self) -> Proc:
         """Start a listener beside the one that is there."""
-        return self.stage.run("listen", "--config", str(self.stage.config))
+        self.processes.append(self.stage.run("listen", "--config", str(self.stage.config)))
+        return self.processes[-1]
 
     def signal_listeners(self, number: signal.Signals) -> None:
         """Send a signal to every listener."""
@@ -163,7 +167,6 @@ class World:
 
     def ask(self, ask: Ask) -> None:
         """Let the agent ask."""
-        ask.asked_s = time.monotonic()
         if ask.route == "terminal":
             self.terminal.ask(ask)
             return
@@ -171,8 +174,11 @@ class World:
         ask.session = agent.do("session", title=f"About {ask.token}")
         ask.request_id = agent.do("ask", questions=ask.questions, session=ask.session)
         if ask.route == "both":
-            (request,) = [one for one in agent.do("listed", directory=self.directory) if one["id"] == ask.request_id]
-            self.terminal.attend(ask, request, lambda answers: self._settle(ask, answers))
+            listed = {one["id"]: one for one in agent.do("listed", directory=self.directory)}
+            assert ask.request_id in listed, (
+                f"the agent server {ask.agent!r} does not list {ask.token}, which it just asked"
+            )
+            self.terminal.attend(ask, listed[ask.request_id], lambda answers: self._settle(ask, answers))
 
     def _settle(self, ask: Ask, answers: Answers | None) -> bool:
         """Answer through the agent's own client, as a plugin does."""
@@ -246,6 +252,8 @@ class World:
         """End every process."""
         self.terminal.close()
         self.signal_listeners(signal.SIGKILL)
+        for process in self.processes:
+            process.close()
         for agent in self.agents.values():
             agent.close()
 
@@ -263,15 +271,23 @@ def _write_clock(file: Path, ahead_s: float, pace: float) -> None:
 
 @contextmanager
 def created(
-    root: Path, *, fleeting: bool = False, agents: Mapping[str, Agent] | None = None, pace: float = PACE
+    root: Path,
+    *,
+    fleeting: bool = False,
+    agents: Mapping[str, Agent] | None = None,
+    pace: float = PACE,
+    prefix: Sequence[str] = (),
 ) -> Iterator[World]:
-    """Set a world up, its listener at work; with scripted agents, if none are given."""
+    """Set a world up, its listener at work; with scripted agents, if none are given.
+
+    `prefix` is a command that is given Hermes' own command line, and runs it.
+    """
     root.mkdir(parents=True, exist_ok=True)
     clock_file = root / "clock.json"
     _write_clock(clock_file, 0.0, pace)
     variables = {clock.VARIABLE: str(clock_file)}
     with staged(root / "hermes", variables=variables) as stage, _disk(stage.store) as mounted:
-        stage.prefix = _obedient()
+        stage.prefix = (*_obedient(), *prefix)
         agents = agents or {manner: AgentProcess(manner, variables) for manner in SERVERS}
         stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]
         questions = {"ttl": f"{FLEETING_S}s"} if fleeting else {}
@@ -279,7 +295,7 @@ def created(
         terminal = Terminal([*hook, "--config", str(stage.config)], stage.environ(), root, DIRECTORY)
         world = World(stage, agents, terminal, clock_file, fleeting, mounted, pace=pace)
         try:
-            stage.start(questions=questions, log={"level": "info", "file": str(stage.log)})
+            world.processes.append(stage.start(questions=questions, log={"level": "info", "file": str(stage.log)}))
             yield world
         finally:
             world.close()

@@ -23,6 +23,7 @@ import httpx_sse
 from hermes.agents.opencode import proof, wire
 from hermes.agents.opencode.adapter import AGENT, read_answers, read_request
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
+from hermes.agents.opencode.living import Living
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError
@@ -44,7 +45,7 @@ class OpenCodeServer:
     NotThere (404) or AgentRefused (any other no, an answer of another shape), unless it says otherwise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what it is called and where it is, and the seams of the tests)
         self,
         name: str,
         url: str,
@@ -55,12 +56,15 @@ class OpenCodeServer:
         ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
         self.name = name
         self.machine = machine
         self.sessions = Sessions()
+        self.living = Living()
         self._sleep = sleep
+        self._monotonic = monotonic
         self._version: str | None = None
         login = (username, password) if password else None
         self._api = Api(name, url, login=login, ssl_context=ssl_context, transport=transport)
@@ -158,6 +162,15 @@ class OpenCodeServer:
         await self._api.call("POST", path, ask.source.directory, body=body)
 
     # what became of an ask
+
+    def sees_open(self, ask: Ask) -> bool:
+        """Tell whether the event stream, unbroken since it told of this ask, shows it alive."""
+        return self.living.is_alive(ask.source.request_id or "", now_s=self._monotonic())
+
+    def note(self, event: wire.Event) -> None:
+        """Learn from an event of this server's stream. Raises ValueError: its properties have another shape."""
+        self.living.note(event.type, event.properties, now_s=self._monotonic())
+        self.sessions.note(event)
 
     async def verdict(self, ask: Ask) -> Verdict:
         """Return what became of an ask, by the table in proof.py; takes up to some 2 s after a reply.

@@ -70,6 +70,7 @@ async def follow(
                     yield one
         except AgentError as why:
             error = why
+        server.living.forget()
         if type(error) is not told:
             _LOG.warning("server %s is lost: %s", server.name, error)
             yield Lost(error)
@@ -86,7 +87,7 @@ async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard, N
         async for event in events:
             try:
                 read = wire.decode(wire.Event, event.data)
-                server.sessions.note(read)
+                server.note(read)
                 heard = list(signals(read, server))
             except (ValueError, PayloadError) as error:
                 _LOG.warning("server %s: an event is passed over: %s", server.name, error)

@@ -1,0 +1,119 @@
+"""The short form of the suite: a few rounds that hold, and a Hermes broken on purpose that does not."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.faults.playing import played
+from tests.faults.round import Round
+from tests.faults.world import World, created
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.faults.round import Outcome
+
+ONE_AT_A_TIME: Final = pytest.mark.xdist_group("faults")
+"""Worlds are many processes: one worker plays them all, one after another."""
+SEED: Final = 4
+OFTEN_BEGUN: Final = {
+    "a listener that is killed": {"listener killed", "listener killed, started"},
+    "hooks that are killed": {"hooks killed"},
+    "a disk that refuses": {"disk full", "folder unwritable"},
+    "Telegram in trouble": {"telegram done, but cut", "telegram sent, but timed out", "telegram 429"},
+    "an agent in trouble": {"agent restarted", "agent lies", "agent away"},
+    "a clock that jumps": {"clock ahead", "clock back"},
+}
+
+
+def violations(outcomes: list[Outcome]) -> list[str]:
+    """What went wrong in these rounds, with what plays them again."""
+    return [f"seed {one.seed} round {one.number}: {violation}" for one in outcomes for violation in one.violations]
+
+
+@ONE_AT_A_TIME
+def test_nothing_is_lost_in_ten_rounds_of_trouble() -> None:
+    """Every law holds after each, and each family of faults was among them."""
+    outcomes = played(SEED, range(10))
+    assert violations(outcomes) == []
+    begun = {kind for outcome in outcomes for kind in outcome.faults}
+    assert {family for family, kinds in OFTEN_BEGUN.items() if not kinds & begun} == set(), "take another SEED"
+
+
+@ONE_AT_A_TIME
+def test_time_runs_out_rightly_in_trouble() -> None:
+    """In a world where nobody answers in time an ask expires, and never too early."""
+    (outcome,) = played(SEED, [49])
+    assert violations([outcome]) == []
+    assert "expired" in outcome.ends
+
+
+def test_nothing_is_lost_with_the_real_one(opencode_version: str) -> None:
+    """A round with a real OpenCode holds, too."""
+    assert violations(played(3, [0], opencode_version)) == []
+
+
+# --- a Hermes that is broken on purpose -----------------------------------------------------------------------------
+
+BROKEN: Final = """
+import sys
+sys.argv = sys.argv[4:]  # behind the honest command line: python -I -m hermes
+{}
+from hermes.__main__ import main
+main()
+"""
+ANSWERS_FOR_YOU: Final = """
+from hermes.agents.opencode import adapter
+adapter.answers = lambda ask, decision: tuple((question.options[0].label,) for question in ask.questions)
+"""
+BELIEVES_ITSELF: Final = """
+from hermes.agents.opencode.client import OpenCodeServer
+from hermes.model import AnsweredWith
+honestly_reply, honestly_judge, sent = OpenCodeServer.reply, OpenCodeServer.verdict, {}
+async def reply(self, ask, answers):
+    if sent:
+        return await honestly_reply(self, ask, answers)
+    sent[ask.source.request_id] = answers
+async def verdict(self, ask):
+    if ask.source.request_id in sent:
+        return AnsweredWith(sent[ask.source.request_id])
+    return await honestly_judge(self, ask)
+OpenCodeServer.reply, OpenCodeServer.verdict = reply, verdict
+"""
+LEAVES_BUTTONS: Final = """
+from hermes.chat.bot import Bot
+honestly = Bot.edit
+async def edit(self, chat_id, message_id, screen):
+    if screen.rows:
+        await honestly(self, chat_id, message_id, screen)
+Bot.edit = edit
+"""
+MILD: Final = ("an odd update", "events doubled", "updates again", "taps on old pages")
+
+
+@ONE_AT_A_TIME
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        pytest.param(ANSWERS_FOR_YOU, "its person meant", id="it answers for you"),
+        pytest.param(BELIEVES_ITSELF, "has no end; acknowledged: True", id="it believes itself"),
+        pytest.param(LEAVES_BUTTONS, "still has buttons", id="it leaves buttons"),
+    ],
+)
+def test_a_broken_hermes_is_seen(break_it: str, said: str, tmp_path: Path) -> None:
+    """A real listener with one function replaced violates a law, and the round says so."""
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN.format(break_it))
+    with created(tmp_path / "world", prefix=(sys.executable, "-I", str(script))) as world:
+        outcome = a_mild_round(world).play()
+    assert any(said in violation for violation in outcome.violations), outcome
+    assert not any("the log says" in violation for violation in outcome.violations), outcome
+
+
+def a_mild_round(world: World) -> Round:
+    """Let one ask be answered, with little trouble; not for long, where it comes to nothing."""
+    world.kinds = MILD
+    return Round(world, SEED, 2, settling_s=25.0)
