@@ -19,7 +19,7 @@ test: check scenes
 bench: $(READY) scenes
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
-# About an hour on two cores; FAULTS_ARGS="--rounds 100", "--seed 1 --only 7", "--json FILE".
+# Three quarters of an hour on two cores; FAULTS_ARGS="--rounds 100", "--seed 1 --only 7", "--json FILE".
 faults: $(READY) scenes
 	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
@@ -16,7 +16,7 @@ from hermes.model import Asked, Dead, Ended, Quiet
 from hermes.room import Inbox, wait_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Mapping
 
     from hermes.agents import Adapter
     from hermes.agents.opencode.client import OpenCodeServer
@@ -33,6 +33,8 @@ UNMATCHED_LOOK_S: Final = 5.0
 LEFT_GRACE_S: Final = 2.0
 """A waiting hook that was left by its agent is never started again; another one may be there already."""
 FOLLOW_PAUSE_S: Final = 5.0
+FIRST_LIST_PAUSE_S: Final = 0.5
+LONGEST_LIST_PAUSE_S: Final = 60.0
 LONGEST_AWAY_S: Final = 7 * 86400.0
 """What was asked in an absence that was longer than this is looked for among the newer sessions alone."""
 
@@ -52,6 +54,7 @@ class AgentSide:
         room: Room,
         *,
         kick: Callable[[str, str], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
         ttl_s: float,
         matching: Matching,
         known_at_s: float | None,
@@ -62,6 +65,8 @@ class AgentSide:
         self._servers = servers
         self._room = room
         self._kick = kick
+        self._spawn = spawn
+        self._turns: dict[str, int] = {}
         self._ttl_s = ttl_s
         self._matching = matching
         self._now = now
@@ -115,16 +120,9 @@ class AgentSide:
         away_s = min(max(0.0, self._now() - self._heard_s[server.name]), LONGEST_AWAY_S)
         folders = set(await server.directories(self._ttl_s + away_s, now=self._now))
         folders |= {entry.ask.source.directory for entry in mine}
-        count = 0
-        for folder in sorted(folders - {""}):
-            try:
-                asks = await server.questions(folder)
-                for ask in asks:
-                    await self._take_listed(server, ask)
-                count += len(asks)
-            except AgentError as error:
-                # One folder with a broken configuration must not hide the questions of all others.
-                log.warning("server %s: the questions of %s are not known: %s", server.name, folder, error)
+        count, unknown = await self._list_all(server, folders - {""})
+        if unknown:
+            self._spawn(self._list_until_known(server, unknown))
         await self._look_for_the_unplaced(server)
         for entry in mine:
             if entry.state.phase == "sending":
@@ -136,6 +134,32 @@ class AgentSide:
         self._kick_matching()
         self._heard_s[server.name] = self._now()
         log.info("server %s: connected, %d questions are open there", server.name, count)
+
+    async def _list_all(self, server: OpenCodeServer, folders: Collection[str]) -> tuple[int, set[str]]:
+        """Take in what is pending in these folders; return how many there are, and the folders that did not tell."""
+        count, unknown = 0, set()
+        for folder in sorted(folders):
+            try:
+                for ask in await server.questions(folder):
+                    await self._take_listed(server, ask)
+                    count += 1
+            except AgentError as error:
+                # One folder with a broken configuration must not hide the questions of all others.
+                log.warning("server %s: the questions of %s are not known yet: %s", server.name, folder, error)
+                unknown.add(folder)
+        return count, unknown
+
+    async def _list_until_known(self, server: OpenCodeServer, folders: set[str]) -> None:
+        """Ask again: what is pending there is told by no event any more, and nobody would ever see it."""
+        turn = self._turns[server.name] = self._turns.get(server.name, 0) + 1
+        pause_s = FIRST_LIST_PAUSE_S
+        while folders and self._turns[server.name] == turn:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_LIST_PAUSE_S)
+            try:
+                _, folders = await self._list_all(server, folders)
+            except NotSaved as error:
+                log.error("server %s: %s", server.name, error)  # noqa: TRY400 (a full disk, not a defect)
 
     async def _look_for_the_unplaced(self, server: OpenCodeServer) -> None:
         """A hook told of a question that this server had already seen answered: its end is proven, or nothing is."""

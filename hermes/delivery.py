@@ -113,6 +113,8 @@ class Delivery:
         self._lonely_s: dict[str, float] = {}
         self._put_s: dict[str, float] = {}
         self._heard: dict[str, Replied | Dismissed] = {}
+        # What is true of an ask and could not be noted yet: its proof may be gone by the time that the disk has room.
+        self._proven: dict[str, Verdict] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Bring one decision one step further; return the seconds until the next step, None where it is over.
@@ -123,6 +125,9 @@ class Delivery:
         entry = self._book.get(entry_id)
         if entry is None or entry.state.phase != "sending" or entry.state.decision is None:
             self._forget(entry_id)
+            return None
+        if entry_id in self._proven:
+            self._judged(entry, self._proven[entry_id])
             return None
         try:
             route = entry.route or await self._chosen(entry)
@@ -280,7 +285,10 @@ class Delivery:
         now = self._book.get(entry.id)
         if now is None:
             return
+        if isinstance(verdict, StillOpen | Unproven):
+            return
         entry, at_s = now, self._now()
+        self._proven[entry.id] = verdict
         ours = self._took_effect(entry, verdict)
         match verdict:
             case AnsweredWith() | WasDismissed() if ours:
@@ -291,8 +299,7 @@ class Delivery:
                 self._book.apply(entry.id, Ended(at_s, "rejected_at_desk"))
             case Dead():
                 self._book.apply(entry.id, Ended(at_s, "gone", reason="ended"))
-            case StillOpen() | Unproven():
-                return
+        del self._proven[entry.id]
         self._heard.pop(entry.id, None)
         log.info("entry %s: %s%s", entry.id, type(verdict).__name__, " by us" if ours else "")
 
@@ -321,5 +328,5 @@ class Delivery:
         return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures, 10))
 
     def _forget(self, entry_id: str) -> None:
-        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s, self._heard):
+        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s, self._heard, self._proven):
             memory.pop(entry_id, None)

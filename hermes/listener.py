@@ -256,6 +256,7 @@ class Listener:
             ADAPTERS,
             self._room,
             kick=self._kick,
+            spawn=self._spawn,
             ttl_s=config.questions.ttl,
             matching=config.matching,
             known_at_s=self._memory.at.known_at_s,

@@ -184,6 +184,9 @@ class PhoneSide:
         match routing.route(text, self._book.entries()):
             case routing.ToAsk(entry_id, event):
                 step = self._book.apply(entry_id, event)
+                entry = self._book.get(entry_id)
+                if event.how == "reply" and text.reply_to is not None and entry is not None:
+                    self._notice_copy(entry, text.reply_to)
                 if step.hint is not None:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
             case routing.Tell(kind, entry_ids):

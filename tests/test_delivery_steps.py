@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from hermes.agents import ADAPTERS
 from hermes.book import Book
 from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, WAITER_GRACE_S, WAITER_LOOK_S, Delivery
-from hermes.errors import AgentAway
+from hermes.errors import AgentAway, NotSaved
 from hermes.model import (
     AnsweredWith,
     Ask,
@@ -124,6 +125,20 @@ class Way:
 def way(tmp_path: Path) -> Way:
     """An open ask whose server is not there yet."""
     return Way(tmp_path / "store")
+
+
+async def test_what_was_proven_while_the_disk_was_full_is_noted_later(way: Way) -> None:
+    """By then the session was deleted, and its server proves nothing any more."""
+    way.servers["desk"] = Desk([SQLITE, Dead()])
+    way.sent_by("server")
+    (pending,) = (way.book.store.root / "pending").glob("*.json")
+    blocked = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
+    blocked.mkdir()
+    with pytest.raises(NotSaved):
+        await way.step()
+    blocked.rmdir()
+    await way.step()
+    assert way.outcome() == "answered"
 
 
 # --- verdicts of a past moment ------------------------------------------------------------------------------------

@@ -84,6 +84,19 @@ async def test_a_message_may_be_answered_before_its_sending_was_confirmed(home: 
     assert len(sent(home, ASKED)) == 1
 
 
+async def test_a_reply_to_a_copy_shows_which_message_is_there(home: House) -> None:
+    """A text tells as much as a tap: the copy that it replies to goes, and one message is left."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="cut_after")
+    home.agent.ask([question()])
+    await until(lambda: len(sent(home, ASKED)) == 2, "a second copy")
+    first, _ = sent(home, ASKED)
+    home.api.phone.write("In words", reply_to=first)
+    await home.person.gone(first)
+    await home.person.sees("✅ “In words”", buttons=False)
+    assert len(home.agent.effects) == 1
+
+
 async def test_the_first_of_two_sends_is_answered_while_the_second_is_under_way(home: House) -> None:
     """Both had arrived: the one that was tapped goes, the newer one stays and shows the answer."""
     await home.start()

@@ -141,7 +141,7 @@ class Person:
             if any(not version.rows and self.ask.token + " in words" in version.text for version in message.versions):
                 self.ask.promised = self.done = True
         sorry = [m for m in view.shown() if UNSAVED in m.text and m.reply_to in self._wrote]
-        if sorry and not self.done:
+        if sorry:
             self._wrote, self._armed = (), False
 
     def _act(self, message: ShownMessage) -> None:

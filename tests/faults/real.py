@@ -34,6 +34,7 @@ class RealAgent:
         self._opencode = opencode
         self._proxy = proxy
         self._asked: dict[str, Json] = {}
+        self._last: dict[str, list[Any]] = {}
         self._acts: dict[str, Callable[..., Any]] = {
             "session": lambda title: opencode.session(title=title),
             "ask": self._ask,
@@ -41,7 +42,7 @@ class RealAgent:
             "answer": self._reply,
             "dismiss": lambda request_id: self._reply(request_id, None),
             "abort": opencode.abort,
-            "delete": opencode.delete_session,
+            "delete": self._delete,
             "came_of": self._came_of,
             "away": proxy.cut,
             "back": proxy.restore,
@@ -80,8 +81,17 @@ class RealAgent:
         else:
             self._opencode.reply(request_id, answers)
 
+    def _delete(self, session: str) -> None:
+        """Delete a session, and remember what came of its asks: its record goes with it."""
+        for request_id, asked in self._asked.items():
+            if asked["sessionID"] == session:
+                self._last[request_id] = self._came_of(request_id)
+        self._opencode.delete_session(session)
+
     def _came_of(self, request_id: str) -> list[Any]:
         """What the tool call kept: only what took effect stands there."""
+        if request_id in self._last:
+            return self._last[request_id]
         asked = self._asked[request_id]
         for part in self._opencode.tool_parts(asked["sessionID"], "question"):
             if part["callID"] == asked["tool"]["callID"]:
