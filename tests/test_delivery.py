@@ -323,7 +323,7 @@ async def test_a_slow_tool_is_waited_for(home: House) -> None:
     home.agent.finishes = False
     home.agent.hold_tools()
     await home.person.taps(shown, "SQLite")
-    await until(lambda: home.agent.effects, "the reply")
+    await until(lambda: not home.agent.pending, "the reply")
     assert home.entry().state.phase == "sending"
     home.agent.release_tools()
     await home.person.sees("✅ SQLite", buttons=False)

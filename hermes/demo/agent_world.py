@@ -177,6 +177,8 @@ class AgentWorld(Events):
         """End and begin anew: no question is left, nobody is told, and streams are cut."""
         with self.lock:
             self.pending.clear()
+            # What was answered and had not ended is lost, too.
+            self._held_tools = None if self._held_tools is None else []
             for session in self.sessions.values():
                 session.busy = False
         self.cut_events()
@@ -220,7 +222,6 @@ class AgentWorld(Events):
             told = {"sessionID": session.id, "requestID": request_id, "answers": [list(one) for one in answers]}
             live = self._is_live(session, request)
             if live:
-                self.effects.append(Effect(request_id, answers))
                 self._end_tool(lambda: self._completed(session, request, answers))
             self.emit("question.replied", told, session.directory)
             if live:
@@ -233,9 +234,7 @@ class AgentWorld(Events):
             session = self.sessions[request["sessionID"]]
             live = self._is_live(session, request)
             if live:
-                self.effects.append(Effect(request_id, None))
-                error = DISMISSED[self.manner]
-                self._end_tool(lambda: self._ended(session, request, {"status": "error", "error": error}))
+                self._end_tool(lambda: self._dismissed(session, request))
             self.emit("question.rejected", {"sessionID": session.id, "requestID": request_id}, session.directory)
             if live:
                 self._end_tool(lambda: self._rest(session))
@@ -304,7 +303,12 @@ class AgentWorld(Events):
             "output": _output(request["questions"], answers),
             "metadata": {"answers": [list(one) for one in answers], "truncated": False},
         }
+        self.effects.append(Effect(request["id"], tuple(tuple(one) for one in answers)))
         self._ended(session, request, state)
+
+    def _dismissed(self, session: Session, request: Json) -> None:
+        self.effects.append(Effect(request["id"], None))
+        self._ended(session, request, {"status": "error", "error": DISMISSED[self.manner]})
 
     def _ended(self, session: Session, request: Json, state: Json) -> None:
         call = request.get("tool", {}).get("callID")

@@ -77,7 +77,8 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     """Return the words of which one must be shown."""
     if not came:
         return [NO_LONGER]
-    said = []
+    # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
+    said = [NO_LONGER] if "deleted" in ask.ended_by else []
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
         said.append("🖥 Answered on the computer")
     if came[0] is None:

@@ -77,6 +77,8 @@ class Person:
     fingers: Fingers
     rng: Random
     acts: bool = True
+    thinks_s: float = 0.2
+    """How long this person may look at a screen before acting on it: faults are to strike before, amid and after."""
     now: Callable[[], float] = time.monotonic
     done: bool = False
     pressed: list[tuple[int, str]] = field(default_factory=list)
@@ -93,6 +95,7 @@ class Person:
     _wrote: tuple[int, ...] = ()
     _armed: bool = False
     _next_s: float = 0.0
+    _looked_s: float | None = None
     _pressed_s: float = 0.0
     _seen: tuple[int, int] = (0, 0)
 
@@ -115,7 +118,10 @@ class Person:
         if self.done or not self.acts or now_s < self._next_s:
             return
         asked = [message for message in view.about(self.ask) if message.rows]
-        if asked:
+        if asked and self._looked_s is None:
+            self._looked_s = now_s + self.rng.uniform(0.0, self.thinks_s)
+        if asked and now_s >= (self._looked_s or now_s):
+            self._looked_s = None
             self._next_s = now_s + self.rng.uniform(0.02, 0.2)
             self._act(asked[-1])
 

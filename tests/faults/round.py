@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.faults.world import Agent, World
 
 MOVING_S: Final = 1.4
+THINKS_S: Final = (0.1, 0.4, 1.2)
 TICK_S: Final = 0.03
 SETTLING_S: Final = 200.0
 """After this long without a fault everything must have ended; in Hermes' own seconds."""
@@ -115,7 +116,7 @@ class Round:
             if ask.shape == "typed" and any(person.ask.shape == "typed" for person in self.persons):
                 ask.shape = "single"  # whose words they are would be the person's own riddle
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
-            person = Person(ask, self.world.stage.phone, rng, acts=acts)
+            person = Person(ask, self.world.stage.phone, rng, acts=acts, thinks_s=rng.choice(THINKS_S))
             self.persons.append(person)
             at_s = rng.uniform(0.0, 0.6)
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]

@@ -54,7 +54,7 @@ def an_ask(shape: Shape = "single", **more: Any) -> Ask:
 
 def a_person(ask: Ask | None = None, **more: Any) -> Person:
     """Return who answers the ask."""
-    return Person(ask or an_ask(), Fingers(), Random(1), **more)
+    return Person(ask or an_ask(), Fingers(), Random(1), **{"thinks_s": 0.0, **more})
 
 
 def a_message(text: str, **more: Any) -> ShownMessage:
@@ -115,6 +115,8 @@ GONE = "The agent no longer needs this q1w"
         ([a_message("⏹ Stopped q1w")], [None], an_ask("stop"), ""),
         ([a_message("⏭ Skipped q1w")], [((),)], an_ask("skip"), ""),
         ([a_message(GONE)], [], an_ask(ended_by={"deleted"}, promised=True), ""),
+        ([a_message(GONE)], [wanted()], an_ask(ended_by={"deleted"}, promised=True), ""),
+        ([a_message(GONE)], [wanted()], an_ask(ended_by={"restarted"}, promised=True), "the phone says"),
         ([], [], an_ask(ended_by={"deleted"}), ""),
         ([], [], an_ask(ended_by={"deleted"}, promised=True), "is not on the phone"),
         ([], [wanted()], an_ask(), "is not on the phone"),
@@ -253,7 +255,7 @@ def fingers() -> Fingers:
 @pytest.fixture
 def person(watch: Watch, fingers: Fingers) -> Person:
     """One who means to tap "q1w1b"."""
-    return Person(an_ask(request_id="que_1"), fingers, Random(1), now=watch)
+    return Person(an_ask(request_id="que_1"), fingers, Random(1), thinks_s=0.0, now=watch)
 
 
 ASKED = a_message("q1w: which, 1?", rows=((Button("q1w1a"), Button("q1w1b"), Button("✏️ Other")),))
