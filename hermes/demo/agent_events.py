@@ -94,6 +94,10 @@ class Events:
         """Tell every event twice, or no longer."""
         self.doubles_events = on
 
+    def request_count(self) -> int:
+        """Return how many requests there were."""
+        return len(self.received)
+
     def take_fault(self, route: str) -> Fault | None:
         """Return the fault that befalls this request, if any; used up by it."""
         with self.lock:

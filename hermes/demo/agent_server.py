@@ -46,7 +46,7 @@ HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
-    | {"away", "back", "double_events", "came_of", "listed"}
+    | {"away", "back", "double_events", "came_of", "listed", "request_count"}
 )
 
 

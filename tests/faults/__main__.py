@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from tests.faults.faults import FAMILIES
 from tests.faults.playing import A_WORLD, log_of, played
 from tests.faults.world import PACE
 from tests.harness.home import VERSIONS, BinaryMissingError, binary
@@ -112,7 +113,10 @@ def _report(outcomes: Sequence[Outcome], took_s: float) -> dict[str, Any]:
         "took_s": round(took_s, 1),
         "pace": PACE,
         "settled_s": {"median": settled[len(settled) // 2], "longest": settled[-1]} if settled else {},
-        "faults": {kind: {"rounds": count, "with a violation": broken[kind]} for kind, count in sorted(kinds.items())},
+        "faults": {
+            family: {kind: {"rounds": kinds[kind], "with a violation": broken[kind]} for kind in members}
+            for family, members in FAMILIES.items()
+        },
         "outcomes": [outcome.as_json() for outcome in outcomes if outcome.violations],
     }
 
@@ -121,8 +125,12 @@ def _show(report: dict[str, Any], console: Console) -> None:
     table = Table(title=f"{report['rounds']} rounds, {report['asks']} asks, seed {report['seed']}")
     for heading in ("fault", "rounds", "with a violation"):
         table.add_column(heading, justify="left" if heading == "fault" else "right")
-    for kind, counted in report["faults"].items():
-        table.add_row(kind, str(counted["rounds"]), str(counted["with a violation"]))
+    for family, members in report["faults"].items():
+        table.add_section()
+        begun, broken = (sum(one[key] for one in members.values()) for key in ("rounds", "with a violation"))
+        table.add_row(f"{family}, {len(members)} kinds", str(begun), str(broken), style="bold")
+        for kind, counted in members.items():
+            table.add_row(f"  {kind}", str(counted["rounds"]), str(counted["with a violation"]))
     console.print(table)
     console.print("asks ended: " + ", ".join(f"{end} {count}" for end, count in report["ends"].items()), markup=False)
     console.print(f"violations: {report['violations']} · {report['took_s']} s", markup=False)

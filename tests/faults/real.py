@@ -48,6 +48,7 @@ class RealAgent:
             "back": proxy.restore,
             "cut_events": self._cut,
             "restart": opencode.restart,
+            "request_count": lambda: 0,  # it does not count
         }
 
     @property

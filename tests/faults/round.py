@@ -87,7 +87,7 @@ class Round:
     def play(self) -> Outcome:
         """Let it happen."""
         self._began_s = time.monotonic()
-        calls = self._calls()
+        calls, asked = self._calls(), self._asked()
         logged = self._log_size()
         self._plan()
         self._move(lambda: time.monotonic() - self._began_s > MOVING_S)
@@ -99,7 +99,8 @@ class Round:
         self._ask_afresh()
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
-        self.violations += laws.spinning(made, took_s)
+        self.violations += laws.spinning("Telegram", made, took_s)
+        self.violations += laws.spinning("an agent server", self._asked() - asked, took_s)
         log = self.world.stage.log.read_bytes()[logged:].decode("utf-8", "replace")
         self.violations += laws.words_of_the_log(log, self.world.stage.api.token)
         self.violations += laws.files(self.world.stage.store, self.world.planted)
@@ -273,6 +274,9 @@ class Round:
 
     def _calls(self) -> int:
         return sum(self.world.stage.phone.state().calls.values())
+
+    def _asked(self) -> int:
+        return sum(int(agent.do("request_count")) for agent in self.world.agents.values())
 
     def _log_size(self) -> int:
         log = self.world.stage.log
