@@ -59,6 +59,7 @@ class AgentSide:
         matching: Matching,
         known_at_s: float | None,
         now: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self._book = book
         self._delivery = delivery
@@ -70,6 +71,7 @@ class AgentSide:
         self._ttl_s = ttl_s
         self._matching = matching
         self._now = now
+        self._monotonic = monotonic
         self._heard_s = dict.fromkeys(servers, now() if known_at_s is None else known_at_s)
         self._intake = Intake(book, now=now, hinted=self._hinted)
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
@@ -299,5 +301,5 @@ class AgentSide:
             self._book.change(entry.id, lambda found: replace(found, waits=True))
 
     def _is_alone_for_good(self, entry: Entry) -> bool:
-        alone_s = self._now() - self._alone_since_s.setdefault(entry.id, self._now())
+        alone_s = self._monotonic() - self._alone_since_s.setdefault(entry.id, self._monotonic())
         return alone_s > (LEFT_GRACE_S if entry.id in self._left else WAITER_GRACE_S)

@@ -102,12 +102,14 @@ class Delivery:
         adapters: Mapping[str, Adapter],
         *,
         now: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self._book = book
         self._servers = servers
         self._room = room
         self._adapters = adapters
         self._now = now
+        self._monotonic = monotonic
         self._failures: dict[str, int] = {}
         self._accepted_s: dict[str, float] = {}
         self._lonely_s: dict[str, float] = {}
@@ -241,26 +243,27 @@ class Delivery:
                 await server.reject(ask)
             else:
                 await server.reply(ask, self._adapters[ask.source.agent].answers(ask, decision))
-            self._accepted_s[entry.id] = self._now()
+            self._accepted_s[entry.id] = self._monotonic()
         except NotThere:
             self._accepted_s.pop(entry.id, None)
             log.info("request %s ended while its answer was on the way", ask.source.request_id)
 
     def _awaits_confirmation(self, entry_id: str) -> bool:
         accepted_s = self._accepted_s.get(entry_id)
-        return accepted_s is not None and 0 <= self._now() - accepted_s < UNCONFIRMED_S
+        return accepted_s is not None and self._monotonic() - accepted_s < UNCONFIRMED_S
 
     async def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
-        now_s = self._now()
+        now_s = self._monotonic()
         if not self._room.waiting(entry.ask):
             alone_s = now_s - self._lonely_s.setdefault(entry.id, now_s)
-            if alone_s <= (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
+            told = entry.id in self._heard and entry.ask.source.server in self._servers
+            if not told and alone_s <= (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
                 return WAITER_LOOK_S
             return await self._without_waiter(entry)
         self._lonely_s.pop(entry.id, None)
         if self._room.is_ready(entry.ask):
             if now_s - self._put_s.setdefault(entry.id, now_s) > UNTAKEN_S:
-                self._book.apply(entry.id, Failed(now_s))
+                self._book.apply(entry.id, Failed(self._now()))
         elif now_s - self._put_s.get(entry.id, -math.inf) > PUT_AGAIN_S:
             # Also where a hook took it before: its plugin had no success with it, or died on the way to it.
             self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))

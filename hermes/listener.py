@@ -248,7 +248,9 @@ class Listener:
             for server in config.opencode
         }
         self._room = Room(self._root)
-        self._delivery = Delivery(self._book, self._servers, self._room, ADAPTERS, now=self._now)
+        self._delivery = Delivery(
+            self._book, self._servers, self._room, ADAPTERS, now=self._now, monotonic=self._monotonic
+        )
         self._agents = AgentSide(
             self._book,
             self._delivery,
@@ -261,6 +263,7 @@ class Listener:
             matching=config.matching,
             known_at_s=self._memory.at.known_at_s,
             now=self._now,
+            monotonic=self._monotonic,
         )
 
     # What is wired first calls what is wired later by these.

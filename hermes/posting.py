@@ -61,7 +61,7 @@ class Posting:
         self._sent = sent
         self._now = now
         # What was sent and could not be noted (a full disk): it must not be sent again and again.
-        self._unnoted: dict[str, int] = {}
+        self._unnoted: dict[str, tuple[int, str]] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Do the next thing; return the seconds until the step after it, or None where all is shown.
@@ -88,6 +88,7 @@ class Posting:
     async def _post(self, entry: Entry) -> float | None:
         state = entry.state
         unseen = entry.timing.posted_s is None and state.decision is None and not state.seen
+        unseen = unseen and entry.id not in self._unnoted
         if state.outcome is not None and state.outcome.reason != "ambiguous" and unseen:
             # It was over before anybody saw it: there is nothing to say.
             self._book.close(entry.id)
@@ -97,10 +98,10 @@ class Posting:
             return min(wait_s, self._post_after_s)
         timed = replace(entry, timing=self._started(entry)) if entry.timing.posted_s is None else entry
         screen = main(timed, self._look)
-        message_id = self._unnoted.get(entry.id)
-        if message_id is None:
+        if entry.id not in self._unnoted:
             message_id = await self._outbox.send(entry.phone.chat_id, screen, silent=self._quiet())
-            self._unnoted[entry.id] = message_id
+            self._unnoted[entry.id] = message_id, screen.digest
+        message_id, drawn = self._unnoted[entry.id]
 
         def posted(found: Entry) -> Entry:
             if found.phone.chat_id != entry.phone.chat_id:
@@ -110,7 +111,7 @@ class Posting:
             if found.phone.message_id not in {None, message_id}:
                 # An earlier send had arrived all the same, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
-            phone = replace(found.phone, message_id=message_id, drawn=screen.digest, copies=copies)
+            phone = replace(found.phone, message_id=message_id, drawn=drawn, copies=copies)
             return replace(found, phone=phone, timing=timing)
 
         self._book.change(entry.id, posted)

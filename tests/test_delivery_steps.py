@@ -81,6 +81,7 @@ class Way:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 1_757_000_000.0
+        self.back_s = 0.0  # how far the wall clock was set back
         self.servers: dict[str, Desk] = {}
         self.hooks = Hooks()
         self.book = Book(
@@ -93,7 +94,8 @@ class Way:
         self.book.open(keep_s=1e6)
         one = ask(question())
         self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
-        self.delivery = Delivery(self.book, self.servers, self.hooks, ADAPTERS, now=lambda: self.now_s)
+        clocks = {"now": lambda: self.now_s, "monotonic": lambda: self.now_s + self.back_s}
+        self.delivery = Delivery(self.book, self.servers, self.hooks, ADAPTERS, **clocks)
 
     def entry(self) -> Entry:
         """The ask as it stands."""
@@ -258,6 +260,25 @@ async def test_without_its_hook_and_without_proof_it_is_looked_at_again(way: Way
     assert way.entry().state.phase == "sending"
     assert await way.step() is None
     assert way.outcome() == "rejected_at_desk"
+
+
+async def test_a_clock_that_is_set_back_holds_no_answer_up(way: Way) -> None:
+    """How long a hook is missed is no matter of the wall clock."""
+    way.servers["desk"] = Desk([SQLITE])
+    assert await gone_for(way, 1) == WAITER_LOOK_S
+    way.now_s -= 3600
+    way.back_s += 3600 + WAITER_GRACE_S
+    assert await way.step() is None
+    assert way.outcome() == "answered"
+
+
+async def test_what_the_stream_told_needs_no_hook(way: Way) -> None:
+    """Its hook was released when the agent had its answer: the proof is there at once."""
+    way.servers["desk"] = Desk([SQLITE])
+    assert await gone_for(way, 1) == WAITER_LOOK_S
+    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("SQLite",),)))
+    assert await way.step() is None
+    assert way.outcome() == "answered"
 
 
 async def test_a_hook_may_come_back_within_its_time(way: Way) -> None:

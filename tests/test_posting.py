@@ -134,6 +134,23 @@ async def test_a_post_that_could_not_be_noted_is_not_sent_again(home: House) -> 
     home.listener._kick("phone", "nobody22")
 
 
+async def test_a_post_that_could_not_be_noted_still_tells_the_end(home: House) -> None:
+    """Somebody sees it, though no entry knows: it is not over before anybody saw it."""
+    await home.start(questions={"post_after": "20s"})
+    request_id = home.agent.ask([question()])
+    await until(home.entries, "the entry")
+    (pending,) = (home.store / "pending").glob("*.json")
+    folder = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
+    folder.mkdir()
+    home.clock.advance(20)
+    home.listener._kick("phone", home.entry().id)
+    shown = await home.person.sees(ASKED)
+    home.agent.abort(home.agent.pending[request_id]["sessionID"])
+    folder.rmdir()
+    await home.person.sees("The agent no longer needs this", buttons=False)
+    assert [message.message_id for message in home.person.shown()] == [shown.message_id]
+
+
 async def test_waiting_as_long_as_telegram_says(home: House) -> None:
     """A 429 in the middle of it all: the same message, once, after the pause; taps are answered meanwhile."""
     await home.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import asdict, dataclass, field
-from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,11 @@ SETTLING_S: Final = 200.0
 PATIENT_S: Final = FLEETING_S + 20.0
 """After this long a person helps an ask that was left alone."""
 FRESH_S: Final = 20.0
+UNCONFIRMING: Final = frozenset(
+    {"telegram done, but cut", "telegram sent, but timed out", "telegram frozen", "telegram cut", "listener killed"}
+    | {"listener killed, started", "listener ended", "listener frozen"}
+)
+"""Faults after which Telegram may have taken a message, and Hermes can not know."""
 COPY_S: Final = 8.0
 RESTART_S: Final = 0.5
 
@@ -246,7 +250,7 @@ class Round:
         phone = self.world.stage.phone
         if self._open_entries():
             return
-        if all(call.status == HTTPStatus.OK for call in phone.calls("sendMessage")):
+        if not UNCONFIRMING & set(self.kinds):
             return  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
         for message in laws.leftovers(View.of(phone), [person.ask.token for person in self.persons]):
             with contextlib.suppress(LookupError, TimeoutError):

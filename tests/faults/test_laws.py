@@ -198,7 +198,7 @@ def test_the_log_speaks_of_no_stumble_and_no_secret(line: str, broken: str) -> N
 
 def test_a_listener_neither_spins_nor_goes_deaf() -> None:
     """Too many requests for the time that a round took; a fresh question without its answer."""
-    told(laws.spinning("Telegram", 90, 2.0), "")
+    told(laws.spinning("Telegram", 60, 2.0), "")
     told(laws.spinning("Telegram", 900, 2.0), "450 requests a second to Telegram")
     told(laws.spinning("an agent server", 900, 2.0), "450 requests a second to an agent server")
     told(laws.deafness(an_ask(), [wanted()]), "")
