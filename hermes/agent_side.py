@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.agents.opencode import matching
+from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
 from hermes.delivery import WAITER_GRACE_S
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
@@ -154,20 +155,28 @@ class AgentSide:
     async def _list_until_known(self, server: OpenCodeServer, folders: set[str]) -> None:
         """Ask again: what is pending there is told by no event any more, and nobody would ever see it."""
         turn = self._turns[server.name] = self._turns.get(server.name, 0) + 1
-        pause_s = FIRST_LIST_PAUSE_S
-        while folders and self._turns[server.name] == turn:
+        pause_s, until_s = FIRST_LIST_PAUSE_S, self._monotonic() + self._ttl_s
+        while folders and self._turns[server.name] == turn and self._monotonic() < until_s:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_LIST_PAUSE_S)
             try:
                 _, folders = await self._list_all(server, folders)
             except NotSaved as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (a full disk, not a defect)
+            # One may have ended while it was looked at, and its event told so when no entry knew it.
+            self._examine_all(server)
+
+    def _examine_all(self, server: OpenCodeServer) -> None:
+        for entry in self._book.entries():
+            if entry.ask.source.server == server.name and entry.state.phase != "sending":
+                self._kick("examine", entry.id)
 
     async def _look_for_the_unplaced(self, server: OpenCodeServer) -> None:
         """A hook told of a question that this server had already seen answered: its end is proven, or nothing is."""
         for entry in self._book.entries():
             source = entry.ask.source
-            if source.request_id is not None and not source.server and entry.state.phase in {"open", "held"}:
+            unplaced = source.agent == AGENT and source.request_id is not None and not source.server
+            if unplaced and entry.ask.answerable and entry.state.phase in {"open", "held"}:
                 try:
                     await self._delivery.ended(entry, server)
                 except AgentError as error:

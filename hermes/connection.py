@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SAVE_OFFSET_S: Final = 0.1
 ABSENCE_S: Final = 120.0
 """Telegram keeps a tap for 150 s: after a longer absence taps may be lost."""
 HEALTHY_S: Final = 60.0
-SAVE_OFFSET_S: Final = 0.1
 """Without a good poll for this long the phone does not count as answerable."""
 
 
@@ -125,6 +125,11 @@ class Connection:
         if self._memory.at.offset is None:
             return None
         return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._now())
+
+    def close(self) -> None:
+        """Leave nothing behind that would still write; whoever closes saves what is remembered."""
+        if self._saving is not None:
+            self._saving.cancel()
 
     def _note_offset(self, offset: Offset) -> None:
         """Keep the place in Telegram's queue, a moment later: the acknowledgement of a tap goes out first.

@@ -302,8 +302,7 @@ class Delivery:
                 self._book.apply(entry.id, Ended(at_s, "rejected_at_desk"))
             case Dead():
                 self._book.apply(entry.id, Ended(at_s, "gone", reason="ended"))
-        del self._proven[entry.id]
-        self._heard.pop(entry.id, None)
+        self._forget(entry.id)
         log.info("entry %s: %s%s", entry.id, type(verdict).__name__, " by us" if ours else "")
 
     def _took_effect(self, entry: Entry, verdict: Verdict) -> bool:

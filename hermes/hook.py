@@ -57,6 +57,8 @@ def main(argv: list[str]) -> int:
         _run(options)
     except _Refused as refusal:
         _log(options, str(refusal))
+        with contextlib.suppress(OSError):
+            os.write(2, b"refused\n")  # to try again would be of no use
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         _log(options, f"{error.strerror or type(error).__name__}{place}")

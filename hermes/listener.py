@@ -30,7 +30,7 @@ from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look
 from hermes.connection import Connection
 from hermes.delivery import Delivery
-from hermes.errors import HermesError, NotSaved
+from hermes.errors import ChatRefused, HermesError, NotSaved
 from hermes.memory import Memory
 from hermes.model import Ticked
 from hermes.phone_side import PhoneSide
@@ -163,6 +163,7 @@ class Listener:
             task.cancel()
         await self._steps.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._connection.close()
         with suppress(NotSaved):
             self._remember()
         await self._outbox.close()
@@ -231,7 +232,7 @@ class Listener:
                 "match": self._agents.match,
                 "due": self._due,
             },
-            failed=self._connection.refused,
+            failed=self._refused,
         )
 
     def _wire_agents(self, machine: str) -> None:
@@ -243,6 +244,7 @@ class Listener:
                 username=server.username,
                 password=server.password.get_secret_value(),
                 machine=machine,
+                now=self._now,
                 monotonic=self._monotonic,
             )
             for server in config.opencode
@@ -271,6 +273,11 @@ class Listener:
     def _moved(self, chat_id: int) -> None:
         self._connection.moved(chat_id)
         self._spawn(self._time.ask_about_hold(self._book))
+
+    def _refused(self, error: HermesError) -> None:
+        self._connection.refused(error)
+        if isinstance(error, ChatRefused) and error.moved_to is not None:
+            self._spawn(self._time.ask_about_hold(self._book))
 
     def _blocked(self, sentence: str) -> None:
         self._connection.in_trouble(sentence)

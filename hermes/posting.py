@@ -75,6 +75,8 @@ class Posting:
             return None
         if entry.phone.message_id is None:
             return await self._post(entry)
+        if entry.timing.posted_s is None:
+            return self._adopted(entry)
         if entry.phone.copies:
             return await self._remove_copy(entry, entry.phone.copies[0])
         wait_s = self._settles_in(entry)
@@ -118,6 +120,18 @@ class Posting:
         del self._unnoted[entry.id]
         self._sent()
         log.info("posted: entry %s is message %d", entry.id, message_id)
+        return AT_ONCE
+
+    def _adopted(self, entry: Entry) -> float:
+        """A send that nobody confirmed had arrived, and was tapped: its time to answer begins as any other's."""
+        message_id, _ = self._unnoted.pop(entry.id, (entry.phone.message_id, ""))
+        more = () if message_id in {None, entry.phone.message_id} else (message_id,)
+
+        def noted(found: Entry) -> Entry:
+            phone = replace(found.phone, copies=(*found.phone.copies, *more))
+            return replace(found, phone=phone, timing=self._started(found))
+
+        self._book.change(entry.id, noted)
         return AT_ONCE
 
     async def _redraw(self, entry: Entry) -> float:

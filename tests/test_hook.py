@@ -68,7 +68,8 @@ class Desk:
             before = len(spool.listing(self.store))
             printed, said = process.communicate(text, timeout=60)
             kept = len(spool.listing(self.store)) > before
-            assert (printed, said) == (b"", b"kept\n" if kept else b"")
+            assert (printed, said) == (b"", b"kept\n" if kept else said)
+            assert kept or said in {b"", b"refused\n"}
         assert process.wait(60) == 0
 
     def payloads(self) -> list[object]:

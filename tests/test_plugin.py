@@ -585,6 +585,15 @@ def test_an_event_that_its_hook_did_not_keep_is_handed_over_again(
     assert [one["type"] for one in phone.payloads()] == ["question.rejected"]
 
 
+def test_an_event_that_its_hook_refuses_is_not_handed_over_again(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """It would be refused each time, and all that comes later waits behind it."""
+    event = {"type": "question.rejected", "properties": {"requestID": "x" * 1_100_000, "sessionID": "ses_1"}}
+    code = 'const hooks = await start("/x")\nawait tell(hooks, event)\nawait settle()'
+    big = 'const event = { ...told[0], properties: { requestID: "x".repeat(1_100_000), sessionID: "ses_1" } }\n'
+    node(tmp_path, big + code, plugin, events=[{**event, "properties": {}}])
+    assert phone.log.read_text().count("not kept: more than") == 1
+
+
 def test_a_python_without_hermes_is_told_too(phone: Phone, plugin: Path, tmp_path: Path) -> None:
     """The hook itself always leaves with 0, so any other status is news."""
     plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps("/bin/false")))

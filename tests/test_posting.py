@@ -84,6 +84,21 @@ async def test_a_message_may_be_answered_before_its_sending_was_confirmed(home: 
     assert len(sent(home, ASKED)) == 1
 
 
+async def test_the_time_to_answer_begins_with_the_first_tap_where_no_send_was_confirmed(home: House) -> None:
+    """A listener that was stopped meanwhile takes the message over as it is."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=60, processed=True)
+    home.agent.ask([question(multiple=True)])
+    shown = await home.person.sees(ASKED)
+    await home.person.taps(shown, "SQLite")
+    await home.stop()
+    home.api.control.clear_faults()
+    await home.start()
+    await until(lambda: home.entry().timing.posted_s is not None, "its time to answer")
+    assert home.entry().phone.message_id == shown.message_id
+    assert len(sent(home, ASKED)) == 1
+
+
 async def test_a_reply_to_a_copy_shows_which_message_is_there(home: House) -> None:
     """A text tells as much as a tap: the copy that it replies to goes, and one message is left."""
     await home.start()

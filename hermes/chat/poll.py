@@ -76,14 +76,14 @@ Incoming = Tap | Text | Migrated | Blocked | Other
 
 
 def read_update(raw: dict[str, Any], *, now: Callable[[], float] = time.time) -> Incoming:
-    """One update as Telegram sent it. `now` dates taps, which carry no time. ValueError for another shape."""
+    """One update as Telegram sent it, dated by our own clock, which all else goes by. ValueError for another shape."""
     try:
         update = telegram.Update.de_json(raw, None)
         update_id = _number(update.update_id)
         if update.callback_query:
             return _tap(update_id, update.callback_query, now())
         if update.message:
-            return _message(update_id, update.message)
+            return _message(update_id, update.message, now())
         if update.my_chat_member:
             return _membership(update_id, update.my_chat_member)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
@@ -99,7 +99,7 @@ def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Ot
     return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, _words(query.id), _words(query.data))
 
 
-def _message(update_id: int, message: telegram.Message) -> Incoming:
+def _message(update_id: int, message: telegram.Message, at_s: float) -> Incoming:
     chat_id = _number(message.chat.id)
     if message.migrate_to_chat_id:
         return Migrated(update_id, chat_id, _number(message.migrate_to_chat_id))
@@ -110,13 +110,13 @@ def _message(update_id: int, message: telegram.Message) -> Incoming:
     reply = _replied(message)
     return Text(
         update_id,
-        message.date.timestamp(),
+        at_s,
         _user(message.from_user),
         chat_id,
         _number(message.message_id),
         None if message.text is None else _words(message.text),
         reply_to=_number(reply.message_id) if reply else None,
-        reply_text=_words(reply.text or reply.caption or "") if reply else "",
+        reply_text=_words(reply.text or reply.caption or "") if reply and _is_bots(reply) else "",
         group=message.chat.type in {"group", "supergroup"},
     )
 
@@ -125,6 +125,11 @@ def _replied(message: telegram.Message) -> telegram.Message | None:
     """What it replies to; in a topic a message that replies to nothing "replies" to the topic's first one."""
     reply = message.reply_to_message
     return None if reply is None or reply.forum_topic_created else reply
+
+
+def _is_bots(message: telegram.Message) -> bool:
+    """What a person wrote is no message of Hermes, whatever its last line says."""
+    return message.from_user is not None and message.from_user.is_bot
 
 
 def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
@@ -228,17 +233,16 @@ class Poller:
         self._done: deque[object] = deque(maxlen=REMEMBERED)
         self._webhook_gone = False
         self._failures, self._idle = 0, 0
+        self._is_there = False
         self._kind: TroubleKind | None = None
         self._failed_s = 0.0
         self.pause_s = 0.0
 
     async def run(self) -> None:
         """Poll until cancelled. Until one succeeds polls are short: they tell at once whether Telegram is there."""
-        first = True
         while True:
             try:
-                again = await self.step(poll_s=0 if first else None)
-                first = first and self._failures > 0
+                again = await self.step(poll_s=None if self._is_there else 0)
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
@@ -338,6 +342,7 @@ class Poller:
         if self._failures and (self._kind != "conflict" or at_s - self._failed_s > PEACE_S):
             log.info("Telegram answers again after %d failures", self._failures)
             self._failures, self._kind = 0, None
+        self._is_there = True
         self._on_good_poll(at_s)
 
     def _failed(self, error: ChatError) -> bool:

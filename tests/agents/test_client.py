@@ -425,6 +425,13 @@ async def test_an_answer_between_two_looks_is_no_open_question(desk: Desk) -> No
     assert await verdict_on(desk) == AnsweredWith((("SQLite",),))
 
 
+async def test_a_question_without_a_call_that_just_ended_is_no_zombie(desk: Desk) -> None:
+    """Listed, then dismissed and its session idle, before that was asked for: only an event can tell how it ended."""
+    desk.listed, desk.busy = [True, False], False
+    source = replace(desk.ask.source, call_id=None, message_id=None)
+    assert await verdict_on(desk, of=replace(desk.ask, source=source)) == Unproven()
+
+
 async def test_a_part_that_is_about_to_end_is_waited_for(desk: Desk) -> None:
     """Contract 12: `running` turns `completed` some ms after the reply; that is no sign of death."""
     running, completed = (recorded(desk.version, "states", name) for name in ("running", "completed"))

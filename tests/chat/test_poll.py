@@ -187,11 +187,11 @@ def test_a_tap_without_data_or_message_is_nothing(lacking: str) -> None:
 
 
 async def test_a_text_is_read(bot: Bot, api: RunningBotApi) -> None:
-    """With the time that Telegram gave it."""
+    """Dated by our own clock, which parts of a text and second thoughts are timed by; Telegram's may be another."""
     (message_id,) = api.phone.write("hello", chat=ANN)
     raw = await fetched(bot)
-    at_s = float(raw["message"]["date"])
-    assert read_update(raw) == Text(raw["update_id"], at_s, User(ANN, "Ann"), ANN, message_id, "hello")
+    read = read_update(raw, now=lambda: 5.0)
+    assert read == Text(raw["update_id"], 5.0, User(ANN, "Ann"), ANN, message_id, "hello")
 
 
 async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) -> None:
@@ -201,6 +201,15 @@ async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) ->
     read = read_update(await fetched(bot))
     assert isinstance(read, Text)
     assert (read.reply_to, read.reply_text, read.group) == (question, "Which? (k7)", True)
+
+
+async def test_what_a_person_wrote_names_no_question(bot: Bot, api: RunningBotApi) -> None:
+    """A code in it would make it a copy of the question, and copies are deleted."""
+    (own,) = api.phone.write("I like #k7", chat=ANN)
+    api.phone.write("so do I", reply_to=own, chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.reply_text) == (own, "")
 
 
 def test_a_text_in_a_topic_replies_to_nothing() -> None:
@@ -586,7 +595,8 @@ async def test_a_stumble_of_the_listener_does_not_end_the_loop(caplog: pytest.Lo
     assert "stumbled" in caplog.text
 
 
-async def test_the_first_poll_is_a_short_one() -> None:
+@pytest.mark.parametrize("refusals", [0, 2])
+async def test_polls_are_short_until_one_succeeds(refusals: int) -> None:
     """So a start knows at once whether Telegram is there; from then on each waits for the next tap."""
     timeouts: list[str] = []
     enough = asyncio.Event()
@@ -595,8 +605,10 @@ async def test_the_first_poll_is_a_short_one() -> None:
         if not request.url.path.endswith("getUpdates"):
             return httpx.Response(200, json={"ok": True, "result": True})
         timeouts.append(dict(parse_qsl(request.content.decode()))["timeout"])
-        if len(timeouts) == 3:
+        if len(timeouts) == refusals + 3:
             enough.set()
+        if len(timeouts) <= refusals:
+            return refusal(409, "Conflict: terminated by other getUpdates request")
         return httpx.Response(200, json={"ok": True, "result": []})
 
     request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(answer)})
@@ -605,7 +617,7 @@ async def test_the_first_poll_is_a_short_one() -> None:
     await asyncio.wait_for(enough.wait(), 20)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert timeouts[:3] == ["0", "20", "20"]
+    assert timeouts[: refusals + 3] == ["0"] * refusals + ["0", "20", "20"]
 
 
 async def test_the_loop_ends_when_it_is_cancelled(bot: Bot, api: RunningBotApi) -> None:

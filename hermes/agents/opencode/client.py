@@ -23,7 +23,7 @@ import httpx_sse
 from hermes.agents.opencode import proof, wire
 from hermes.agents.opencode.adapter import AGENT, read_answers, read_request
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
-from hermes.agents.opencode.living import Living
+from hermes.agents.opencode.living import Living, Moment
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError
@@ -56,6 +56,7 @@ class OpenCodeServer:
         ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
@@ -64,6 +65,7 @@ class OpenCodeServer:
         self.sessions = Sessions()
         self.living = Living()
         self._sleep = sleep
+        self._now = now
         self._monotonic = monotonic
         self._version: str | None = None
         login = (username, password) if password else None
@@ -165,12 +167,15 @@ class OpenCodeServer:
 
     def sees_open(self, ask: Ask) -> bool:
         """Tell whether the event stream, unbroken since it told of this ask, shows it alive."""
-        return self.living.is_alive(ask.source.request_id or "", now_s=self._monotonic())
+        return self.living.is_alive(ask.source.request_id or "", at=self._moment())
 
     def note(self, event: wire.Event) -> None:
         """Learn from an event of this server's stream. Raises ValueError: its properties have another shape."""
-        self.living.note(event.type, event.properties, now_s=self._monotonic())
+        self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
+
+    def _moment(self) -> Moment:
+        return self._monotonic(), self._now()
 
     async def verdict(self, ask: Ask) -> Verdict:
         """Return what became of an ask, by the table in proof.py; takes up to some 2 s after a reply.
@@ -194,15 +199,17 @@ class OpenCodeServer:
         newest = await self._newest_times(source) if busy else ()
         message = await self._message(source)
         part = _tool_part(message, source)
-        ended = part is not None and part.ended
+        went_on = message is not None and any(at_ms > message.info.time.created for at_ms in newest)
+        over = went_on or not busy or (part is not None and part.ended)
         return Evidence(
-            listed=listed and (not ended or await self._lists(source)),
+            # It may have been answered between two looks: then it is no zombie, and no longer listed.
+            listed=listed and (not over or await self._lists(source)),
             ours=listed or source.server == self.name,
             busy=busy,
             part=part,
             known=message is not None or await self._knows(source),
             gone=message is None and source.message_id is not None,
-            went_on=message is not None and any(at_ms > message.info.time.created for at_ms in newest),
+            went_on=went_on,
             heard=self.sessions.reply(source.request_id or ""),
         )
 

@@ -67,10 +67,13 @@ async def follow(
             async with contextlib.aclosing(_listen(server)) as stream:
                 async for one in stream:
                     told = None
+                    server.living.is_read = False  # whoever takes it in may be slow, or never come back
                     yield one
+                    server.living.is_read = True
         except AgentError as why:
             error = why
-        server.living.forget()
+        finally:
+            server.living.forget()
         if type(error) is not told:
             _LOG.warning("server %s is lost: %s", server.name, error)
             yield Lost(error)

@@ -14,32 +14,42 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SILENT_S: Final = 45.0
-"""A stream that was silent for longer than its heartbeat may be a listener that slept, with news still unread."""
+"""A stream that was silent for longer than its heartbeat may be a machine that slept, with news still unread."""
 _ENDS: Final = {"question.replied", "question.rejected"}
 _STOPS: Final = {"session.idle", "session.error", "session.deleted", "message.removed"}
 _ALL_GONE: Final = {"server.connected", "server.instance.disposed", "global.disposed"}
 
 
+Moment = tuple[float, float]
+"""Steady and wall clock, in seconds: the first stands still while the machine sleeps, the second may be set."""
+
+
 class Living:
-    """The living questions of one server; `limit` of them are remembered."""
+    """The living questions of one server; `limit` of them are remembered.
+
+    `is_read` is False while nobody reads on: what the stream brings then is not known yet.
+    """
 
     def __init__(self, *, limit: int = 500) -> None:
         self._limit = limit
         self._asked: OrderedDict[str, tuple[object, object]] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._heard_s = 0.0
+        self._heard: Moment = (0.0, 0.0)
+        self.is_read = True
 
-    def is_alive(self, request_id: str, *, now_s: float) -> bool:
+    def is_alive(self, request_id: str, *, at: Moment) -> bool:
         """Tell whether this question was seen to begin, and nothing since that may have ended it."""
-        return request_id in self._asked and now_s - self._heard_s < SILENT_S
+        silent_s = max(abs(now_s - heard_s) for now_s, heard_s in zip(at, self._heard, strict=True))
+        return self.is_read and request_id in self._asked and silent_s < SILENT_S
 
     def forget(self) -> None:
-        """The stream broke."""
+        """The stream broke, or begins."""
         self._asked.clear()
+        self.is_read = True
 
-    def note(self, kind: str, properties: Mapping[str, Any], *, now_s: float) -> None:
-        """Take in an event. `now_s` is monotonic."""
-        self._heard_s = now_s
+    def note(self, kind: str, properties: Mapping[str, Any], *, at: Moment) -> None:
+        """Take in an event."""
+        self._heard = at
         if kind == "question.asked":
             self._begin(properties)
         elif kind in _ENDS:

@@ -322,7 +322,9 @@ function lineOf(directory, type, properties, context = {}) {
 
 // Run a hook to its end with this line as all its input; again where it was killed, or the disk was full.
 async function run(line, options = []) {
+  const began = performance.now()
   for (const waiting_ms of [0, ...RETRY_MS]) {
+    if (performance.now() - began > PATIENCE_MS) return // others wait behind it
     await pause(waiting_ms)
     const hook = start(options)
     hook.child?.stdin.end(line)
@@ -332,7 +334,7 @@ async function run(line, options = []) {
 }
 
 // `kept` is done when the payload is on disk or the hook has ended, `answer` with the line that it printed, or
-// with null when it has ended. `has` tells what it has done so far: "nothing", "kept", or "failed" to start.
+// with null when it has ended. `has` tells what it has done so far: "nothing", "kept", "refused", or "failed" to start.
 function start(options) {
   const { python, store, log, config } = settings
   const paths = ["--store", store, "--log", log, "--config", config]
@@ -363,6 +365,7 @@ function outcomeOf(child, note) {
   child.stdin.on("error", () => {}) // it left before it had read everything
   child.stderr.on("data", (data) => {
     said += data
+    if (said.includes("refused\n")) note("refused")
     if (!said.includes("kept\n")) return
     note("kept")
     keep()

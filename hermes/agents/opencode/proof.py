@@ -21,10 +21,10 @@ asked.
     yes     other, or none         busy, went on  Dead: a zombie of old, prompted again after an abort
     yes     other, or none         busy with it   StillOpen
 
-The list is read before the part, and once more after a part that has ended: so "listed" with a completed
-part is no race, but a provider that gave two calls of one message the same id (both versions then keep one
-part for the two). Whether the model went on is read before the part, too: a part that still runs after that
-was left behind.
+The list is read before all else, and once more after anything that speaks of an end: so "listed" with a
+completed part is no race, but a provider that gave two calls of one message the same id (both versions then
+keep one part for the two), and "listed" with an idle session is no question that was just answered. Whether
+the model went on is read before the part, too: a part that still runs after that was left behind.
 
 "idle", "gone", "unknown" and "about to tell" count only where the ask is known to live in this very server:
 it lists the ask, or listed it before. Two processes of one user (a terminal without a port beside `opencode
