@@ -180,12 +180,12 @@ class Round:
 
     def _lift_all(self) -> None:
         """Lift what still lasts, and see that a listener is there."""
-        for _, act in sorted(self._due, key=lambda due: due[0]):
-            act()
-        self._due.clear()
-        for _, lift in self._lifts:
-            lift()
-        self._lifts.clear()
+        while self._due or self._lifts:
+            # An ask that waited for a full disk comes after it, and so on until nothing is left.
+            due, self._due = sorted(self._due, key=lambda one: one[0]), []
+            lifts, self._lifts = self._lifts, []
+            for _, act in [*due, *lifts]:
+                act()
         self.world.start()
 
     def _move(self, is_over: Callable[[], bool], longest_s: float = SETTLING_S) -> None:
