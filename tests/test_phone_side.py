@@ -144,6 +144,7 @@ async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
     await home.person.sees("Tap a button below a question")
     home.agent.ask([question("And which name?")])
     await home.person.sees("And which name?")
+    await until(lambda: all(entry.phone.message_id for entry in home.entries()), "both noted")
     home.person.write("hm")
     await home.person.sees("Two questions are open")
     await home.person.taps(shown, "SQLite")
