@@ -43,7 +43,8 @@ def saving(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         why = _SENTENCES.get(error.errno or 0, f"{error.strerror or error}; see that the folder can be written")
-        raise NotSaved(f"nothing was saved in {folder}: {why}") from error
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        raise NotSaved(f"nothing was saved in {folder}: {why}", disk_full=full) from error
 
 
 @contextlib.contextmanager

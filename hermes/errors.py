@@ -41,7 +41,11 @@ class StoreError(HermesError):
 
 
 class NotSaved(StoreError):
-    """The disk refused: full, read-only, or not ours."""
+    """The disk refused: full (`disk_full`), read-only, or not ours."""
+
+    def __init__(self, message: str, *, disk_full: bool = False) -> None:
+        super().__init__(message)
+        self.disk_full = disk_full
 
 
 class Conflict(StoreError):

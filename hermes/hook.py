@@ -253,7 +253,14 @@ def _outcome(store: str, wait_id: str, released: int, again: Callable[[], None])
             spool.close_socket(bell)
 
 
-def _answer(store: str, wait_id: str, released: int, bell: int, again: Callable[[], None]) -> str | None:
+def _answer(
+    store: str,
+    wait_id: str,
+    released: int,
+    bell: int,
+    again: Callable[[], None],
+    look_every_s: float = LOOK_EVERY_S,
+) -> str | None:
     """Return the answer once it is there, None at SIGTERM; raise EOFError where stdin has ended.
 
     `again` is called now and then: a listener that died is started anew, or the buttons would be dead.
@@ -270,20 +277,20 @@ def _answer(store: str, wait_id: str, released: int, bell: int, again: Callable[
         looks += 1
         if looks % LOOKS_A_NUDGE == 0:
             again()
-        for descriptor, _ in waiting.poll(LOOK_EVERY_S * 1000):
+        for descriptor, _ in waiting.poll(look_every_s * 1000):
             if descriptor == released:
                 return None
             if not os.read(descriptor, 65536) and descriptor == 0:
                 raise EOFError
 
 
-def _left(released: int, again: Callable[[], None]) -> str | None:
+def _left(released: int, again: Callable[[], None], look_every_s: float = LOOK_EVERY_S) -> str | None:
     """Stay until SIGTERM (None), or until the agent is gone."""
     waiting = select.poll()
     for descriptor in (0, released):
         waiting.register(descriptor, select.POLLIN)
     while True:
-        ready = waiting.poll(LOOKS_A_NUDGE * LOOK_EVERY_S * 1000)
+        ready = waiting.poll(LOOKS_A_NUDGE * look_every_s * 1000)
         if not ready:
             again()
         for descriptor, _ in ready:

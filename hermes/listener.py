@@ -25,7 +25,7 @@ from hermes.agent_side import AgentSide
 from hermes.agents import ADAPTERS
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.book import Book
-from hermes.chat.bot import Bot
+from hermes.chat.bot import ANSWER_FIRST_S, Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look
 from hermes.connection import Connection
@@ -55,8 +55,6 @@ SLOW_TICK_S: Final = 2.0
 REMEMBER_S: Final = 10.0
 INBOX_LOOK_S: Final = 2.0
 HOUSEKEEPING_S: Final = 600.0
-HEAD_START_S: Final = 0.003
-"""What follows from a tap begins this much later than its acknowledgement, which a person waits for."""
 STUMBLE_S: Final = 1.0
 REAPING_S: Final = 20.0
 
@@ -320,7 +318,7 @@ class Listener:
         if phase == "matching":
             self._steps.kick("match", entry.id)
             return
-        after_s = 0.0 if entry.phone.message_id is None else HEAD_START_S
+        after_s = 0.0 if entry.phone.message_id is None else ANSWER_FIRST_S
         self._steps.kick("phone", entry.id, after_s=after_s)
         if phase == "sending":
             self._steps.kick("deliver", entry.id, after_s=after_s)

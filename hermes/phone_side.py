@@ -12,7 +12,7 @@ from hermes.chat import words
 from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
 from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
-from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.errors import ChatAway, NotSaved, StoreError
 from hermes.model import Arm, Disarmed, Entry, KeepWaiting, Tap, Tapped, Text, Toast
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 HOLD_WORDS: Final = {"hold:go": "go", "hold:keep": "keep"}
 SORRY_S: Final = 10.0
+"""For this long at most the poll loop waits until the person was told that nothing was saved."""
 STALE: Final = words.TOASTS["page_changed"]
 
 
@@ -50,6 +51,7 @@ class PhoneSide:
         blocked: Callable[[str], None],
         spawn: Callable[[Any], asyncio.Task[None]],
         now: Callable[[], float],
+        sorry_s: float = SORRY_S,
     ) -> None:
         self._book = book
         self._outbox = outbox
@@ -61,6 +63,7 @@ class PhoneSide:
         self._blocked = blocked
         self._spawn = spawn
         self._now = now
+        self._sorry_s = sorry_s
 
     def handle(self, raw: dict[str, Any]) -> None:
         """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
@@ -88,11 +91,11 @@ class PhoneSide:
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
         incoming = read_update(raw, now=self._now)
-        sorry = words.not_saved(self._machine, "disk full" if "disk is full" in str(error) else "see its log")
+        sorry = words.not_saved(self._machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this: Telegram must not hold it up for longer than taps live.
-            async with asyncio.timeout(SORRY_S):
+            async with asyncio.timeout(self._sorry_s):
                 if isinstance(incoming, Tap):
                     await self._outbox.answer(incoming.query_id, sorry.text)
                 elif isinstance(incoming, Text):
@@ -100,15 +103,9 @@ class PhoneSide:
         except TimeoutError:
             raise ChatAway("the person could not be told in time") from None
 
-    def say(self, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> None:
+    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
         """Send a message that nothing depends on."""
-        self._spawn(self._said(screen, reply_to, silent=silent))
-
-    async def _said(self, screen: Screen, reply_to: int | None, *, silent: bool) -> None:
-        try:
-            await self._outbox.send(self._book.chat_id, screen, reply_to=reply_to, silent=silent)
-        except ChatError as error:
-            log.warning("a message was not sent: %s", error)
+        self._spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
 
     def _is_permitted(self, incoming: Tap | Text) -> bool:
         return permitted(incoming, users=self._users, chat_id=self._book.chat_id)
@@ -148,13 +145,7 @@ class PhoneSide:
             return
         self._outbox.answer(tap.query_id, words.toast(entry, Toast("settled"), self._look))
         if tap.message_id != entry.phone.message_id:
-            self._spawn(self._taken_away(tap.chat_id, tap.message_id))
-
-    async def _taken_away(self, chat_id: int, message_id: int) -> None:
-        try:
-            await self._outbox.delete(chat_id, message_id)
-        except ChatError as error:
-            log.warning("message %d could not be deleted: %s", message_id, error)
+            self._spawn(self._outbox.discard(tap.chat_id, tap.message_id))
 
     def _disarm_others(self, entry_id: str, user_id: int) -> None:
         for other in self._book.entries():

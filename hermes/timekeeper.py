@@ -122,13 +122,7 @@ class Timekeeper:
         was_quiet, self._was_quiet = self._was_quiet, quiet
         waiting = sum(entry.state.phase == "open" for entry in book.entries())
         if was_quiet and not quiet and waiting:
-            self._spawn(self._say_quiet_is_over(book.chat_id, waiting))
-
-    async def _say_quiet_is_over(self, chat_id: int, waiting: int) -> None:
-        try:
-            await self._outbox.send(chat_id, words.digest_screen(waiting))
-        except ChatError as error:
-            log.warning("the end of the quiet hours was not told: %s", error)
+            self._spawn(self._outbox.mention(book.chat_id, words.digest_screen(waiting)))
 
     # --- many at once -------------------------------------------------------------------------------------------
 
@@ -142,7 +136,7 @@ class Timekeeper:
         for entry in overdue:
             _time(book, entry, paused=True)
         if earlier is not None and earlier.message_id is not None:
-            self._spawn(self._take_away(book.chat_id, earlier.message_id))
+            self._spawn(self._outbox.discard(book.chat_id, earlier.message_id))
         self._spawn(self.ask_about_hold(book))
 
     async def ask_about_hold(self, book: Book) -> None:
@@ -160,7 +154,7 @@ class Timekeeper:
                 continue
             if self._memory.at.hold != hold:
                 # More asks were held meanwhile, or somebody has decided: this message speaks of too few.
-                await self._take_away(book.chat_id, message_id)
+                await self._outbox.discard(book.chat_id, message_id)
                 continue
             self._memory.save(hold=replace(hold, message_id=message_id))
 
@@ -182,14 +176,8 @@ class Timekeeper:
                 timing = self.started(entry)
                 book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
         self._memory.save(hold=None)
-        self._spawn(self._take_away(book.chat_id, message_id))
+        self._spawn(self._outbox.discard(book.chat_id, message_id))
         return True
-
-    async def _take_away(self, chat_id: int, message_id: int) -> None:
-        try:
-            await self._outbox.delete(chat_id, message_id)
-        except ChatError as error:
-            log.info("message %d could not be deleted: %s", message_id, error)
 
 
 def _time(book: Book, entry: Entry, **changes: Any) -> None:

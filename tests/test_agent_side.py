@@ -408,6 +408,19 @@ async def test_what_only_the_desk_can_answer_is_shown_without_buttons(portless: 
     await portless.person.sees("🖥 Answered on the computer: Redis")
 
 
+async def test_what_only_the_desk_can_answer_is_not_sought_on_a_server(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No server knows a question of the second engine: that it lists none proves no end."""
+    home.hook("question.v2.asked", a_request("que_1"))
+    caplog.set_level(logging.INFO)
+    await home.start()
+    await home.person.sees("Please answer this one on the computer")
+    home.agent.cut_events()
+    await until(lambda: caplog.text.count("connected, 0 questions") == 2, "a second connection")
+    await home.phase("open")
+
+
 async def test_a_call_of_an_agent_without_a_port_waits_for_its_request(portless: House) -> None:
     """The plugin tells of the call, and then of the request: one entry, joined by the call id."""
     call(portless, "call_7", "ses_1")

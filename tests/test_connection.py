@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.codec import ChatMemory
+from hermes.codec import ChatMemory, Hold
 from hermes.connection import ABSENCE_S
 from hermes.demo.botapi import Chat
 from tests.listening import House, living, question, until
@@ -38,6 +39,16 @@ def memory(home: House) -> ChatMemory:
     return home.listener._store.load_chat(home.config().telegram.bot_id)
 
 
+async def two_asked(home: House) -> None:
+    """Start, and let two questions stand on the phone."""
+    await home.start()
+    for text in ("One?", "Two?"):
+        home.agent.ask([question(text)])
+    for text in ("One?", "Two?"):
+        await home.person.sees(text)
+    await home.polled()
+
+
 def count(home: House, text: str) -> int:
     """How many messages of the bot hold this text."""
     return sum(text in one.text for one in home.person.shown())
@@ -48,12 +59,7 @@ def count(home: House, text: str) -> int:
 
 async def test_after_an_absence_it_is_said_and_all_is_drawn_afresh(home: House) -> None:
     """The listener was down for longer than Telegram keeps taps: one message, and every open question redrawn."""
-    await home.start()
-    home.agent.ask([question("One?")])
-    home.agent.ask([question("Two?")])
-    await home.person.sees("One?")
-    await home.person.sees("Two?")
-    await home.polled()
+    await two_asked(home)
     await home.stop()
     edits = len(home.api.control.calls("editMessageText"))
     home.clock.advance(ABSENCE_S + 1)
@@ -172,12 +178,7 @@ async def test_trouble_on_a_full_disk_is_said_all_the_same(home: House, caplog: 
 
 async def test_what_cannot_be_drawn_afresh_is_said(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """One file is gone when Hermes comes back: the other question is drawn all the same."""
-    await home.start()
-    home.agent.ask([question("One?")])
-    home.agent.ask([question("Two?")])
-    await home.person.sees("One?")
-    await home.person.sees("Two?")
-    await home.polled()
+    await two_asked(home)
     first, second = home.entries()
     edits = len(home.api.control.calls("editMessageText"))
     (home.store / "pending" / f"{first.id}.json").unlink()
@@ -214,6 +215,20 @@ async def test_a_refusal_tells_of_the_move_too(team: House) -> None:
     team.agent.ask([question()])
     await team.person.sees(ASKED, chat=new)
     assert memory(team).chat_id == new
+
+
+async def test_after_a_refusal_what_is_held_is_asked_about_anew(team: House) -> None:
+    """The question about it stands in a chat that nobody can reach."""
+    await team.start()
+    team.agent.ask([question()])
+    await team.person.sees(ASKED, chat=GROUP)
+    held = team.entry()
+    team.listener._book.change(held.id, lambda found: replace(found, timing=replace(found.timing, paused=True)))
+    team.listener._memory.save(hold=Hold(1, (held.id,)))
+    team.api.control.fault(method="getUpdates", action="error", status=502, times=99)
+    new = team.api.control.migrate(chat_id=GROUP)
+    team.agent.ask([question("And now?")])
+    await team.person.sees("Nobody answered", chat=new)
 
 
 async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(

@@ -143,6 +143,16 @@ async def test_what_was_proven_while_the_disk_was_full_is_noted_later(way: Way) 
     assert way.outcome() == "answered"
 
 
+async def test_of_what_is_settled_nothing_is_remembered(way: Way) -> None:
+    """A listener that runs for years does not grow by its asks."""
+    way.servers["desk"] = Desk([StillOpen(), SQLITE])
+    way.sent_by("server")
+    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("SQLite",),)))
+    await way.step()
+    assert way.outcome() == "answered"
+    assert not any(memory for memory in vars(way.delivery).values() if isinstance(memory, dict) and way.id in memory)
+
+
 # --- verdicts of a past moment ------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ class Sent:
         await self.let_go.wait()
         return message_id
 
-    async def delete(self, _: int, message_id: int) -> None:
+    async def discard(self, _: int, message_id: int) -> None:
         self.deleted.append(message_id)
 
 

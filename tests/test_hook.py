@@ -439,10 +439,9 @@ def standard_input() -> Iterator[int]:
             os.close(writing)
 
 
-def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path) -> None:
     """One that died is started anew, or the buttons would be dead; the answer ends it."""
     assert hook.LOOK_EVERY_S * hook.LOOKS_A_NUDGE == 30
-    monkeypatch.setattr(hook, "LOOK_EVERY_S", 0.01)
     nudges: list[float] = []
     began = time.monotonic()
 
@@ -455,7 +454,7 @@ def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path, monkeypa
     given_up = threading.Timer(30, os.write, (release, b"!"))
     given_up.start()
     with standard_input():
-        assert hook._answer(str(tmp_path), WAIT, released, -1, again) == "at last"
+        assert hook._answer(str(tmp_path), WAIT, released, -1, again, 0.01) == "at last"
     given_up.cancel()
     os.close(released)
     os.close(release)
@@ -463,9 +462,8 @@ def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path, monkeypa
     assert all(at >= 0.01 * (15 * number - 1) for number, at in enumerate(nudges, 1))
 
 
-def test_a_waiter_that_stays_asks_for_a_listener_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiter_that_stays_asks_for_a_listener_too() -> None:
     """It leaves at its agent's end, or in silence where it is released."""
-    monkeypatch.setattr(hook, "LOOK_EVERY_S", 0.001)
     released, release = os.pipe()
     nudges: list[int] = []
     with standard_input() as stdin:
@@ -477,10 +475,10 @@ def test_a_waiter_that_stays_asks_for_a_listener_too(monkeypatch: pytest.MonkeyP
             if len(nudges) == 3:
                 os.write(release, b"!")
 
-        assert hook._left(released, again) == "waiter.gone"
+        assert hook._left(released, again, 0.001) == "waiter.gone"
         assert len(nudges) == 2
     with standard_input():
-        assert hook._left(released, again) is None
+        assert hook._left(released, again, 0.001) is None
         assert len(nudges) == 3
     os.close(released)
     os.close(release)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from hermes import phone_side
 from hermes.book import Book
 from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look, Screen
@@ -20,7 +19,7 @@ from tests.asks import ANN, CHAT_ID
 if TYPE_CHECKING:
     from pathlib import Path
 
-FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again")
+FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again", disk_full=True)
 PERSON, CHAT = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}, {"id": CHAT_ID, "type": "private"}
 SHOWN = {"message_id": 500, "date": 1, "chat": CHAT, "text": "Which?"}
 TAP: dict[str, Any] = {
@@ -82,6 +81,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
         blocked=never,
         spawn=never,
         now=lambda: 1.0,
+        sorry_s=0.3,
     )
 
 
@@ -111,10 +111,9 @@ async def test_what_nobody_did_is_told_nobody(side: PhoneSide, told: Told) -> No
 
 @pytest.mark.parametrize("raw", [TAP, TEXT], ids=["tap", "text"])
 async def test_a_telegram_that_hangs_does_not_hold_up_the_poll_loop(
-    side: PhoneSide, told: Told, raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    side: PhoneSide, told: Told, raw: dict[str, Any]
 ) -> None:
     """Then it counts as away, and the update stays with it."""
-    monkeypatch.setattr(phone_side, "SORRY_S", 0.01)
     told.hangs = True
     with pytest.raises(ChatAway, match="could not be told in time"):
         await side.not_saved(raw, FULL)

@@ -47,6 +47,8 @@ POLL_GRACE_S = 10.0
 POOL_SIZE = 32
 # A tap soon after another finds its connection warm; servers and routers keep one longer than this.
 KEEP_ALIVE_S = 55.0
+ANSWER_FIRST_S = 0.003
+"""What follows from a tap begins this much later than its acknowledgement, which a person waits for."""
 TOAST_CHARS = 200
 UPDATE_KINDS = ["message", "callback_query", "my_chat_member"]
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from hermes.chat.bot import Bot
 from hermes.chat.render import Screen
-from hermes.errors import ChatAway, Undelivered
+from hermes.errors import ChatAway, ChatError, Undelivered
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +148,20 @@ class Outbox:
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Take a message away, after all that was queued before."""
         await self._queued(chat_id, "delete", message_id, lambda: self._bot.delete(chat_id, message_id))
+
+    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+        """Post a message that nothing depends on: trouble is only logged."""
+        try:
+            await self.send(chat_id, screen, reply_to=reply_to)
+        except ChatError as error:
+            log.warning("a message was not sent: %s", error)
+
+    async def discard(self, chat_id: int, message_id: int) -> None:
+        """Delete a message that nothing depends on: trouble is only logged."""
+        try:
+            await self.delete(chat_id, message_id)
+        except ChatError as error:
+            log.warning("message %d could not be deleted: %s", message_id, error)
 
     def answer(self, query_id: str, text: str = "") -> asyncio.Task[None]:
         """Acknowledge a tap at once. What is queued from here on waits for it; nobody needs to await it."""

@@ -24,14 +24,13 @@ from typing import Any, Literal
 
 import telegram
 
-from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.bot import ANSWER_FIRST_S, Bot, is_conflict, is_unauthorized, is_webhook
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.model import Tap, Text, User
 
 log = logging.getLogger(__name__)
 
 POLL_S = 25.0
-HEAD_START_S = 0.002
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_IDLE_PAUSE_S = 1.0
@@ -246,8 +245,7 @@ class Poller:
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
-            # The words that a tap is waiting for go out before the next poll does.
-            await self._sleep(HEAD_START_S if again else self.pause_s)
+            await self._sleep(ANSWER_FIRST_S if again else self.pause_s)
 
     async def step(self, *, poll_s: float | None = None) -> bool:
         """Poll once and handle what came. True: go on at once; False: pause for `pause_s` first.
