@@ -9,6 +9,8 @@ def main() -> None:
         from hermes import hook
 
         sys.exit(hook.main(sys.argv[2:]))
+    # httpx brings a command line of its own along (4 MB, for ever), and does without it where there is none.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     from hermes import cli
 
     cli.main()

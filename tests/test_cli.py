@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -242,3 +243,11 @@ def test_an_interrupt_before_anything_runs(config: Path, tmp_path: Path) -> None
         [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, environ=os.environ, log_dir=tmp_path, name="nap"
     ) as process:
         assert process.wait() == 130
+
+
+def test_what_only_draws_is_not_loaded() -> None:
+    """A listener keeps for years whatever it loads at its start: no tables, no colours of source code."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from hermes.__main__ import main; main()"
+    told = subprocess.run([sys.executable, "-I", "-c", code, "--version"], capture_output=True, text=True, check=True)
+    assert "hermes.listener" in told.stdout
+    assert not {"rich", "pygments", "click"} & set(told.stdout.split())
