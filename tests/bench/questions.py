@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hermes.demo.shown import ShownMessage
 from tests.bench.agents import OPENCODE, TITLE, WORDS, Agent, Heard, RealOpenCode, followed, monotonic_s, real, scripted
 from tests.bench.figures import Effort, Figure, ms
-from tests.harness.processes import until
+from tests.harness.processes import Proc, until
 from tests.scenes.stage import Json, Stage, staged
 
 ASKED: Final = Figure(f"question.asked on the event stream → sendMessage, real OpenCode {OPENCODE}", "ms", 8.0)
@@ -22,7 +24,8 @@ FLOOR: Final = Figure("the floor of that: a plain HTTP reply → question.replie
 CALLS: Final = Figure("Bot API calls per single-choice question, polling aside", "calls", 3.0)
 TAP: Final = Figure("tap → answerCallbackQuery, scripted agent server", "ms", 4.0)
 WITH_OPENCODE: Final = (ASKED, REAL_TAP, REPLIED, FLOOR, CALLS)
-SCRIPTED: Final = (TAP,)
+BARE_TAP: Final = Figure("the floor of that: the same library, polling and acknowledging, nothing else", "ms")
+SCRIPTED: Final = (TAP, BARE_TAP)
 
 QUIET_S: Final = 0.3
 """Nobody looks while it is measured: looking takes the processor that is needed."""
@@ -63,9 +66,30 @@ def with_opencode(effort: Effort, root: Path) -> list[Figure]:
 
 def with_script(effort: Effort, root: Path) -> list[Figure]:
     """Measure with the scripted agent server: the listener's own part, with little else on the machine."""
+    bare_s: list[float] = []
     with scripted() as agent:
-        rounds = _rounds(agent, effort, root)
-    return [TAP.measured(*ms([one.to_toast_s for one in rounds]))]
+        rounds = _rounds(agent, effort, root, then=lambda stage: bare_s.extend(_bare(stage, effort)))
+    return [TAP.measured(*ms([one.to_toast_s for one in rounds])), BARE_TAP.measured(*ms(bare_s))]
+
+
+def _bare(stage: Stage, effort: Effort) -> list[float]:
+    """Let a bot that does nothing else take the place of Hermes; the seconds from each tap to its acknowledgement."""
+    stage.stop()
+    told = {"TOKEN": stage.api.token, "API_BASE": stage.api.base_url, "CHAT_ID": str(stage.chat_id)}
+    command = (sys.executable, str(Path(__file__).with_name("bare_bot.py")))
+    with Proc(command, cwd=stage.root, environ={**stage.environ(), **told}, log_dir=stage.root / "logs", name="bare"):
+        message = stage.asked("Tap me")
+        took_s = [_acknowledged_s(stage, message) for _ in range(effort.warm_up + effort.rounds)]
+    return took_s[effort.warm_up :]
+
+
+def _acknowledged_s(stage: Stage, message: ShownMessage) -> float:
+    """Tap, and return the seconds until the bot acknowledged it."""
+    time.sleep(QUIET_S)
+    tap = stage.phone.tap(message, "SQLite")
+    tapped_s = monotonic_s(tap.at_s)
+    time.sleep(QUIET_S)
+    return _when(lambda: _answers(stage, tap.tap_id)) - tapped_s
 
 
 def _rounds(
@@ -74,8 +98,9 @@ def _rounds(
     root: Path,
     *,
     beside: Callable[[Stage, Heard, str], None] | None = None,
+    then: Callable[[Stage], object] = lambda _: None,
 ) -> list[Round]:
-    """Go through all rounds; after each, do what is measured `beside` it, by turns."""
+    """Go through all rounds; after each, do what is measured `beside` it, by turns, and `then` the rest."""
     with staged(root) as stage, followed(agent.url, root / "follower") as heard:
         stage.servers.append({"name": "desk", "url": agent.url})
         stage.start(log={"level": "info", "file": str(stage.log)})
@@ -87,6 +112,7 @@ def _rounds(
                 continue
             with _paced(effort):
                 beside(stage, heard, f"Round {number}, at the desk: which database?")
+        then(stage)
     return rounds[effort.warm_up :]
 
 
