@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
+from hermes.codec import Followed
 from hermes.delivery import WAITER_GRACE_S
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
 from hermes.intake import Hinted, Intake
@@ -43,7 +44,7 @@ LONGEST_AWAY_S: Final = 7 * 86400.0
 class AgentSide:
     """Follows the servers, empties the inbox, finds requests for calls, and notices agents that are gone.
 
-    `known_at_s` is when a listener last worked here (epoch seconds), None where none ever did.
+    `followed` tells until when an earlier listener knew each server's events.
     """
 
     def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
@@ -58,7 +59,7 @@ class AgentSide:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         ttl_s: float,
         matching: Matching,
-        known_at_s: float | None,
+        followed: Collection[Followed],
         now: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
@@ -73,7 +74,9 @@ class AgentSide:
         self._matching = matching
         self._now = now
         self._monotonic = monotonic
-        self._heard_s = dict.fromkeys(servers, now() if known_at_s is None else known_at_s)
+        known = {one.server: one.until_s for one in followed}
+        self._heard_s = {name: known.get(name, now()) for name in servers}
+        self._connected: set[str] = set()
         self._intake = Intake(book, now=now, hinted=self._hinted)
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
         self._signals: dict[str, list[Hinted]] = {}
@@ -91,14 +94,21 @@ class AgentSide:
                     match told:
                         case Connected():
                             await self._compare(server)
+                            self._connected.add(server.name)
                         case Heard(signal):
-                            self._heard_s[server.name] = self._now()
                             await self._heard(server, signal)
                         case Lost():
-                            pass
+                            self.followed()
+                            self._connected.discard(server.name)
             except (NotSaved, AgentError) as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (an outage, not a defect)
             await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    def followed(self) -> tuple[Followed, ...]:
+        """Return until when each server's events are known."""
+        for name in self._connected:
+            self._heard_s[name] = self._servers[name].living.heard_s
+        return tuple(Followed(name, heard_s) for name, heard_s in self._heard_s.items())
 
     async def look_once(self) -> None:
         """Compare with what every server lists now; those out of reach are passed over."""

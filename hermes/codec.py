@@ -30,6 +30,14 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """Until when (epoch) the events of the server with this name are known."""
+
+    server: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMemory:
     """What one bot must remember across restarts.
 
@@ -48,6 +56,7 @@ class ChatMemory:
     moved_from: int | None = None
     trouble: str = ""
     hold: Hold | None = None
+    followed: tuple[Followed, ...] = ()
 
 
 class Codec(Generic[T]):

@@ -106,14 +106,14 @@ def _merged(known: Ask, told: Ask) -> Ask:
                 "request_id",
                 "call_id",
                 "message_id",
-                "directory",
                 "session_title",
                 "root_title",
                 "last_text",
             )
         },
-        # A server may have another name since: the one that lists the request now is right.
+        # A server may have another name since, and another word for the folder: what lists the request now is right.
         server=theirs.server or ours.server,
+        directory=(theirs.directory if theirs.server else "") or ours.directory or theirs.directory,
     )
     if ours.request_id is None and theirs.request_id is not None:
         return replace(told, source=_with_titles(source, theirs))

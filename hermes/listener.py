@@ -150,6 +150,9 @@ class Listener:
         for entry in open_now:
             self._time.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._config.telegram.bot_id, len(open_now))
+        with suppress(NotSaved):
+            # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
+            self._remember()
         self._connection.recover()
         for entry in open_now:
             self._changed(entry)
@@ -261,7 +264,7 @@ class Listener:
             spawn=self._spawn,
             ttl_s=config.questions.ttl,
             matching=config.matching,
-            known_at_s=self._memory.at.known_at_s,
+            followed=self._memory.at.followed,
             now=self._now,
             monotonic=self._monotonic,
         )
@@ -379,7 +382,12 @@ class Listener:
 
     def _remember(self) -> None:
         clock = self._time.clock
-        self._memory.save(answerable_s=clock.counted_s, known_at_s=self._now(), gap_at=clock.gap_at)
+        self._memory.save(
+            answerable_s=clock.counted_s,
+            known_at_s=self._now(),
+            gap_at=clock.gap_at,
+            followed=self._agents.followed(),
+        )
 
     def _tidy(self) -> None:
         self._store.prune(self._config.store.keep_done)

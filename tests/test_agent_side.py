@@ -101,6 +101,37 @@ async def test_what_was_asked_in_a_long_absence_is_found(home: House) -> None:
     await home.person.sees(ASKED)
 
 
+async def test_the_first_listener_of_all_may_be_killed_at_once(home: House) -> None:
+    """What was asked after its first breath is looked for by the next, though the clock jumped meanwhile."""
+    await home.start()
+    memory = home.store / "telegram.json"
+    kept = memory.read_bytes()
+    await home.stop()
+    memory.write_bytes(kept)
+    home.agent.ask([question()])
+    home.clock.advance(8 * 3600)
+    await home.start()
+    await home.person.sees(ASKED)
+
+
+async def test_a_server_out_of_reach_is_asked_about_all_the_time_that_it_was(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A listener that was started anew meanwhile knows no more of it than the one before."""
+    await home.start()
+    home.agent.away()
+    await until(lambda: "is lost" in caplog.text, "the break")
+    home.agent.ask([question()])
+    home.clock.advance(8 * 3600)
+    await home.stop()
+    await home.start(settle=False)
+    await home.polled()
+    await home.stop()
+    home.agent.back()
+    await home.start()
+    await home.person.sees(ASKED)
+
+
 async def test_a_hooks_question_that_a_server_already_saw_answered_is_closed(home: House) -> None:
     """Told by a hook that does not wait, answered before the server was followed: the call itself proves it."""
     request_id = home.agent.ask([question()])

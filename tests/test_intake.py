@@ -94,6 +94,14 @@ def test_a_request_joins_the_call_that_was_announced(desk: Desk) -> None:
     assert desk.only().ask.questions == (question(),)
 
 
+def test_the_folder_is_the_one_where_a_server_lists_it(desk: Desk) -> None:
+    """Asked about in any other, the server would know nothing of it, and it would look dead."""
+    desk.intake.take(Asked(an_ask(directory="/home/dev/link")))
+    desk.intake.take(Asked(an_ask(directory="/home/dev/project", server="desk")))
+    desk.intake.take(Asked(an_ask(directory="/home/dev/link")))
+    assert desk.only().ask.source.directory == "/home/dev/project"
+
+
 def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
     """The request came first by another way, without its call: that entry goes on, the other was never shown."""
     desk.intake.take(Announced(an_ask(request_id=None)))

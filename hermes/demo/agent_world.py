@@ -222,10 +222,10 @@ class AgentWorld(Events):
             told = {"sessionID": session.id, "requestID": request_id, "answers": [list(one) for one in answers]}
             live = self._is_live(session, request)
             if live:
-                self._end_tool(lambda: self._completed(session, request, answers))
+                self._end_tool(session, request, lambda: self._completed(session, request, answers))
             self.emit("question.replied", told, session.directory)
             if live:
-                self._end_tool(lambda: self._go_on(session, request, answers))
+                self._end_tool(session, request, lambda: self._go_on(session, request, answers))
 
     def reject(self, request_id: str) -> None:
         """Dismiss a pending question: the turn ends."""
@@ -234,10 +234,10 @@ class AgentWorld(Events):
             session = self.sessions[request["sessionID"]]
             live = self._is_live(session, request)
             if live:
-                self._end_tool(lambda: self._dismissed(session, request))
+                self._end_tool(session, request, lambda: self._dismissed(session, request))
             self.emit("question.rejected", {"sessionID": session.id, "requestID": request_id}, session.directory)
             if live:
-                self._end_tool(lambda: self._rest(session))
+                self._end_tool(session, request, lambda: self._rest(session))
 
     def now_ms(self) -> int:
         """Return the time, never the same twice: messages are told apart by it."""
@@ -290,11 +290,12 @@ class AgentWorld(Events):
         for part in message["parts"]:
             self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
 
-    def _end_tool(self, end: Callable[[], None]) -> None:
+    def _end_tool(self, session: Session, request: Json, end: Callable[[], None]) -> None:
+        """Do it now, or when tools are let go: unless the turn was stopped meanwhile, as its tools are with it."""
         if self._held_tools is None:
             end()
         else:
-            self._held_tools.append(end)
+            self._held_tools.append(lambda: end() if self._is_live(session, request) else None)
 
     def _completed(self, session: Session, request: Json, answers: Answers) -> None:
         state = {

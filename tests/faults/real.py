@@ -115,8 +115,9 @@ def with_real_opencode(root: Path, version: str) -> Iterator[World]:
         running_model() as model,
         OpenCode(Home(root / "desk", version, model.base_url)) as opencode,
         CuttableProxy(opencode.port) as proxy,
-        created(root, agents={"real": RealAgent(opencode, proxy)}, pace=1.0) as world,
+        created(
+            root, agents={"real": RealAgent(opencode, proxy)}, directory=str(opencode.directory), pace=1.0
+        ) as world,
     ):
         world.kinds = KINDS
-        world.directory = str(opencode.directory)
         yield world

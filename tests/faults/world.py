@@ -275,6 +275,7 @@ def created(
     *,
     fleeting: bool = False,
     agents: Mapping[str, Agent] | None = None,
+    directory: str = DIRECTORY,
     pace: float = PACE,
     prefix: Sequence[str] = (),
 ) -> Iterator[World]:
@@ -292,8 +293,8 @@ def created(
         stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]
         questions = {"ttl": f"{FLEETING_S}s"} if fleeting else {}
         hook = [*stage.command("hook", "opencode"), "--store", str(stage.store), "--log", str(stage.log)]
-        terminal = Terminal([*hook, "--config", str(stage.config)], stage.environ(), root, DIRECTORY)
-        world = World(stage, agents, terminal, clock_file, fleeting, mounted, pace=pace)
+        terminal = Terminal([*hook, "--config", str(stage.config)], stage.environ(), root, directory)
+        world = World(stage, agents, terminal, clock_file, fleeting, mounted, pace=pace, directory=directory)
         try:
             world.processes.append(stage.start(questions=questions, log={"level": "info", "file": str(stage.log)}))
             yield world

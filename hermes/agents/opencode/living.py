@@ -42,6 +42,11 @@ class Living:
         silent_s = max(abs(now_s - heard_s) for now_s, heard_s in zip(at, self._heard, strict=True))
         return self.is_read and request_id in self._asked and silent_s < SILENT_S
 
+    @property
+    def heard_s(self) -> float:
+        """When (wall clock) the stream last brought anything, a heartbeat at least."""
+        return self._heard[1]
+
     def forget(self) -> None:
         """The stream broke, or begins."""
         self._asked.clear()
