@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 FIRST_RETRY_S: Final = 0.5
 LONGEST_RETRY_S: Final = 30.0
 CONFIRM_S: Final = 0.05
-"""How soon to look whether a reply that was accepted took effect."""
+"""How soon to look whether a reply that was accepted took effect; each further look comes later."""
 UNCONFIRMED_S: Final = 3.0
 """After this long an accepted reply that shows no effect is sent again."""
 WAITER_LOOK_S: Final = 1.0
@@ -218,7 +218,7 @@ class Delivery:
             verdict = await server.verdict(entry.ask)
         if isinstance(verdict, StillOpen):
             if self._awaits_confirmation(entry.id):
-                return CONFIRM_S
+                return self._look_in_s(entry.id)
             return self._failed(entry, "its reply was accepted, and had no effect")
         if isinstance(verdict, Unproven):
             return self._unproven(entry)
@@ -232,7 +232,7 @@ class Delivery:
             self.told(entry, heard)
             return None
         if self._awaits_confirmation(entry.id):
-            return CONFIRM_S
+            return self._look_in_s(entry.id)
         self._judged(entry, self._expected(entry) if entry.id in self._accepted_s else Dead())
         return None
 
@@ -251,6 +251,10 @@ class Delivery:
     def _awaits_confirmation(self, entry_id: str) -> bool:
         accepted_s = self._accepted_s.get(entry_id)
         return accepted_s is not None and self._monotonic() - accepted_s < UNCONFIRMED_S
+
+    def _look_in_s(self, entry_id: str) -> float:
+        """After as long again as was waited already: an effect that did not come at once may take its time."""
+        return max(CONFIRM_S, self._monotonic() - self._accepted_s[entry_id])
 
     async def _by_waiter(self, entry: Entry, decision: Decision) -> float | None:
         now_s = self._monotonic()

@@ -95,9 +95,10 @@ class Posting:
             # It was over before anybody saw it: there is nothing to say.
             self._book.close(entry.id)
             return None
-        wait_s = entry.asked_s + self._post_after_s - self._now()
-        if wait_s > 0 and entry.state.phase == "open":
-            return min(wait_s, self._post_after_s)
+        age_s = self._now() - entry.asked_s
+        # Of another age than it could have, the wall clock was set back: nobody must wait for that.
+        if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
+            return self._post_after_s - age_s
         timed = replace(entry, timing=self._started(entry)) if entry.timing.posted_s is None else entry
         screen = main(timed, self._look)
         if entry.id not in self._unnoted:

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.agents import ADAPTERS
 from hermes.book import Book
-from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, WAITER_GRACE_S, WAITER_LOOK_S, Delivery
+from hermes.delivery import CONFIRM_S, PUT_AGAIN_S, TAKEN_GRACE_S, WAITER_GRACE_S, WAITER_LOOK_S, Delivery
 from hermes.errors import AgentAway, NotSaved
 from hermes.model import (
     AnsweredWith,
@@ -81,6 +81,7 @@ class Way:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 1_757_000_000.0
+        self.began_s = self.now_s
         self.back_s = 0.0  # how far the wall clock was set back
         self.servers: dict[str, Desk] = {}
         self.hooks = Hooks()
@@ -280,6 +281,17 @@ async def test_a_clock_that_is_set_back_holds_no_answer_up(way: Way) -> None:
     way.back_s += 3600 + WAITER_GRACE_S
     assert await way.step() is None
     assert way.outcome() == "answered"
+
+
+async def test_an_effect_that_does_not_come_is_looked_for_less_and_less_often(way: Way) -> None:
+    """A server that lies, or is slow, is not asked twenty times a second."""
+    way.servers["desk"] = Desk([StillOpen()])
+    way.sent_by("server")
+    assert await way.step() == CONFIRM_S
+    for waited_s in (0.1, 0.4, 1.6):
+        way.now_s = way.began_s + waited_s
+        assert await way.step() == pytest.approx(waited_s)
+    assert len(way.servers["desk"].replies) == 1
 
 
 async def test_what_the_stream_told_needs_no_hook(way: Way) -> None:

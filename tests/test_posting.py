@@ -212,6 +212,16 @@ async def test_what_the_desk_answers_in_time_is_never_posted(home: House) -> Non
     assert sent(home, "Quick one?") == []
 
 
+async def test_a_clock_that_is_set_back_holds_no_question_up(home: House) -> None:
+    """Asked an hour after now, as it seems: it is posted all the same."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="error", status=500)
+    home.agent.ask([question()])
+    await until(lambda: home.api.control.calls("sendMessage"), "a post that fails")
+    home.clock.advance(-3600)
+    await home.person.sees(ASKED)
+
+
 async def test_messages_beside_come_change_and_go(home: House) -> None:
     """The word after ✏️ is deleted once it is over; an offer that was deleted on the phone comes anew."""
     await home.start()

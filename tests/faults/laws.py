@@ -19,6 +19,8 @@ BUSY_S: Final = {"Telegram": 40.0, "an agent server": 80.0}
 STUMBLED: Final = ("stumbled", "tripped", "nothing waits for", "Traceback")
 SLACK_S: Final = 2.0
 """How late the driver may have looked."""
+LATE_S: Final = 1.0
+"""How long before the end a tap may come too late to count."""
 NO_LONGER: Final = "The agent no longer needs this"
 TIME_OUT: Final = "Nobody answered"
 
@@ -94,7 +96,8 @@ def time_ran_out_rightly(person: Person, *, fleeting: bool, pace: float, gap_s: 
     if not person.time_was_up:
         return
     ask = person.ask
-    since_s = max(person.first_seen_s, person.touched_s)
+    # What was done in the last moment may have come too late.
+    since_s = max([person.first_seen_s, *(at_s for at_s in person.touches_s if at_s < person.over_s - LATE_S)])
     open_s = (person.over_s - since_s) * pace
     if not fleeting or person.first_seen_s == 0.0:
         yield f"{ask.token} expired, though nothing expires here"

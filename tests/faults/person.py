@@ -86,8 +86,8 @@ class Person:
     updates: list[int] = field(default_factory=list)
     first_seen_s: float = 0.0
     over_s: float = 0.0
-    touched_s: float = 0.0
-    """When this person last did something about the question; any tap or text starts its time anew."""
+    touches_s: list[float] = field(default_factory=list)
+    """When this person did something about the question; any tap or text starts its time anew."""
     time_was_up: bool = False
     """Whether nobody answered, and the timer did."""
     _tap: Tap | None = None
@@ -164,7 +164,7 @@ class Person:
     def _word(self, message: ShownMessage, labels: Sequence[str]) -> None:
         if self._wrote:
             return
-        self.touched_s = self.now()
+        self.touches_s.append(self.now())
         if self.ask.shape == "reply":
             self._wrote = self.fingers.write(self.ask.text, reply_to=message)
         elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
@@ -205,6 +205,7 @@ class Person:
         except LookupError:
             return  # it was redrawn under the finger
         self._label = label
-        self._pressed_s = self.touched_s = self.now()
+        self._pressed_s = self.now()
+        self.touches_s.append(self._pressed_s)
         self.pressed.append((message.message_id, self._tap.data))
         self.updates.append(self._tap.update_id)

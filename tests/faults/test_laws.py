@@ -152,7 +152,7 @@ def test_nothing_expires_too_early(over_s: float, more: dict[str, Any], broken: 
 
 def test_a_tap_starts_the_time_anew() -> None:
     """What was touched expires its whole time after that."""
-    person = a_person(first_seen_s=100.0, touched_s=120.0, over_s=141.0, time_was_up=True)
+    person = a_person(first_seen_s=100.0, touches_s=[120.0, 140.9], over_s=141.0, time_was_up=True)
     told(laws.time_ran_out_rightly(person, fleeting=True, pace=1.0, gap_s=0.0), "expired after 21.0 s")
 
 
