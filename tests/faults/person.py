@@ -98,11 +98,14 @@ class Person:
     _looked_s: float | None = None
     _pressed_s: float = 0.0
     _seen: tuple[int, int] = (0, 0)
+    _copies: set[int] = field(default_factory=set)
 
     def look(self, view: View, came: Callable[[], Sequence[object]]) -> None:
         """Note when the question was first seen, and when time has ended it."""
         about = view.about(self.ask)
-        if about and not self.first_seen_s:
+        if not self._copies.issuperset(message.message_id for message in about):
+            # A copy that Telegram never confirmed began nothing: time begins with the last one.
+            self._copies.update(message.message_id for message in about)
             self.first_seen_s = self.now()
         if not self.over_s and came():
             self.over_s = self.now()
