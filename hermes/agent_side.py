@@ -15,6 +15,7 @@ from hermes.delivery import WAITER_GRACE_S
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
 from hermes.intake import Hinted, Intake
 from hermes.model import Asked, Dead, Ended, Quiet
+from hermes.permitting import admitted
 from hermes.room import Inbox, wait_id
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes.book import Book
     from hermes.delivery import Delivery
     from hermes.model import Ask, Entry, Signal
+    from hermes.permitting import Rules
     from hermes.room import Room
     from hermes.settings import Matching
 
@@ -59,6 +61,7 @@ class AgentSide:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         ttl_s: float,
         matching: Matching,
+        rules: Rules,
         followed: Collection[Followed],
         now: Callable[[], float],
         monotonic: Callable[[], float],
@@ -77,7 +80,7 @@ class AgentSide:
         known = {one.server: one.until_s for one in followed}
         self._heard_s = {name: known.get(name, now()) for name in servers}
         self._connected: set[str] = set()
-        self._intake = Intake(book, now=now, hinted=self._hinted)
+        self._intake = Intake(book, now=now, hinted=self._hinted, admitted=lambda ask: admitted(ask, rules))
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
         self._signals: dict[str, list[Hinted]] = {}
         self._match_tried: dict[str, int] = {}
@@ -109,6 +112,16 @@ class AgentSide:
         for name in self._connected:
             self._heard_s[name] = self._servers[name].living.heard_s
         return tuple(Followed(name, heard_s) for name, heard_s in self._heard_s.items())
+
+    def next_permission(self, over: Entry) -> None:
+        """Let the permissions of the same session that wait behind this one look whether it is their turn."""
+        for entry in self._book.entries():
+            if entry.ask.permission is not None and entry.ask.source.session_id == over.ask.source.session_id:
+                self._kick("phone", entry.id)
+
+    def connected(self) -> list[tuple[str, bool]]:
+        """Return each server's name, and whether it is followed now."""
+        return [(name, name in self._connected) for name in self._servers]
 
     async def look_once(self) -> None:
         """Compare with what every server lists now; those out of reach are passed over."""
@@ -278,7 +291,8 @@ class AgentSide:
         asks: list[Ask] = []
         for server in self._servers.values():
             try:
-                asks += await server.questions(entry.ask.source.directory)
+                listed = await server.questions(entry.ask.source.directory)
+                asks += [ask for ask in listed if ask.permission is None]
             except AgentError as error:
                 log.info("entry %s: %s", entry.id, error)
         return asks

@@ -150,6 +150,13 @@ async def _reap(config: Config) -> None:
 
 
 @app.command()
+def unlock(*, config: ConfigOption = None) -> None:
+    """Take answers from the phone again, after /lock."""
+    was_locked = Store(_loaded(config, log_json=False).store.path).unlock_phone()
+    typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")
+
+
+@app.command()
 def status(
     *, config: ConfigOption = None, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
 ) -> None:

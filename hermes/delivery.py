@@ -51,6 +51,8 @@ PUT_AGAIN_S: Final = 3.0
 """A waiting hook needs less than this from taking an answer to leaving."""
 TAKEN_GRACE_S: Final = 20.0
 """An answer that a waiting hook took is reported by its plugin within this time, where its agent lives."""
+TOGETHER_S: Final = 30.0
+"""A permission that ends this soon after our word on another one of its session was ended by that."""
 
 Answers = tuple[tuple[str, ...], ...]
 
@@ -117,6 +119,7 @@ class Delivery:
         self._heard: dict[str, Replied | Dismissed] = {}
         # What is true of an ask and could not be noted yet: its proof may be gone by the time that the disk has room.
         self._proven: dict[str, Verdict] = {}
+        self._said: dict[str, tuple[str, float]] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Bring one decision one step further; return the seconds until the next step, None where it is over.
@@ -211,8 +214,10 @@ class Delivery:
         if server is None:
             raise AgentAway(f"the server {entry.ask.source.server!r} is no longer in the configuration")
         first = entry.id not in self._accepted_s and entry.id not in self._failures
-        # Where its events have shown it alive until now, asking whether it lives would only cost time.
-        verdict = StillOpen() if first and server.sees_open(entry.ask) else await server.verdict(entry.ask)
+        # Where its events have shown it alive until now, asking whether it lives would only cost time. But a late word
+        # to a dead permission may run its command all the same (seen on both versions), so there it is asked.
+        seen = first and entry.ask.permission is None and server.sees_open(entry.ask)
+        verdict = StillOpen() if seen else await server.verdict(entry.ask)
         if isinstance(verdict, StillOpen) and not self._awaits_confirmation(entry.id):
             await self._send(server, entry, decision)
             verdict = await server.verdict(entry.ask)
@@ -238,6 +243,7 @@ class Delivery:
 
     async def _send(self, server: Server, entry: Entry, decision: Decision) -> None:
         ask = entry.ask
+        self._note_word(entry, decision)
         try:
             if decision.kind == "reject":
                 await server.reject(ask)
@@ -270,6 +276,7 @@ class Delivery:
                 self._book.apply(entry.id, Failed(self._now()))
         elif now_s - self._put_s.get(entry.id, -math.inf) > PUT_AGAIN_S:
             # Also where a hook took it before: its plugin had no success with it, or died on the way to it.
+            self._note_word(entry, decision)
             self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
             self._put_s[entry.id] = now_s
         return WAITER_LOOK_S
@@ -297,11 +304,14 @@ class Delivery:
         entry, at_s = now, self._now()
         self._proven[entry.id] = verdict
         ours = self._took_effect(entry, verdict)
+        together = "" if ours else self._with_another(entry, verdict)
         match verdict:
             case AnsweredWith() | WasDismissed() if ours:
                 self._book.apply(entry.id, Delivered(at_s))
+            case AnsweredWith(answers) if is_refusal(entry.ask, answers):
+                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk", answers, together))
             case AnsweredWith(answers):
-                self._book.apply(entry.id, Ended(at_s, "answered_at_desk", answers))
+                self._book.apply(entry.id, Ended(at_s, "answered_at_desk", answers, together))
             case WasDismissed():
                 self._book.apply(entry.id, Ended(at_s, "rejected_at_desk"))
             case Dead():
@@ -314,14 +324,34 @@ class Delivery:
         if entry.state.phase != "sending":
             return False
         expected = self._expected(entry)
+        if entry.ask.permission is not None and isinstance(verdict, AnsweredWith):
+            return isinstance(expected, AnsweredWith) and _agree(verdict.answers[0], expected.answers[0])
         if isinstance(verdict, WasDismissed) and isinstance(expected, AnsweredWith):
             return verdict.same_as == expected.answers
         return verdict == expected or (isinstance(verdict, WasDismissed) and isinstance(expected, WasDismissed))
 
+    def _with_another(self, entry: Entry, verdict: Verdict) -> str:
+        """Return "together" where our word on another permission of its session ended this one, too."""
+        if entry.ask.permission is None or not isinstance(verdict, AnsweredWith):
+            return ""
+        word, at_s = self._said.get(entry.ask.source.session_id, ("", -math.inf))
+        lately = self._monotonic() - at_s < TOGETHER_S
+        return "together" if lately and word == verdict.answers[0][0] else ""
+
+    def _note_word(self, entry: Entry, decision: Decision) -> None:
+        """Remember a word that ends more than its own permission: a no its session's, an "always" its like."""
+        if entry.ask.permission is None:
+            return
+        word = self._adapters[entry.ask.source.agent].answers(entry.ask, decision)[0][0]
+        if word in {"refused", "always"}:
+            now_s = self._monotonic()
+            kept = {session: said for session, said in self._said.items() if now_s - said[1] < TOGETHER_S}
+            self._said = {**kept, entry.ask.source.session_id: (word, now_s)}
+
     def _expected(self, entry: Entry) -> Verdict:
         """Return the verdict that proves our own decision."""
         decision = entry.state.decision
-        if decision is None or decision.kind == "reject":
+        if decision is None or (decision.kind == "reject" and entry.ask.permission is None):
             return WasDismissed()
         return AnsweredWith(self._adapters[entry.ask.source.agent].answers(entry.ask, decision))
 
@@ -336,3 +366,15 @@ class Delivery:
     def _forget(self, entry_id: str) -> None:
         for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s, self._heard, self._proven):
             memory.pop(entry_id, None)
+
+
+def is_refusal(ask: Ask, answers: Answers) -> bool:
+    """Tell whether these answers refuse a permission."""
+    return ask.permission is not None and answers[0][0] == "refused"
+
+
+def _agree(found: tuple[str, ...], meant: tuple[str, ...]) -> bool:
+    """Tell whether what became of a permission can be what was meant; what is found may be known in part only."""
+    if found[0] == "allowed":
+        return meant[0] in {"once", "always"}
+    return found == meant or (found == ("refused",) and meant[0] == "refused")

@@ -49,6 +49,7 @@ from hermes.model import (
     Pick,
     Send,
     Shelve,
+    ShowWhole,
     State,
     Step,
     TakeOffer,
@@ -62,7 +63,7 @@ from hermes.model import (
 )
 
 if TYPE_CHECKING:
-    from hermes.model import DecisionKind, OutcomeKind, Question, TextHow
+    from hermes.model import Confirm, DecisionKind, OutcomeKind, Question, TextHow
 
 HOLD_S: Final = 10.0
 """How long an answer that was recognised in a plain text can be taken back."""
@@ -188,6 +189,8 @@ def _acted(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
         case ClearText() if _shown(ask, state, action.question):
             kept = replace(state.answers[action.question], text=None)
             return Step(_answered(state, action.question, kept), Toast("dropped"))
+        case ShowWhole() if ask.permission is not None and state.confirm is None:
+            return Step(replace(state, whole=True), Toast("whole"))
         case _:
             return _settling(ask, state, event, action)
 
@@ -199,7 +202,7 @@ def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
             if unanswered(state):
                 return Step(_turned(state, confirm="send"), Toast("sure"))
             return Step(_decided(state, "answer", event.at_s, event.user), Toast("on_its_way"))
-        case AskTwice(what) if what == "reject" or (what == "skip" and ask.capabilities.can_skip):
+        case AskTwice(what) if _can_be(ask, what):
             return Step(_turned(state, confirm=what), Toast("sure"))
         case Confirmed(what) if what == state.confirm:
             kind: DecisionKind = "answer" if what == "send" else what
@@ -208,6 +211,17 @@ def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
             return Step(_turned(state), Toast("moved"))
         case _:
             return Step(state, Toast("page_changed"))
+
+
+def _can_be(ask: Ask, what: Confirm) -> bool:
+    """Tell whether this may be asked for by a first tap."""
+    match what:
+        case "skip":
+            return ask.capabilities.can_skip
+        case "always":
+            return ask.permission is not None and bool(ask.permission.always)
+        case _:
+            return what == "reject"
 
 
 def _picked(ask: Ask, state: State, event: Tapped, action: Pick) -> Step:
@@ -242,11 +256,13 @@ def _texted(ask: Ask, state: State, event: Texted) -> Step:
 
 def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
     question = ask.questions[index]
-    if event.how == "offered" and question.custom:
+    # "yes" to a permission would be a refusal that says "yes": words are taken as one only where they were asked for.
+    unasked = ask.permission is not None and not _was_asked(state, event)
+    if unasked or (event.how == "offered" and question.custom):
         return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
     if event.how == "label" and event.option is not None and event.option < len(question.options):
         return Step(_labelled(ask, state, event, index, event.option))
-    option = option_named(question, event.text)
+    option = None if ask.permission is not None else option_named(question, event.text)
     if option is not None and (not question.custom or not event.text.strip().isdigit()):
         disarmed = replace(state, armed=None)
         return Step(_with_pick(ask, disarmed, Pick(index, option), event.user, event.at_s))
@@ -256,6 +272,12 @@ def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
         part = Part(event.message_id, event.text)
         return Step(replace(state, joining=Joining(index, event.user, (part,)), due_s=event.at_s + JOIN_S, offer=None))
     return Step(_with_text(ask, state, index, event.user, event.text, event.at_s))
+
+
+def _was_asked(state: State, event: Texted) -> bool:
+    """Tell whether this person was asked to write: in a group, the answer to that is a reply."""
+    armed = state.armed is not None and state.armed.user_id == event.user.id
+    return event.how == "armed" or (event.how == "reply" and armed)
 
 
 def _labelled(ask: Ask, state: State, event: Texted, index: int, option: int) -> State:
@@ -318,6 +340,8 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
         return state
     if not ask.answerable or event.rule == "keep":
         return _released(state, event.at_s)
+    if ask.permission is not None and event.rule != "reject":
+        return _released(state, event.at_s)  # never allowed by time
     if event.rule == "recommended":
         answers = _recommended(ask, state)
         if answers is not None:
@@ -367,6 +391,7 @@ _OUTCOMES: Final[dict[DecisionKind, OutcomeKind]] = {
     "reject": "rejected",
     "skip": "skipped",
     "release": "expired",
+    "always": "answered",
 }
 
 

@@ -36,7 +36,7 @@ PATIENCE_S = 10.0
 LOOK_EVERY_S = 2.0
 LOOKS_A_NUDGE = 15
 USAGE = "usage: hermes hook opencode --store DIR --log FILE [--config PATH] [--wait [--stay]]"
-OPENING = frozenset({"question.asked", "question.v2.asked", "tool.execute.before"})
+OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
 SHAPE: dict[str, type] = {"type": str, "properties": dict, "directory": str, "context": dict}
 
 

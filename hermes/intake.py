@@ -29,10 +29,22 @@ class Hinted:
 
 
 class Intake:
-    """Takes signals in. `hinted` is called with every hint that an open entry may have ended."""
+    """Takes signals in.
 
-    def __init__(self, book: Book, *, now: Callable[[], float], hinted: Callable[[Hinted], None]) -> None:
+    `hinted` is called with every hint that an open entry may have ended; `admitted` gives an ask as it is to be taken
+    in, None where it is not.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        *,
+        now: Callable[[], float],
+        hinted: Callable[[Hinted], None],
+        admitted: Callable[[Ask], Ask | None] = lambda ask: ask,
+    ) -> None:
         self._book = book
+        self._admitted = admitted
         self._now = now
         self._hinted = hinted
         self._ended: set[str] = set()
@@ -45,7 +57,7 @@ class Intake:
         """
         match signal:
             case Asked(ask):
-                self._asked(ask)
+                self._asked(self._admitted(ask))
             case Announced(ask):
                 if self._book.find(ask.source) is None:
                     self._book.create(ask, matching=True)
@@ -70,8 +82,8 @@ class Intake:
         self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
         self._book.apply(entry.id, Matched(self._now()))
 
-    def _asked(self, ask: Ask) -> None:
-        if self._book.is_closed(ask.source):
+    def _asked(self, ask: Ask | None) -> None:
+        if ask is None or self._book.is_closed(ask.source):
             return
         entry = self._book.find(ask.source)
         if entry is None:
@@ -79,6 +91,8 @@ class Intake:
             log.info(
                 "asked: entry %s, request %s of session %s", created.id, ask.source.request_id, ask.source.session_id
             )
+        elif entry.state.phase == "matching" and ask.permission is not None:
+            self._book.create(ask)  # the call asks whether it may, before it asks what it is for
         elif entry.state.phase == "matching":
             self.join(entry, ask)
         else:

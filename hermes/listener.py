@@ -28,11 +28,13 @@ from hermes.book import Book
 from hermes.chat.bot import ANSWER_FIRST_S, Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look
+from hermes.commands import Commands
 from hermes.connection import Connection
 from hermes.delivery import Delivery
 from hermes.errors import ChatRefused, HermesError, NotSaved
 from hermes.memory import Memory
 from hermes.model import Ticked
+from hermes.permitting import Rules
 from hermes.phone_side import PhoneSide
 from hermes.posting import Posting
 from hermes.room import Room
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from hermes.config import Config
     from hermes.model import Entry, Route
+    from hermes.settings import Permissions
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +108,7 @@ class Listener:
                 # What was loaded at the start stays: to look through it again and again would hold taps up.
                 gc.collect()
                 gc.freeze()
+                self._spawn(self._commands.introduce(self._bot))
                 self._supervise(self._connection.poller.run)
                 self._supervise(lambda: self._read_inbox(nudges))
                 self._supervise(self._keep_time)
@@ -127,7 +131,7 @@ class Listener:
                 await self._connection.poller.step(poll_s=0)
                 self._take_inbox()
                 await self._agents.look_once()
-                self._time.tick(self._book, answerable=self._connection.answerable)
+                self._time.tick(self._book, answerable=self._is_answerable())
                 await self._steps.idle(REAPING_S)
                 self._tidy()
             finally:
@@ -180,11 +184,12 @@ class Listener:
         telegram, questions = config.telegram, config.questions
         machine = socket.gethostname()
         self._memory = Memory(self._store, telegram.bot_id)
-        look = Look(
+        look = self._look = Look(
             tz=questions.zone,
             group=telegram.chat_id < 0,
             context_chars=questions.context_chars,
             on_expiry=questions.on_expiry,
+            permission_expiry=config.permissions.on_expiry,
             remind_s=questions.remind_at,
         )
         proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
@@ -211,6 +216,7 @@ class Listener:
             held=lambda word, message_id: self._time.hold_answered(self._book, word, message_id),
             moved=self._moved,
             blocked=self._blocked,
+            commands=self._made_commands,
             spawn=self._spawn,
             now=now,
         )
@@ -264,6 +270,7 @@ class Listener:
             spawn=self._spawn,
             ttl_s=config.questions.ttl,
             matching=config.matching,
+            rules=_rules(config.permissions),
             followed=self._memory.at.followed,
             now=self._now,
             monotonic=self._monotonic,
@@ -279,6 +286,20 @@ class Listener:
         self._connection.refused(error)
         if isinstance(error, ChatRefused) and error.moved_to is not None:
             self._spawn(self._time.ask_about_hold(self._book))
+
+    def _made_commands(self, say: Callable[..., None]) -> Commands:
+        self._commands = Commands(
+            self._book,
+            self._look,
+            machine=socket.gethostname(),
+            say=say,
+            connected=self._agents.connected,
+            now=self._now,
+        )
+        return self._commands
+
+    def _is_answerable(self) -> bool:
+        return self._connection.answerable and not self._store.is_phone_locked()
 
     def _blocked(self, sentence: str) -> None:
         self._connection.in_trouble(sentence)
@@ -329,6 +350,8 @@ class Listener:
             self._steps.kick("due", entry.id)
         if phase == "settled" and entry.waits:
             self._room.withdraw(entry.ask)
+        if phase == "settled" and entry.ask.permission is not None:
+            self._agents.next_permission(entry)
 
     async def _due(self, entry_id: str) -> float | None:
         """Step: end a joined text or a held answer when its time has come."""
@@ -362,7 +385,7 @@ class Listener:
         while True:
             at_s = self._monotonic()
             try:
-                self._time.tick(self._book, answerable=self._connection.answerable)
+                self._time.tick(self._book, answerable=self._is_answerable())
                 if at_s - remembered_s > REMEMBER_S:
                     remembered_s = at_s
                     self._remember()
@@ -395,6 +418,16 @@ class Listener:
         if _installed_version() not in {hermes.__version__, ""}:
             self._restart = True
             self._stop.set()
+
+
+def _rules(permissions: Permissions) -> Rules:
+    return Rules(
+        wanted=permissions.mode == "ask",
+        always=permissions.always,
+        never_always=permissions.never_always,
+        without_projects=permissions.without_projects,
+        without_tools=permissions.without_tools,
+    )
 
 
 def _installed_version() -> str:

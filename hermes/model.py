@@ -60,6 +60,30 @@ class Source:
     server: str = ""
 
 
+DeedKind = Literal["command", "change", "folder", "fetch", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What an agent may not do without a word, and asks for.
+
+    `tool` is the agent's own name of what it uses ("bash"); `what` is the deed itself and whole: a command, the name
+    of a file, an address; `detail` is more of it (a diff, the command behind a folder). `patterns` is what it asks
+    for as the agent puts it, `always` what "always" would cover: empty where that is not offered.
+
+    Its ask has one question of one option (allow once); a free text is a refusal that says why. The answers that an
+    agent tells of are (("once",),), (("always",),), (("allowed",),) where nobody knows which of the two, and
+    (("refused", why),) with an empty `why` for none, without any where that is not known.
+    """
+
+    tool: str
+    kind: DeedKind
+    what: str
+    detail: str = ""
+    patterns: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request for input. `answerable` is false where only the desk can answer (the words say so)."""
@@ -68,6 +92,7 @@ class Ask:
     questions: tuple[Question, ...]
     capabilities: Capabilities
     answerable: bool = True
+    permission: Permission | None = None
 
 
 # --- what a person answers ----------------------------------------------------------------------------------
@@ -93,12 +118,15 @@ class Answer:
         return bool(self.picks) or self.text is not None
 
 
-DecisionKind = Literal["answer", "reject", "skip", "release"]
+DecisionKind = Literal["answer", "reject", "skip", "release", "always"]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be sent, frozen. `by` is None where a timer decided; `release` leaves the agent waiting."""
+    """What is to be sent, frozen. `by` is None where a timer decided; `release` leaves the agent waiting.
+
+    `always` allows a deed and all that are like it.
+    """
 
     kind: DecisionKind
     at_s: float
@@ -113,7 +141,8 @@ OutcomeKind = Literal["answered", "rejected", "skipped", "answered_at_desk", "re
 class Outcome:
     """How an ask ended. `answers` are the desk's own words, one tuple of strings a question.
 
-    `reason` is only set for "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two candidates).
+    `reason` is set for "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two candidates); and for what ended
+    at the desk "together", where the word on another ask of its session, or one like it, ended this one, too.
     """
 
     kind: OutcomeKind
@@ -125,7 +154,7 @@ class Outcome:
 # --- the dialog's state -------------------------------------------------------------------------------------
 
 Phase = Literal["matching", "open", "held", "sending", "settled"]
-Confirm = Literal["reject", "skip", "send"]
+Confirm = Literal["reject", "skip", "send", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +199,8 @@ class State:
 
     `page` is the question on show, len(questions) the review. `shelf` is the part of a long list of options.
     `answers` has one Answer a question. `epoch` grows whenever buttons change their meaning. `due_s` is when
-    `joining` or the phase "held" ends. `away` stays true once the phone was told that the agent was away.
+    `joining` or the phase "held" ends. `away` stays true once the phone was told that the agent was away. `whole` is
+    true where the person wants to see the whole of what was cut.
     `seen` holds the last update ids that were taken in.
     """
 
@@ -188,6 +218,7 @@ class State:
     away: bool = False
     outcome: Outcome | None = None
     working: bool = False
+    whole: bool = False
     seen: tuple[int, ...] = ()
 
 
@@ -276,7 +307,13 @@ class TakeOffer:
     on: bool = True
 
 
-Action = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting | Undo | TakeOffer
+@dataclass(frozen=True, slots=True)
+class ShowWhole:
+    """Send all of what the message had to cut."""
+
+
+Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting | Undo
+Action = Turn | TakeOffer | ShowWhole
 
 # --- events: what happened ----------------------------------------------------------------------------------
 
@@ -379,7 +416,7 @@ Event = Tapped | Texted | Ticked | Disarmed | Matched | Delivered | Failed | End
 
 ToastKind = Literal[
     "picked", "dropped", "on_its_way", "settled", "page_changed", "type_now", "typing_off", "sure",
-    "moved", "kept_waiting", "undone", "forgotten", "held", "not_answerable",
+    "moved", "kept_waiting", "undone", "forgotten", "held", "not_answerable", "whole",
 ]  # fmt: skip
 
 
@@ -420,7 +457,7 @@ class Step:
 
 # --- an entry: one ask as the store keeps it ----------------------------------------------------------------
 
-SideKind = Literal["typing", "offer", "undo", "final_call", "reminder", "expired", "delivered", "too_late"]
+SideKind = Literal["typing", "offer", "undo", "final_call", "reminder", "expired", "delivered", "too_late", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +508,7 @@ Route = Literal["server", "waiter"]
 class Entry:
     """An ask with everything that must survive a crash. `code` is the short name in the text ("k7").
 
+    `trail` has a line for each permission of the same session whose message this one took over, the latest last.
     `waits` is true once a waiting hook was seen, `waiter_taken` once one has taken the answer.
     """
 
@@ -484,6 +522,7 @@ class Entry:
     route: Route | None = None
     waits: bool = False
     waiter_taken: bool = False
+    trail: tuple[str, ...] = ()
     revision: int = 0
 
 

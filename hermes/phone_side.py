@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.book import Book
     from hermes.chat.outbox import Outbox
     from hermes.chat.screen import Look, Screen
+    from hermes.commands import Commands
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class PhoneSide:
         held: Callable[[str, int], bool],
         moved: Callable[[int], None],
         blocked: Callable[[str], None],
+        commands: Callable[[Callable[..., None]], Commands],
         spawn: Callable[[Any], asyncio.Task[None]],
         now: Callable[[], float],
         sorry_s: float = SORRY_S,
@@ -63,6 +65,7 @@ class PhoneSide:
         self._blocked = blocked
         self._spawn = spawn
         self._now = now
+        self._commands = commands(self.say)
         self._sorry_s = sorry_s
 
     def handle(self, raw: dict[str, Any]) -> None:
@@ -78,9 +81,15 @@ class PhoneSide:
 
     def _take(self, incoming: Incoming) -> None:
         match incoming:
-            case Tap() if self._is_permitted(incoming):
+            case Tap() | Text() if not self._is_permitted(incoming):
+                return
+            case Tap() if self._book.store.is_phone_locked():
+                self._outbox.answer(incoming.query_id, words.locked_toast(self._machine))
+            case Text() if self._book.store.is_phone_locked():
+                self.say(words.locked(self._machine), reply_to=incoming.message_id)
+            case Tap():
                 self._tapped(incoming)
-            case Text() if self._is_permitted(incoming):
+            case Text():
                 self._texted(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
@@ -170,7 +179,7 @@ class PhoneSide:
     # --- texts ----------------------------------------------------------------------------------------------
 
     def _texted(self, text: Text) -> None:
-        if self._book.was_seen(text.update_id):
+        if self._book.was_seen(text.update_id) or self._commands.take(text):
             return
         match routing.route(text, self._book.entries()):
             case routing.ToAsk(entry_id, event):

@@ -151,6 +151,20 @@ class QuietHours(NamedTuple):
     end: time
 
 
+def _flag(value: object) -> object:
+    """A flag; the environment can only say it in letters."""
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def _words(value: object) -> object:
+    """A list of texts; the environment says it as JSON, or with commas."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip().strip("\"'") for part in value.strip().strip("[]").split(",") if part.strip()]
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 MaybeSeconds = Annotated[Annotated[float, BeforeValidator(_seconds)] | None, BeforeValidator(_or_none)]
 Whole = Annotated[int, BeforeValidator(_whole)]
@@ -243,6 +257,20 @@ class Questions(_Section):
         return None if self.tz == "local" else ZoneInfo(self.tz)
 
 
+class Permissions(_Section):
+    """Which permissions agents may ask for on the phone, and how they end when nobody answers."""
+
+    mode: Literal["ask", "off"] = Field(default="ask", description='"ask" or "off"')
+    on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
+    always: Flag = Field(default=True, description="true or false")
+    never_always: Words = Field(
+        default=("rm", "sudo", "su", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish"),
+        description='a list of the first words of commands, such as ["rm", "git push"]',
+    )
+    without_projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
+    without_tools: Words = Field(default=(), description='a list of the agent\'s names for its tools, such as ["edit"]')
+
+
 class Store(_Section):
     """Where entries are kept, and for how long once they are settled. Seconds."""
 
@@ -308,6 +336,7 @@ class Config(BaseSettings):
 
     telegram: Telegram = Field(description="a table [telegram]")
     questions: Questions = Field(default=Questions(), description="a table [questions]")
+    permissions: Permissions = Field(default=Permissions(), description="a table [permissions]")
     store: Store = Field(default_factory=Store, description="a table [store]")
     matching: Matching = Field(default=Matching(), description="a table [matching]")
     opencode: tuple[OpenCode, ...] = Field(
@@ -338,6 +367,7 @@ class Config(BaseSettings):
 SECTIONS: dict[str, type[BaseModel]] = {
     "telegram": Telegram,
     "questions": Questions,
+    "permissions": Permissions,
     "store": Store,
     "matching": Matching,
     "opencode": OpenCode,

@@ -39,6 +39,7 @@ class ListenerStatus:
     since_s: float | None
     last_poll_s: float | None
     trouble: str
+    phone_locked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
         since_s=holder.since_s if holder else None,
         last_poll_s=memory.last_poll_s,
         trouble=memory.trouble,
+        phone_locked=store.is_phone_locked(),
     )
 
 
@@ -221,6 +223,8 @@ def _about_listener(status: Status) -> list[Text]:
         lines.append(_text(f"Telegram: last reached {_span(status.at_s - listener.last_poll_s)} ago"))
     if listener.trouble:
         lines.append(_text(f"Telegram: {listener.trouble}", "bold red"))
+    if listener.phone_locked:
+        lines.append(_text("The phone is locked: no answers are taken until `hermes unlock`.", "bold red"))
     return lines
 
 

@@ -40,7 +40,7 @@ _CODE_DIGITS = "23456789"
 
 _FOLDERS = ("pending", "done", "quarantine", "locks")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {*_FOLDERS, "wait", "log", "telegram.json"}
+_KNOWN = _MARKS | {*_FOLDERS, "wait", "log", "telegram.json", "locked"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Store:
         self._now = now
         self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
         self._chat = root / "telegram.json"
+        self._phone_lock = root / "locked"
         self._done = Done(done)
         self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
         # A soft lock would outlive a killed process; better no store at all on such a file system.
@@ -85,6 +86,27 @@ class Store:
             poll_interval=0.002,
             fallback_to_soft=False,
         )
+
+    # --- a phone that was lost -------------------------------------------------------------------------
+
+    def is_phone_locked(self) -> bool:
+        """Tell whether no answers are to be taken from the phone."""
+        return os.path.lexists(self._phone_lock)
+
+    def lock_phone(self) -> None:
+        """Take no answers from the phone any more, also after a restart. Raises NotSaved."""
+        with disk.saving(self.root):
+            disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
+
+    def unlock_phone(self) -> bool:
+        """Take answers again; tell whether it was locked. Raises NotSaved."""
+        with disk.saving(self.root):
+            try:
+                self._phone_lock.unlink()
+            except FileNotFoundError:
+                return False
+            disk.sync_folder(self.root)
+        return True
 
     # --- opening ---------------------------------------------------------------------------------------
 

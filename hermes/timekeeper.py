@@ -116,7 +116,7 @@ class Timekeeper:
 
     def _expire(self, book: Book, entry: Entry) -> None:
         log.info("entry %s: nobody answered in time", entry.id)
-        book.apply(entry.id, Expired(self._now(), self._questions.on_expiry))
+        book.apply(entry.id, Expired(self._now(), self._look.rule(entry.ask)))
 
     def _notice_quiet(self, book: Book, *, quiet: bool) -> None:
         was_quiet, self._was_quiet = self._was_quiet, quiet

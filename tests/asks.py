@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.model import Ask, Capabilities, Entry, Option, Phone, Question, Source, State, User
+from dataclasses import replace
+
+from hermes.model import Ask, Capabilities, Entry, Option, Permission, Phone, Question, Source, State, User
 
 OPENCODE = Capabilities(agent_name="OpenCode")
 ANN, BOB = User(11, "Ann"), User(22, "Bob")
@@ -34,6 +36,20 @@ def ask(*questions: Question, capabilities: Capabilities = OPENCODE, answerable:
         session_title="Fix login flow",
     )
     return Ask(source, questions, capabilities, answerable)
+
+
+def wish(
+    what: str = "npm run build",
+    *,
+    always: tuple[str, ...] = ("npm run *",),
+    patterns: tuple[str, ...] = (),
+    **more: str,
+) -> Ask:
+    """Return a permission request for a command."""
+    allowing = Question("May it?", what, (Option("Allow once"),))
+    made = ask(allowing, capabilities=Capabilities(agent_name="OpenCode", can_skip=False))
+    asked = Permission("bash", "command", what, more.get("detail", ""), patterns or (what,), always)
+    return replace(made, source=replace(made.source, request_id=more.get("request_id", "per_1")), permission=asked)
 
 
 def entry(an_ask: Ask, state: State, *, entry_id: str = "e1", code: str = "k7", message_id: int = 500) -> Entry:

@@ -193,6 +193,18 @@ def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
     assert (tmp_path / "store" / "pending").is_dir()
 
 
+def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The words say whether there was anything to unlock."""
+    assert run("reap", "--config", str(config)) == 0
+    Store(tmp_path / "store").lock_phone()
+    assert (tmp_path / "store" / "locked").stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    assert run("unlock", "--config", str(config)) == 0
+    assert "Unlocked: taps and texts count again." in capsys.readouterr().out
+    assert run("unlock", "--config", str(config)) == 0
+    assert "It was not locked." in capsys.readouterr().out
+
+
 # --- looking ------------------------------------------------------------------------------------------------------
 
 

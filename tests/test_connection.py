@@ -222,6 +222,7 @@ async def test_after_a_refusal_what_is_held_is_asked_about_anew(team: House) -> 
     await team.start()
     team.agent.ask([question()])
     await team.person.sees(ASKED, chat=GROUP)
+    await until(lambda: team.entry().phone.message_id, "the post noted")
     held = team.entry()
     team.listener._book.change(held.id, lambda found: replace(found, timing=replace(found.timing, paused=True)))
     team.listener._memory.save(hold=Hold(1, (held.id,)))

@@ -28,6 +28,7 @@ from hermes.model import (
     Pick,
     Send,
     Shelve,
+    ShowWhole,
     State,
     TakeOffer,
     Tapped,
@@ -36,12 +37,12 @@ from hermes.model import (
     Undo,
     Worked,
 )
-from tests.asks import ANN, BOB, ask, question
+from tests.asks import ANN, BOB, ask, question, wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.model import Action, Ask, Event
+    from hermes.model import Action, Ask, Decision, Event, Permission
 
 LONG = "w" * SPLIT_UNITS
 SMALL_ASKS = {
@@ -54,6 +55,8 @@ SMALL_ASKS = {
     "carries on after a no": ask(
         question(labels=("A",)), capabilities=Capabilities("Other", reject_stops=False, can_skip=False)
     ),
+    "a permission": wish(),
+    "a permission that is not given for good": wish(always=()),
     "only at the desk": ask(question(labels=("A",)), answerable=False),
 }
 
@@ -73,8 +76,9 @@ def actions(an_ask: Ask) -> Iterator[Action]:
         KeepWaiting(3600),
         TakeOffer(7),
         TakeOffer(7, on=False),
+        ShowWhole(),
     )
-    for what in ("reject", "skip", "send"):
+    for what in ("reject", "skip", "send", "always"):
         yield AskTwice(what)
         yield Confirmed(what)
 
@@ -207,12 +211,21 @@ def what_leaves_is_frozen_and_was_shown(an_ask: Ask, before: State, event: Event
     if isinstance(event, Tapped) and isinstance(event.action, Send | Confirmed) and decision.kind == "answer":
         assert decision.answers == before.answers
         assert not unanswered(before) or before.confirm == "send"
-    if decision.kind in {"reject", "skip"} and decision.by is not None:
+    if an_ask.permission is not None:
+        a_permission_is_given_by_a_person_alone(an_ask.permission, event, decision)
+    if decision.kind in {"reject", "skip", "always"} and decision.by is not None:
         assert before.confirm == decision.kind
     if decision.kind == "skip":
         assert an_ask.capabilities.can_skip
     if decision.kind == "reject" and decision.by is None:
         assert an_ask.capabilities.reject_stops
+
+
+def a_permission_is_given_by_a_person_alone(wished: Permission, event: Event, decision: Decision) -> None:
+    """By a tap on its own button, never by words, never by time; for good only where that is offered."""
+    allows = decision.kind == "always" or any(answer.picks for answer in decision.answers)
+    assert not allows or (isinstance(event, Tapped) and decision.by is not None)
+    assert decision.kind != "always" or wished.always
 
 
 def the_state_is_well_formed(an_ask: Ask, before: State, after: State) -> None:

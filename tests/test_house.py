@@ -10,24 +10,28 @@ ROOT = Path(__file__).parent.parent
 
 # A module imports only what stands above it; a folder's modules may import its face, and the face its own.
 ROWS = (
-    *("spool", "errors", "model", "dialog", "routing"),
-    *("agents", "agents.opencode", "agents.opencode.adapter", "agents.opencode.matching"),
+    *("spool", "errors", "model", "dialog", "routing", "permitting"),
+    *("agents", "agents.opencode", "agents.opencode.shapes", "agents.opencode.permissions"),
+    *("agents.opencode.adapter", "agents.opencode.matching"),
     *("agents.opencode.proof", "agents.opencode.wire", "agents.opencode.living", "agents.opencode.sessions"),
     *("agents.opencode.api", "agents.opencode.client", "agents.opencode.events"),
-    *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.page", "chat.review", "chat.sides", "chat.ending"),
-    *("chat.words", "chat.render"),
+    *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.deed", "chat.page", "chat.review", "chat.sides"),
+    *("chat.ending", "chat.words", "chat.render"),
     *("chat.access", "chat.bot", "chat.poll", "chat.outbox"),
     *("clock", "settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
-    *("memory", "expiry", "timekeeper", "intake", "posting", "delivery"),
+    *("memory", "expiry", "timekeeper", "intake", "posting", "delivery", "commands"),
     *("phone_side", "connection", "agent_side", "hook", "listener"),
     *("install", "status", "demo", "cli", "__main__"),
 )
-CHAT_WORDS = ("text", "buttons", "screen", "page", "review", "sides", "ending", "words", "render")
+CHAT_WORDS = ("text", "buttons", "screen", "deed", "page", "review", "sides", "ending", "words", "render")
 PURE = (
     "dialog",
+    "permitting",
     "routing",
     *(f"chat.{name}" for name in CHAT_WORDS),
     "agents.*.adapter",
+    "agents.*.shapes",
+    "agents.*.permissions",
     "agents.*.matching",
     "agents.*.living",
 )

@@ -19,6 +19,8 @@ from tests.asks import ANN, CHAT_ID
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes.commands import Commands
+
 FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again", disk_full=True)
 PERSON, CHAT = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}, {"id": CHAT_ID, "type": "private"}
 SHOWN = {"message_id": 500, "date": 1, "chat": CHAT, "text": "Which?"}
@@ -79,6 +81,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
         held=never,
         moved=never,
         blocked=never,
+        commands=lambda _: cast("Commands", None),
         spawn=never,
         now=lambda: 1.0,
         sorry_s=0.3,

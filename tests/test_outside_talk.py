@@ -25,6 +25,7 @@ from hermes.chat.buttons import encode
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Offset, Poller, read_update
 from hermes.chat.screen import Look, Screen
+from hermes.commands import Commands
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.model import Arm, Ask, Pick, Source
 from hermes.phone_side import PhoneSide
@@ -118,12 +119,11 @@ class Said:
         assert isinstance(query_id, str)
         (query_id + text).encode()
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> int:
+    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
         assert type(reply_to) is int
         screen.text.encode()
-        return 1
 
-    async def delete(self, chat_id: int, message_id: int) -> None:
+    async def discard(self, chat_id: int, message_id: int) -> None:
         assert type(message_id) is int
 
 
@@ -144,14 +144,18 @@ class Phone:
         self.entry_id = self.book.create(ask(question(multiple=True))).id
         self.moves: list[object] = []
         self.aside: list[object] = []
+        look = Look(tz=UTC, group=False, context_chars=600)
         self.side = PhoneSide(
             self.book,
             cast("Outbox", Said()),
-            Look(tz=UTC, group=False, context_chars=600),
+            look,
             users=frozenset({ANN.id}),
             machine="laptop",
             held=lambda _, message_id: type(message_id) is int,
             moved=self.moves.append,
+            commands=lambda say: Commands(
+                self.book, look, machine="laptop", say=say, connected=list, now=lambda: 1000.0
+            ),
             blocked=lambda _: None,
             spawn=self.spawn,
             now=lambda: 1000.0,

@@ -140,7 +140,7 @@ async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
     shown = await home.person.sees(ASKED)
     home.api.control.send("sticker", reply_to=shown.message_id)
     await home.person.sees("I can only take words")
-    home.person.write("/start")
+    home.person.write("/settings")
     await home.person.sees("Tap a button below a question")
     home.agent.ask([question("And which name?")])
     await home.person.sees("And which name?")

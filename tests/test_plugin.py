@@ -90,6 +90,26 @@ class Phone:
         self.wait_waiter(request_id)
         spool.put_answer(self.store, wait_id(request_id), json.dumps({"requestID": request_id, "kind": "reject"}))
 
+    def permit(self, request_id: str, reply: str, **more: str) -> None:
+        """Answer a permission as `waiter_text` of the adapter says it: once, always, or reject (with a message)."""
+        self.wait_waiter(request_id)
+        text = {"requestID": request_id, "kind": "permission", "reply": reply, **more}
+        spool.put_answer(self.store, wait_id(request_id), json.dumps(text))
+
+    def wait_permissions(self, count: int = 1) -> list[Json]:
+        """Wait until permission was asked for so often; the properties of each, in order."""
+
+        def found() -> list[Json]:
+            told = self.told("permission.asked")
+            assert len(told) == count, f"kept: {[each['type'] for each in self.payloads()]}"
+            return [each["properties"] for each in told]
+
+        return until(found, PATIENCE_S, f"{count} permissions")
+
+    def kinds(self) -> list[str]:
+        """The types of all that was kept, but for receipts."""
+        return [payload["type"] for payload in self.payloads() if payload["type"] != "receipt"]
+
 
 def wait_id(request_id: str) -> str:
     """The name under which hooks wait for this request."""
@@ -101,6 +121,22 @@ def asks(text: str = "Which database?", **more: Any) -> Json:
     options = [{"label": label, "description": ""} for label in "AB"]
     question = {"question": text, "header": "Which", "options": options}
     return {"tool": "question", "args": {"questions": [question]}, **more}
+
+
+def runs(command: str, **more: Any) -> Json:
+    """Return a step that runs a command."""
+    return {"tool": "bash", "args": {"command": command, "description": "A command"}, **more}
+
+
+def pending(opencode: OpenCode) -> list[Json]:
+    """The permissions that OpenCode lists, zombies too."""
+    listed: list[Json] = opencode.request("GET", "/permission").json()
+    return listed
+
+
+def permit_at_the_desk(opencode: OpenCode, request_id: str, reply: str, **more: str) -> None:
+    """Answer a permission as another client does."""
+    assert opencode.request("POST", f"/permission/{request_id}/reply", None, {"reply": reply, **more}).is_success
 
 
 def received(answer: str, text: str = "Which database?") -> str:
@@ -385,6 +421,235 @@ def test_two_copies_of_the_plugin_double_nothing(desk: Home, phone: Phone, priva
     assert [payload["type"] for payload in phone.payloads()] == ["question.asked", "receipt", "question.replied"]
 
 
+# permissions
+
+
+def test_what_is_allowed_once_runs_and_what_is_allowed_always_is_not_asked_again(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """The phone gets the request as OpenCode lists it, and what the call wants to do."""
+    opencode = private_opencode()
+    session = opencode.session(title="A title")
+    opencode.prompt(session, [runs("echo one", say="Let me see. "), runs("echo two"), runs("echo three")])
+    (request,) = phone.wait_permissions()
+    assert pending(opencode) == [request]
+    told = phone.wait_told("permission.asked")
+    assert told["directory"] == str(opencode.directory)
+    assert told["context"] == {
+        "title": "A title",
+        "rootTitle": "",
+        "lastText": "Let me see.",
+        "input": {"command": "echo one", "description": "A command"},
+    }
+    phone.permit(request["id"], "once")
+    second = phone.wait_permissions(2)[1]
+    assert second["patterns"] == ["echo two"]
+    phone.permit(second["id"], "always")
+    opencode.wait_idle(session)
+    assert model.received(session) == ("one\n", "two\n", "three\n")
+    phone.wait_told("permission.replied", requestID=second["id"])
+    assert [one["properties"] for one in phone.told("permission.replied")] == [
+        {"sessionID": session, "requestID": request["id"], "reply": "once"},
+        {"sessionID": session, "requestID": second["id"], "reply": "always"},
+    ]
+    assert phone.kinds() == ["permission.asked", "permission.replied"] * 2
+    phone.wait_no_waiter(second["id"])
+    assert not phone.log.exists()
+
+
+def test_a_refusal_ends_the_turn(desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel) -> None:
+    """The command does not run, and the model is not asked again."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [runs("touch ran")])
+    (request,) = phone.wait_permissions()
+    phone.permit(request["id"], "reject")
+    told = phone.wait_told("permission.replied", requestID=request["id"])
+    assert told["properties"] == {"sessionID": session, "requestID": request["id"], "reply": "reject"}
+    opencode.wait_idle(session)
+    assert model.turns(session) == 1
+    assert not (opencode.directory / "ran").exists()
+
+
+def test_a_refusal_with_a_reason_reaches_the_model(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """It goes on with that; the reason is told as the call's state has it."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [runs("touch ran")])
+    (request,) = phone.wait_permissions()
+    why = 'no, use "ünï" 🦉\ninstead'
+    phone.permit(request["id"], "reject", message=why)
+    assert phone.wait_told("permission.replied", requestID=request["id"])["properties"]["message"] == why
+    opencode.wait_idle(session)
+    (result,) = model.received(session)
+    assert result.endswith(f"with the following feedback: {why}")
+    assert model.turns(session) == 2
+    assert not (opencode.directory / "ran").exists()
+
+
+@pytest.mark.parametrize("more", [{}, {"message": "not so"}], ids=["plain", "with a reason"])
+def test_a_permission_that_is_answered_at_the_desk_ends_the_waiter(
+    desk: Home, phone: Phone, private_opencode: Starts, more: dict[str, str]
+) -> None:
+    """Allowed or refused there: told once, in order, and no hook stays."""
+    opencode = private_opencode()
+    for count, reply in enumerate(("once", "reject"), start=1):
+        session = opencode.session()
+        opencode.prompt(session, [runs(f"echo {count}")])
+        request = phone.wait_permissions(count)[-1]
+        phone.wait_waiter(request["id"])
+        wanted = more if reply == "reject" else {}
+        permit_at_the_desk(opencode, request["id"], reply, **wanted)
+        told = phone.wait_told("permission.replied", requestID=request["id"])
+        assert told["properties"] == {"sessionID": session, "requestID": request["id"], "reply": reply, **wanted}
+        phone.wait_no_waiter(request["id"])
+        opencode.wait_idle(session)
+    assert phone.kinds() == ["permission.asked", "permission.replied"] * 2
+
+
+def test_a_long_command_is_told_as_allowed_while_it_runs(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """Its state says "running" as before; nothing of it is told twice when it has ended."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [runs("until test -e go; do sleep 0.1; done; echo went")])
+    (request,) = phone.wait_permissions()
+    phone.permit(request["id"], "once")
+    phone.wait_told("permission.replied", requestID=request["id"], reply="once")
+    assert opencode.busy(session)
+    (opencode.directory / "go").touch()
+    assert opencode.final_text(session).strip() == "FINAL: went"
+    assert phone.kinds() == ["permission.asked", "permission.replied"]
+
+
+@pytest.mark.parametrize("how", ["abort", "delete"])
+def test_a_session_that_ends_takes_its_permission_with_it(
+    desk: Home, phone: Phone, private_opencode: Starts, how: str
+) -> None:
+    """OpenCode goes on listing it; whoever replies to that replies to nobody."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [runs("touch ran")])
+    (request,) = phone.wait_permissions()
+    phone.wait_waiter(request["id"])
+    opencode.abort(session) if how == "abort" else opencode.delete_session(session)
+    until(lambda: _ends(phone, session), 10, "the end of the session")
+    phone.wait_no_waiter(request["id"])
+    assert [one["id"] for one in pending(opencode)] == [request["id"]]
+    permit_at_the_desk(opencode, request["id"], "reject")
+    later = opencode.session()
+    opencode.prompt(later, [runs("echo later")])
+    phone.permit(phone.wait_permissions(2)[1]["id"], "once")
+    phone.wait_told("permission.replied", sessionID=later)
+    assert len(_ends(phone, session)) == 1
+    assert phone.told("permission.replied", requestID=request["id"]) == []
+    assert not (opencode.directory / "ran").exists()
+
+
+def test_a_dispose_ends_a_permission(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """It vanishes without an event."""
+    opencode = private_opencode()
+    session = opencode.session()
+    opencode.prompt(session, [runs("touch ran")])
+    (request,) = phone.wait_permissions()
+    phone.wait_waiter(request["id"])
+    opencode.request("POST", "/instance/dispose", opencode.directory)
+    until(lambda: _ends(phone, session), PATIENCE_S, "the end of what vanished")
+    phone.wait_no_waiter(request["id"])
+    assert phone.told("permission.replied") == []
+
+
+def test_a_refusal_takes_the_sessions_other_permissions_with_it(
+    desk: Home, phone: Phone, private_opencode: Starts
+) -> None:
+    """Each is told; the reason belongs to the one that was answered."""
+    opencode = private_opencode()
+    session, other = opencode.session(), opencode.session()
+    opencode.prompt(session, [{"tools": [runs("touch a"), runs("touch b")]}])
+    requests = phone.wait_permissions(2)
+    opencode.prompt(other, [runs("echo other")])
+    alive = phone.wait_permissions(3)[2]
+    for request in requests:
+        phone.wait_waiter(request["id"])
+    answered, beside = requests
+    phone.permit(answered["id"], "reject", message="neither")
+    told = {request["id"]: phone.wait_told("permission.replied", requestID=request["id"]) for request in requests}
+    assert told[answered["id"]]["properties"]["message"] == "neither"
+    assert told[beside["id"]]["properties"] == {"sessionID": session, "requestID": beside["id"], "reply": "reject"}
+    phone.wait_no_waiter(beside["id"])
+    phone.permit(alive["id"], "once")
+    phone.wait_told("permission.replied", requestID=alive["id"], reply="once")
+    assert _ends(phone, session) == []
+    opencode.wait_idle(session)
+    assert not list(opencode.directory.glob("[ab]"))
+
+
+def test_two_permissions_of_one_call_are_both_applied(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """A folder outside the project, then the command itself: the call's state tells of the second only."""
+    directory = desk.project("asks", permission={"bash": "ask", "external_directory": "ask"})
+    opencode = private_opencode(directory=directory)
+    session = opencode.session()
+    opencode.prompt(session, [runs(f"rm -f {desk.root}/nothing && echo gone")])
+    (first,) = phone.wait_permissions()
+    assert first["permission"] == "external_directory"
+    phone.permit(first["id"], "once")
+    second = phone.wait_permissions(2)[1]
+    assert second["permission"] == "bash"
+    assert second["tool"] == first["tool"]
+    phone.wait_told("permission.replied", requestID=first["id"], reply="once")
+    phone.permit(second["id"], "reject", message="not that")
+    told = phone.wait_told("permission.replied", requestID=second["id"], reply="reject")
+    assert told["properties"]["message"] == "not that"
+    opencode.wait_idle(session)
+    opencode.prompt(session, [runs(f"rm -f {desk.root}/nothing && echo gone")], key="again")
+    for count in (3, 4):
+        request = phone.wait_permissions(count)[-1]
+        phone.permit(request["id"], "once")
+        phone.wait_told("permission.replied", requestID=request["id"], reply="once")
+    opencode.wait_idle(session)
+    assert model.received("again") == ("gone\n",)
+    assert phone.kinds() == ["permission.asked", "permission.replied"] * 4
+
+
+def test_a_permission_that_opencode_cannot_list_is_applied(
+    desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
+) -> None:
+    """1.18.33 refuses to list anything beside it; the call then fails for a reason of its own."""
+    directory = desk.project("asks", permission={"webfetch": "ask"})
+    opencode = private_opencode(directory=directory)
+    session = opencode.session()
+    opencode.prompt(session, [{"tool": "webfetch", "args": {"url": "http://127.0.0.1:9/x", "format": "text"}}])
+    (request,) = phone.wait_permissions()
+    assert request["permission"] == "webfetch"
+    status = opencode.request("GET", "/permission").status_code
+    assert status == (200 if desk.version == "1.1.53" else 400)
+    phone.permit(request["id"], "once")
+    phone.wait_told("permission.replied", requestID=request["id"], reply="once")
+    opencode.wait_idle(session)
+    (result,) = model.received(session)
+    assert "rejected" not in result
+    assert phone.kinds() == ["permission.asked", "permission.replied"]
+
+
+def test_a_subagents_permission_names_the_root_session(desk: Home, phone: Phone, private_opencode: Starts) -> None:
+    """The request belongs to the child; what is allowed there lets both go on."""
+    directory = desk.project("sub", agent={"general": {"permission": {"bash": "ask"}}})
+    opencode = private_opencode(directory=directory)
+    session = opencode.session(title="The root")
+    task = {"description": "sub d", "subagent_type": "general", "prompt": _script([runs("echo child")])}
+    opencode.prompt(session, [{"tool": "task", "args": task}])
+    (request,) = phone.wait_permissions()
+    told = phone.wait_told("permission.asked")
+    assert request["sessionID"] != session
+    assert told["context"]["rootTitle"] == "The root"
+    assert told["context"]["input"]["command"] == "echo child"
+    phone.permit(request["id"], "once")
+    assert "FINAL: child" in opencode.final_text(session)
+
+
 # the terminal
 
 
@@ -468,7 +733,7 @@ const client = (answers) => ({ _client: {
 }})
 const plugins = []
 for (const file of files) plugins.push(...Object.values(await import(pathToFileURL(file))))
-const state = () => globalThis[Symbol.for("hermes-telegram-phone/1")]
+const state = () => globalThis[Symbol.for("hermes-telegram-phone/2")]
 const settle = async () => { for (let i = 0; i < 3; i += 1) await state().queue }
 const start = (directory, answers = {}) =>
   Promise.all(plugins.map((plugin) => plugin({ client: client(answers), directory })))
@@ -480,6 +745,10 @@ const asks = (id, sessionID = "ses_1") => {
   const tool = { messageID: `msg_${id}`, callID: `call_${id}` }
   return { type: "question.asked", properties: { id: `que_${id}`, sessionID, questions: [], tool } }
 }
+const permits = (id, more = {}, sessionID = "ses_1") => ({
+  type: "permission.asked",
+  properties: { ...asks(id, sessionID).properties, id: `per_${id}`, permission: "bash", patterns: [], ...more },
+})
 const world = (states, sessionID = "ses_1") => {
   const part = (id) => ({ type: "tool", callID: `call_${id}`, state: { status: states[id], error: "aborted" } })
   return {
@@ -724,3 +993,97 @@ def test_a_question_of_the_second_engine_is_told_and_not_waited_for(phone: Phone
     """
     assert node(tmp_path, code, plugin) == "0 null\n0\n"
     assert [one["type"] for one in phone.payloads()] == ["question.v2.asked", "question.v2.replied"]
+
+
+def test_a_permission_that_nobody_waits_for_is_never_replied_to(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """What is allowed after an abort may run all the same; nor is an answer of another kind posted."""
+    for request, kind in (("per_alive", "permission"), ("per_dead", "permission"), ("per_odd", "reply")):
+        text = {"requestID": request, "kind": kind, "reply": "once", "answers": []}
+        spool.put_answer(phone.store, wait_id(request), json.dumps(text))
+    code = """
+    const answers = world({ alive: "running", dead: "running", odd: "running" })
+    const hooks = await start("/x", answers)
+    await tell(hooks, permits("odd"))
+    await tell(hooks, permits("dead", {}, "ses_idle"))
+    while (state().open.has("per_dead")) await pause(50)
+    await tell(hooks, permits("alive"))
+    while (!posts().length) await pause(50)
+    await settle()
+    console.log(JSON.stringify(posts()))
+    """
+    assert json.loads(node(tmp_path, code, plugin)) == [
+        ["/permission/{requestID}/reply", {"requestID": "per_alive"}, {"reply": "once"}],
+    ]
+    assert phone.told("session.idle", sessionID="ses_idle", requestID="per_dead")
+
+
+@pytest.mark.parametrize("status", ["error", "running"], ids=["new", "old"])
+def test_a_permission_that_is_replied_to_after_an_abort_is_gone(
+    phone: Phone, plugin: Path, tmp_path: Path, status: str
+) -> None:
+    """OpenCode tells it as any other reply."""
+    code = """
+    const aborted = { status: told[0], error: "Tool execution aborted" }
+    const hooks = await start("/x", {
+      "/session/status": {},
+      "/session/{sessionID}/message/{messageID}": { parts: [{ type: "tool", callID: "call_dead", state: aborted }] },
+    })
+    await tell(hooks, permits("dead"))
+    const properties = { sessionID: "ses_1", requestID: "per_dead", reply: "once" }
+    await tell(hooks, { type: "permission.replied", properties })
+    await settle()
+    """
+    node(tmp_path, code, plugin, events=[status])
+    assert phone.kinds() == ["permission.asked", "session.idle"]
+
+
+def test_a_list_that_cannot_be_had_proves_nothing(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """Nor does a permission that is not listed while its call runs: it may have been allowed."""
+    plugin.write_text(plugin.read_text().replace("const ROUND_MS = 5_000", "const ROUND_MS = 20"))
+    code = """
+    await tell(await start("/x", { ...world({ a: "running" }), "/permission": [] }), permits("a"))
+    await tell(await start("/y", world({ b: "running" })), permits("b"))
+    await settle()
+    const rounds = () => called.filter((each) => each.url === "/permission").map((each) => each.query.directory)
+    while (["/x", "/y"].some((each) => rounds().filter((one) => one === each).length < 5)) await pause(20)
+    console.log(...state().open.keys())
+    """
+    assert node(tmp_path, code, plugin) == "per_a per_b\n"
+
+
+def test_what_a_permission_shows_is_cut_before_a_hook_refuses_it(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """An edit's metadata holds all of its text; the call's input is left out."""
+    code = """
+    const input = { command: "x".repeat(100_000) }
+    const part = { type: "tool", callID: "call_1", state: { status: "running", input } }
+    const messages = { "/session/{sessionID}/message/{messageID}": { parts: [part] } }
+    const hooks = await start("/x", messages)
+    const metadata = { filepath: "/x/a.txt", diff: "🦉".repeat(700_000), files: [{ after: "y".repeat(200_000) }] }
+    await tell(hooks, permits("1", { metadata }))
+    await settle()
+    """
+    node(tmp_path, code, plugin)
+    (asked,) = phone.told("permission.asked")
+    metadata = {"filepath": "/x/a.txt", "diff": "🦉" * 50_000 + "…", "files": [{"after": "y" * 100_000 + "…"}]}
+    assert asked["properties"]["metadata"] == metadata
+    assert "input" not in asked["context"]
+    assert not phone.log.exists()
+
+
+def test_a_permission_before_another_of_its_call_was_allowed(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """What became of the call since then says nothing of the first."""
+    code = """
+    const aborted = { status: "error", error: "Tool execution aborted" }
+    const part = { type: "tool", callID: "call_1", state: aborted }
+    const messages = { "/session/{sessionID}/message/{messageID}": { parts: [part] } }
+    const hooks = await start("/x", { ...messages, "/session/status": {} })
+    await tell(hooks, permits("1"))
+    const properties = { sessionID: "ses_1", requestID: "per_1", reply: "always" }
+    await tell(hooks, { type: "permission.replied", properties })
+    await tell(hooks, permits("1", { id: "per_2" }))
+    while (state().open.size) await pause(50)
+    await settle()
+    """
+    node(tmp_path, code, plugin)
+    assert phone.kinds() == ["permission.asked", "permission.replied", "permission.asked", "session.idle"]
+    assert phone.told("session.idle", requestID="per_2")

@@ -82,6 +82,13 @@ async def test_a_running_listener_is_named(store: Store) -> None:
     assert "Telegram: last reached 2 h 05 min ago\n" in words(status)
 
 
+async def test_a_locked_phone_is_said(store: Store) -> None:
+    """And what ends that."""
+    assert "hermes unlock" not in words(await look(store))
+    store.lock_phone()
+    assert "no answers are taken until `hermes unlock`" in words(await look(store))
+
+
 async def test_trouble_with_the_chat_is_said(store: Store) -> None:
     """As the listener wrote it down."""
     store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
@@ -216,7 +223,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "too_new",
         "warnings",
     ]
-    assert list(told["listener"]) == ["running", "pid", "command", "since_s", "last_poll_s", "trouble"]
+    assert list(told["listener"]) == ["running", "pid", "command", "since_s", "last_poll_s", "trouble", "phone_locked"]
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble"]
     assert list(told["entries"][0]) == [
         "id",

@@ -12,7 +12,7 @@ import os
 import re
 import ssl
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -265,6 +265,27 @@ class Bot:
             params["reply_markup"] = {"force_reply": True}
         result = await self._call("sendMessage", params, sending=True)
         return _whole(result, "message_id", "sendMessage")
+
+    async def document(
+        self, chat_id: int, screen: Screen, name: str, text: str, *, reply_to: int | None = None, silent: bool = False
+    ) -> int:
+        """Post a file of this name and content, the screen's text below it; its message id."""
+        file = telegram.InputFile(text.encode("utf-8", "replace"), filename=name)
+        params = {
+            "chat_id": chat_id,
+            "document": file,
+            "caption": screen.text,
+            "disable_content_type_detection": True,
+            "disable_notification": silent,
+        }
+        if reply_to is not None:
+            params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
+        return _whole(await self._call("sendDocument", params, sending=True), "message_id", "sendDocument")
+
+    async def set_commands(self, commands: Mapping[str, str]) -> None:
+        """Say which commands there are, each with a word about it: clients offer them behind a slash."""
+        listed = [{"command": command, "description": about} for command, about in commands.items()]
+        await self._call("setMyCommands", {"commands": listed})
 
     async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
         """Make a message show this screen; one that does already is fine. `vanished` reads a refusal."""

@@ -28,6 +28,7 @@ from hermes.model import (
     Question,
     Send,
     Shelve,
+    ShowWhole,
     TakeOffer,
     Undo,
 )
@@ -81,6 +82,7 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "k": KeepWaiting,
     "u": Undo,
     "o": TakeOffer,
+    "w": ShowWhole,
 }
 _LETTERS: Final = {kind: letter for letter, kind in _KINDS.items()}
 _CONFIRMS: Final[tuple[Confirm, ...]] = get_args(Confirm)

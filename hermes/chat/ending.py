@@ -37,10 +37,11 @@ def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
     decision = entry.state.decision
     if decision is not None and decision.by is None:
         return nobody(entry, look, named=False)
-    what: tuple[str | Span, ...] = ("💾 ", answer, " saved") if answer.text else ("💾 Saved",)
+    saved = "" if entry.ask.permission is not None else " saved"
+    what: tuple[str | Span, ...] = ("💾 ", answer, saved) if answer.text else ("💾 Saved",)
     if not entry.state.away:
         return (*what, ", being delivered.")
-    if decision is not None and decision.kind != "answer":
+    if entry.ask.permission is not None or (decision is not None and decision.kind != "answer"):
         gets = "it is told"
     else:
         gets = "it gets your answers" if not answer.text else "it gets your answer"
@@ -75,12 +76,27 @@ def _works(entry: Entry, outcome: Outcome) -> bool:
     return entry.state.working and not ((refused or ended) and entry.ask.capabilities.reject_stops)
 
 
+def _word_on_deed(outcome: Outcome, answer: Span) -> Sequence[str | Span]:
+    """Say what became of a permission: here, at the desk, or by the word on another one."""
+    where = "together with another request" if outcome.reason == "together" else "on the computer"
+    match outcome.kind:
+        case "answered_at_desk":
+            always = outcome.answers[:1] == (("always",),)
+            return ("✅ " if outcome.reason else "🖥 ", "Always allowed " if always else "Allowed ", where)
+        case "rejected_at_desk":
+            return ("⏹ " if outcome.reason else "🖥 ", "Refused ", where)
+        case _:
+            return ("✋ " if answer.text.startswith("Refused") else "✅ ", answer)
+
+
 _AMBIGUOUS: Final = "Its questions look the same to me, so I can't tell which is which. Please answer on the computer."
 
 
 def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span]:
     colon = ": " if answer.text else ""
     match outcome.kind:
+        case _ if entry.ask.permission is not None and outcome.kind != "gone":
+            return _word_on_deed(outcome, answer)
         case "answered":
             return ("✅ ", answer) if answer.text else ("✅ Answered",)
         case "rejected":

@@ -9,6 +9,7 @@ person sees the toast before the screen moves.
 """
 
 import asyncio
+import functools
 import logging
 import time
 from collections import deque
@@ -137,6 +138,17 @@ class Outbox:
         result = await self._queued(
             chat_id, "send", None, lambda: self._bot.send(chat_id, screen, reply_to=reply_to, silent=silent)
         )
+        if result is None:
+            raise Undelivered("Telegram named no message")
+        return result
+
+    async def document(
+        self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int | None = None, silent: bool = False
+    ) -> int:
+        """Post a file (its name, its content) with the screen's text below it; its message id."""
+        name, text = file
+        call = functools.partial(self._bot.document, chat_id, screen, name, text, reply_to=reply_to, silent=silent)
+        result = await self._queued(chat_id, "send", None, call)
         if result is None:
             raise Undelivered("Telegram named no message")
         return result

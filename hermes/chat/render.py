@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.buttons import LIMITS, Button, Limits, Row, Rows, decode, encode, press
+from hermes.chat.deed import deed, keyboard as buttons
 from hermes.chat.ending import after
 from hermes.chat.page import asked, keyboard, options, own_row, page
 from hermes.chat.review import confirm, numbers, review, send_button
@@ -56,6 +57,8 @@ def main(entry: Entry, look: Look) -> Screen:
         return draw(lambda caps: [*_unanswerable(entry, caps), *_foot(entry, look, caps)])
     if entry.state.confirm is not None:
         return confirm(entry, look)
+    if (wish := entry.ask.permission) is not None:
+        return draw(lambda caps: [*deed(entry, wish, caps), *_foot(entry, look, caps)], buttons(entry, wish))
     if not entry.ask.questions:
         go_on = press(entry, "Let it go on", Send())
         return draw(lambda caps: [*_bare(), *_foot(entry, look, caps)], ((go_on,), own_row(entry)))

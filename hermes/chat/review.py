@@ -3,6 +3,7 @@
 from typing import Final
 
 from hermes.chat.buttons import LIMITS, Button, Rows, in_columns, press
+from hermes.chat.deed import always
 from hermes.chat.screen import (
     HEADING,
     SHORT,
@@ -88,8 +89,12 @@ def confirm(entry: Entry, look: Look) -> Screen:
     if what == "send":
         without = f" without {_without(entry)}" if unanswered(entry.state) else " it"
         said, yes = line(Span(f"Send{without}?", "bold")), "Yes, send"
+    elif what == "always":
+        return _confirm_always(entry, look)
     elif what == "skip":
         said, yes = line(Span("Let it decide by itself?", "bold")), "Yes"
+    elif stops and entry.ask.permission is not None:
+        said, yes = line(Span("Refuse?", "bold"), " The agent ends its turn here."), "Yes, refuse"
     elif stops:
         said, yes = line(Span("Stop the agent?", "bold"), " It ends its turn here."), "Yes, stop"
     else:
@@ -104,9 +109,20 @@ def confirm(entry: Entry, look: Look) -> Screen:
     return draw(lines, rows)
 
 
+def _confirm_always(entry: Entry, look: Look) -> Screen:
+    permission = entry.ask.permission
+    rows = ((press(entry, "Yes, always", Confirmed("always")), press(entry, "Back", Back())),)
+
+    def lines(caps: Caps) -> list[Line]:
+        covered = always(entry, permission) if permission is not None else []
+        return [*title(entry, caps), *covered, origin(entry, look)]
+
+    return draw(lines, rows)
+
+
 def title(entry: Entry, caps: Caps) -> list[Line]:
     """Return what was asked, in one line: "Database – Which database should I use?"."""
-    if len(entry.ask.questions) != 1:
+    if len(entry.ask.questions) != 1 or entry.ask.permission is not None:
         return [subject(entry.ask)]
     question = entry.ask.questions[0]
     limit = min(caps.question, _QUESTION)

@@ -21,7 +21,7 @@ class Look:
     """What the screens depend on besides the entry.
 
     `tz` is None for the machine's own zone, `remind_s` the time to the first reminder (each further one comes
-    after twice as long), `on_expiry` what happens when nobody answers.
+    after twice as long), `on_expiry` what happens when nobody answers, `permission_expiry` that of permissions.
     """
 
     tz: tzinfo | None
@@ -29,6 +29,11 @@ class Look:
     context_chars: int
     on_expiry: OnExpiry = "reject"
     remind_s: float | None = None
+    permission_expiry: OnExpiry = "reject"
+
+    def rule(self, ask: Ask) -> OnExpiry:
+        """Return what happens to this ask when nobody answers."""
+        return self.on_expiry if ask.permission is None else self.permission_expiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class SideScreen:
     """A message beside the main one, and how it is to be sent.
 
     `ring`: with a sound. `lasting`: it stays when it is no longer due; any other is deleted then. `fresh`: a
-    change is a new message, not an edit. `reply`: it replies to the main message.
+    change is a new message, not an edit. `reply`: it replies to the main message. `document`: it is a file with this
+    name and content, and the screen's text stands below it.
     """
 
     screen: Screen
@@ -60,6 +66,7 @@ class SideScreen:
     lasting: bool = False
     fresh: bool = False
     reply: bool = True
+    document: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +242,23 @@ def all_in_words(entry: Entry, limit: int) -> str:
     return cut(" · ".join(filter(None, words)), limit) or "no answer"
 
 
+def _word_on_deed(entry: Entry, limit: int) -> str:
+    """Return what was decided about a permission."""
+    decision = entry.state.decision
+    why = decision.answers[0].text if decision is not None and decision.answers else None
+    if decision is None or decision.kind == "reject":
+        return "Refused"
+    if decision.kind == "always":
+        return "Always allowed"
+    return "Allowed once" if why is None else f"Refused: {quoted(why, limit)}"
+
+
 def decided(entry: Entry, limit: int) -> str:
     """Return what was decided, in a word or two: "SQLite", "Blue · S, L", "Stop", "Skip"."""
     decision = entry.state.decision
     kind = decision.kind if decision else "answer"
+    if entry.ask.permission is not None:
+        return _word_on_deed(entry, limit)
     if kind == "reject":
         return "Stop" if entry.ask.capabilities.reject_stops else "Refusal"
     if kind == "skip":

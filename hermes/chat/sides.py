@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.buttons import LIMITS, Row, Rows, in_rows, press
+from hermes.chat.deed import file_name, whole
 from hermes.chat.screen import (
     Look,
     Screen,
@@ -33,6 +34,7 @@ from hermes.model import (
     Expired,
     KeepWaiting,
     Offer,
+    Permission,
     SideKind,
     TakeOffer,
     Undo,
@@ -61,6 +63,8 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["final_call"] = _final_call(entry, look)
     if entry.timing.reminded > 0:
         found["reminder"] = _reminder(entry, look)
+    if entry.state.whole and entry.ask.permission is not None:
+        found["whole"] = _whole(entry, entry.ask.permission)
     return found
 
 
@@ -79,8 +83,16 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
 # --- while it is open -----------------------------------------------------------------------------
 
 
+def _whole(entry: Entry, permission: Permission) -> SideScreen:
+    """A file with all of what the message had to cut."""
+    said = note("All of it, as the agent wrote it. ", code(entry))
+    return SideScreen(said, document=(file_name(permission), whole(permission)))
+
+
 def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
     named = name(entry.ask, index)
+    if entry.ask.permission is not None:
+        return _typing_why(entry, look)
     if look.group:
         # A message with a forced reply cannot be edited, so a change is a new one.
         screen = note("Reply to this with your answer to ", named, ". ", code(entry), force_reply=True)
@@ -89,7 +101,24 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
     return SideScreen(note("Type your answer to ", named, " as your next message.", rows=rows))
 
 
+def _typing_why(entry: Entry, look: Look) -> SideScreen:
+    if look.group:
+        return SideScreen(note("Reply to this with why not. ", code(entry), force_reply=True), fresh=True)
+    rows = ((press(entry, "Never mind", Arm(0, on=False)),),)
+    return SideScreen(note("Write why not, as your next message. The agent gets it, and goes on.", rows=rows))
+
+
+def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
+    words = shortened(one_line(offer.text), LIMITS.columns - len("Refuse, say “”"))
+    use = press(entry, f"Refuse, say “{words}”", TakeOffer(offer.message_id, on=True))
+    no = press(entry, "No", TakeOffer(offer.message_id, on=False))
+    asked = note("Refuse ", name(entry.ask, 0), ", and tell the agent that? To allow it, tap its button.")
+    return SideScreen(replace(asked, rows=((use,), (no,))))
+
+
 def _offer(entry: Entry, offer: Offer) -> SideScreen:
+    if entry.ask.permission is not None:
+        return _offer_refusal(entry, offer)
     words = shortened(one_line(offer.text), LIMITS.columns - len("Use “”"))
     use = press(entry, f"Use “{words}”", TakeOffer(offer.message_id, on=True))
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
@@ -123,7 +152,7 @@ def _final_call(entry: Entry, look: Look) -> SideScreen:
 def _what_then(entry: Entry, look: Look) -> str:
     """Say what the end of the time will do: the dialog itself is asked, so that it is what will happen."""
     state = replace(entry.state, joining=None)
-    then = step(entry.ask, state, Expired(0.0, look.on_expiry)).state
+    then = step(entry.ask, state, Expired(0.0, look.rule(entry.ask))).state
     who = one_line(entry.ask.capabilities.agent_name) or "agent"
     match then.decision:
         case Decision(kind="reject"):

@@ -16,7 +16,7 @@ from typing import Final, Literal
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
 
-Mark = Literal["", "bold", "italic", "code", "expandable_blockquote"]
+Mark = Literal["", "bold", "italic", "code", "pre", "expandable_blockquote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,19 @@ def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
     """Return foreign text for one line, of at most `limit` units; `empty` where nothing of it can be seen."""
     near = text[: _reach(limit)]
     more = "…" if len(near) < len(text) else ""
-    return Span(cut(defused(one_line(near)) + more, limit) or empty, mark)
+    return Span(cut(_safe(one_line(near), mark) + more, limit) or empty, mark)
 
 
 def passage(text: str, limit: int, mark: Mark = "") -> Span:
     """Return the beginning of a foreign text with its line breaks, of at most `limit` units."""
     near = text[: _reach(limit)]
     more = "…" if len(near) < len(text) else ""
-    return Span(cut(defused(cleaned(near)) + more, limit), mark)
+    return Span(cut(_safe(cleaned(near), mark) + more, limit), mark)
+
+
+def _safe(text: str, mark: Mark) -> str:
+    """Keep clients from making links; in a block of code they make none, and a person may copy it."""
+    return text if mark in {"pre", "code"} else defused(text)
 
 
 def ending(text: str, limit: int, mark: Mark = "") -> Span:

@@ -37,6 +37,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "undone": "Taken back",
     "forgotten": "All right, that was no answer",
     "not_answerable": "Please answer this one on the computer",
+    "whole": "Here it comes",
 }
 
 
@@ -167,6 +168,54 @@ _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
 
 
 # --- about Hermes itself --------------------------------------------------------------------------
+
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "open": "show everything that is open again",
+    "status": "what is open, and who is connected",
+    "lock": "take no answers until the computer unlocks it",
+    "help": "what this chat is for",
+}
+
+
+def help_screen() -> Screen:
+    """Return what a newcomer needs to know."""
+    listed = [line(f"/{name} – {about}") for name, about in COMMANDS.items()]
+    opening = line("When your coding agent asks something, it comes here. Tap a button, or reply with your own words.")
+    return draw(lambda _: [opening, *listed])
+
+
+def reposted(count: int) -> Screen:
+    """Return the word before everything that is open comes again."""
+    if not count:
+        return note("Nothing is open just now. I write when an agent asks.")
+    return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")
+
+
+def locked(machine: str) -> Screen:
+    """Return the word that no answers are taken any more, and what ends that."""
+    where = phrase(machine, 40, empty="the computer")
+    return note("🔒 Locked: I take no answers here. To unlock, run on ", where, ": ", Span("hermes unlock", "code"))
+
+
+def locked_toast(machine: str) -> str:
+    """Return the same in the few words that an acknowledgement holds."""
+    return cut(f"🔒 Locked. On {one_line(machine) or 'the computer'}: hermes unlock", TOAST_UNITS)
+
+
+def status(
+    entries: Sequence[Entry], servers: Sequence[tuple[str, bool]], machine: str, now_s: float, look: Look
+) -> Screen:
+    """Return what is open, and which of the servers (name, whether it is connected) are there."""
+    where = phrase(machine, 40, empty="the computer")
+    count = f"{len(entries)} open" if entries else "Nothing is open"
+    since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
+    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask)) for entry in entries[:10]]
+    there = [
+        line("✅ " if is_there else "⚠️ ", phrase(name, 40), "" if is_there else " is not there")
+        for name, is_there in servers
+    ]
+    return draw(lambda _: [line(Span(f"{count}{since}", "bold"), " · listening on ", where), *listed, *there])
 
 
 def digest_screen(count: int) -> Screen:

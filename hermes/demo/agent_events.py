@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 import threading
 from collections.abc import Callable
@@ -112,8 +113,8 @@ class Events:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def emit(self, kind: str, properties: Json, directory: str = "") -> None:
-        """Tell everybody who follows."""
-        event: Json = {"payload": self.payload(kind, properties)}
+        """Tell everybody who follows: of what is now, whatever becomes of it before it is sent."""
+        event: Json = {"payload": self.payload(kind, copy.deepcopy(properties))}
         if directory:
             event["directory"] = directory
             if self.manner == "new":

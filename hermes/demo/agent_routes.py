@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from hermes.demo.agent_world import AgentWorld, Json, Session, session_json
+from hermes.demo.agent_world import AgentWorld, Json, Reply, Session, session_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +88,42 @@ class Answers:
         if given is None:
             return self._bad_request()
         if not self.world.known(asked.ids["request"], asked.directory):
-            return self._no_question(asked)
+            return self._not_asked("Question", asked.ids["request"])
         self.world.reply(asked.ids["request"], given)
         return JSONResponse(content=True)
 
     def reject(self, asked: Asked) -> Response:
         """`POST /question/{id}/reject`."""
         if not self.world.known(asked.ids["request"], asked.directory):
-            return self._no_question(asked)
+            return self._not_asked("Question", asked.ids["request"])
         self.world.reject(asked.ids["request"])
+        return JSONResponse(content=True)
+
+    def permissions(self, asked: Asked) -> Response:
+        """`GET /permission`: what is pending in this directory alone; new stumbles over a fetch without `timeout`."""
+        listed = self.world.listed_permissions(asked.directory)
+        for place, one in enumerate(listed if self.world.manner == "new" else ()):
+            if one["permission"] == "webfetch" and "timeout" not in one["metadata"]:
+                return _bad_request(
+                    "Body", f'Expected JSON value, got undefined\n  at [{place}]["metadata"]["timeout"]'
+                )
+        return JSONResponse(listed)
+
+    def permit(self, asked: Asked) -> Response:
+        """`POST /permission/{id}/reply`: new looks at the id first, old at the body."""
+        request_id, new = asked.ids["request"], self.world.manner == "new"
+        if new and not request_id.startswith("per"):
+            at = f'Expected a string starting with "per", got "{request_id}"\n  at ["requestID"]'
+            return _bad_request("Params", at)
+        given = _permission_in(asked.body, new=new)
+        if given is None:
+            return self._bad_request()
+        if not request_id.startswith("per"):
+            sentence = 'Invalid string: must start with "per"'
+            return JSONResponse({"name": "UnknownError", "data": {"message": sentence}}, 500)
+        if not self.world.known_permission(request_id, asked.directory):
+            return self._not_asked("Permission", request_id)
+        self.world.reply_permission(request_id, *given)
         return JSONResponse(content=True)
 
     # --- what is not there ------------------------------------------------------------------------------------------
@@ -120,18 +147,17 @@ class Answers:
         sentence = f"Session not found: {asked.ids['session']}"
         return JSONResponse({"name": "NotFoundError", "data": {"message": sentence}}, 404)
 
-    def _no_question(self, asked: Asked) -> Response:
+    def _not_asked(self, what: str, request_id: str) -> Response:
         """Old says `true` to anything; new says what is the matter."""
         if self.world.manner == "old":
             return JSONResponse(content=True)
-        request_id = asked.ids["request"]
-        sentence = f"Question request not found: {request_id}"
-        return JSONResponse({"_tag": "QuestionNotFoundError", "requestID": request_id, "message": sentence}, 404)
+        sentence = f"{what} request not found: {request_id}"
+        return JSONResponse({"_tag": f"{what}NotFoundError", "requestID": request_id, "message": sentence}, 404)
 
     def _bad_request(self) -> Response:
         if self.world.manner == "old":
             return JSONResponse({"success": False, "data": {}, "error": [{"code": "invalid_type"}]}, 400)
-        return JSONResponse({"name": "BadRequest", "data": {"kind": "Payload", "message": "Missing key"}}, 400)
+        return _bad_request("Payload", "Missing key")
 
 
 ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]]] = {
@@ -147,6 +173,8 @@ ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]
     "questions": ("GET", "/question", Answers.questions),
     "reply": ("POST", "/question/{request}/reply", Answers.reply),
     "reject": ("POST", "/question/{request}/reject", Answers.reject),
+    "permissions": ("GET", "/permission", Answers.permissions),
+    "permit": ("POST", "/permission/{request}/reply", Answers.permit),
 }
 """Each route by the name that faults use; "events" is the one besides, `GET /global/event`."""
 
@@ -158,6 +186,11 @@ def unknown(world: AgentWorld) -> Response:
     return JSONResponse({"name": "UnknownError", "data": {"message": "Unable to connect."}}, 500)
 
 
+def _bad_request(kind: str, message: str) -> Response:
+    """Return what new says to a request that it cannot read, or to an answer of its own that it cannot write."""
+    return JSONResponse({"name": "BadRequest", "data": {"message": message, "kind": kind}}, 400)
+
+
 def _answers_in(body: object) -> tuple[tuple[str, ...], ...] | None:
     """Return the answers of a reply, or None where it has another shape."""
     given = body.get("answers") if isinstance(body, dict) else None
@@ -166,3 +199,14 @@ def _answers_in(body: object) -> tuple[tuple[str, ...], ...] | None:
     if not all(isinstance(text, str) for one in given for text in one):
         return None
     return tuple(tuple(one) for one in given)
+
+
+def _permission_in(body: object, *, new: bool) -> tuple[Reply, str] | None:
+    """Return what is said to a permission, or None where it has another shape; a null message is none to new."""
+    given = body if isinstance(body, dict) else {}
+    message = given.get("message", "")
+    if message is None and new:
+        message = ""
+    if given.get("reply") not in get_args(Reply) or not isinstance(message, str):
+        return None
+    return given["reply"], message

@@ -1,9 +1,10 @@
-"""A scripted agent server: OpenCode's question API on loopback, truthful in both manners, and in trouble on demand.
+"""A scripted agent server: what OpenCode asks, on loopback; truthful in both manners, and in trouble on demand.
 
     with running_agent() as agent:           # an AgentWorld with an address
         request = agent.ask([{"question": "Which colour?", "header": "Colour", "options": [{"label": "Red"}]}])
         …
         agent.answer(request, [["Red"]])     # at the desk
+        agent.permit(agent.ask_permission("bash", ["rm -rf build"]), "reject", "Keep it.")
         agent.away(); agent.back()           # nobody answers there; the same port again
 
 `python -m hermes.demo.agent_server` runs one as a process: it prints one JSON line with its URL, and takes one JSON
@@ -47,6 +48,7 @@ ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
     | {"away", "back", "double_events", "came_of", "listed", "request_count"}
+    | {"ask_permission", "permit", "listed_permissions"}
 )
 
 

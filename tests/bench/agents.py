@@ -84,6 +84,11 @@ class RealOpenCode:
         session = self._server.session(title=TITLE)
         self._server.prompt(session, [asking(question(text), say=WORDS)])
 
+    def wish(self, command: str) -> None:
+        """Begin a session in which the model wants to run this."""
+        step = {"tool": "bash", "args": {"command": command, "description": "a step"}, "say": WORDS}
+        self._server.prompt(self._server.session(title=TITLE), [step])
+
     def answer(self, request_id: str) -> None:
         """Answer as a desk does, by one plain request."""
         assert self._server.reply(request_id, [["SQLite"]]).is_success

@@ -1,4 +1,4 @@
-"""Follows the events of an OpenCode server and notes when those about questions arrived.
+"""Follows the events of an OpenCode server and notes when those about questions and permissions arrived.
 
 `python follower.py URL FILE` adds one line an event to FILE: monotonic seconds, a tab, the event. A process of its
 own on the bare standard library, so that nothing that the benchmark does delays its clock.
@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+KINDS = ("question.asked", "question.replied", "permission.asked", "permission.replied")
 FOLLOWING = b"following\n"
-WANTED = (b'"question.asked"', b'"question.replied"')
+WANTED = tuple(f'"{kind}"'.encode() for kind in KINDS)
 
 
 def main(url: str, file: str) -> None:

@@ -23,6 +23,9 @@ REAL_TAP: Final = Figure(f"tap → answerCallbackQuery, real OpenCode {OPENCODE}
 FLOOR: Final = Figure("the floor of that: a plain HTTP reply → question.replied, no Hermes on the way", "ms")
 CALLS: Final = Figure("Bot API calls per single-choice question, polling aside", "calls", 3.0)
 TAP: Final = Figure("tap → answerCallbackQuery, scripted agent server", "ms", 4.0)
+WISHED: Final = Figure(f"permission.asked on the event stream → sendMessage, real OpenCode {OPENCODE}", "ms")
+PERMITTED: Final = Figure(f"tap → permission.replied on the event stream, real OpenCode {OPENCODE}", "ms")
+PERMISSIONS: Final = (WISHED, PERMITTED)
 WITH_OPENCODE: Final = (ASKED, REAL_TAP, REPLIED, FLOOR, CALLS)
 BARE_TAP: Final = Figure("the floor of that: the same library, polling and acknowledging, nothing else", "ms")
 SCRIPTED: Final = (TAP, BARE_TAP)
@@ -62,6 +65,41 @@ def with_opencode(effort: Effort, root: Path) -> list[Figure]:
         FLOOR.measured(*ms(by_hand_s[effort.warm_up :])),
         CALLS.measured(*(float(one.calls.total()) for one in rounds), note=per_question),
     ]
+
+
+def permissions(effort: Effort, root: Path) -> list[Figure]:
+    """Measure what an agent asks leave for. Raises BinaryMissingError where there is no OpenCode."""
+    with (
+        real(root / "opencode") as agent,
+        staged(root / "hermes") as stage,
+        followed(agent.url, root / "follower") as heard,
+    ):
+        stage.servers.append({"name": "desk", "url": agent.url})
+        stage.start(log={"level": "info", "file": str(stage.log)})
+        took = []
+        for number in range(effort.warm_up + effort.rounds):
+            with _paced(effort):
+                took.append(_permitted(stage, agent, heard, f"echo round {number}"))
+    to_phone_s, to_agent_s = zip(*took[effort.warm_up :], strict=True)
+    return [WISHED.measured(*ms(list(to_phone_s))), PERMITTED.measured(*ms(list(to_agent_s)))]
+
+
+def _permitted(stage: Stage, agent: RealOpenCode, heard: Heard, command: str) -> tuple[float, float]:
+    """Want to run a command, and let it: the seconds from the event to the phone, and from the tap to the event."""
+    agent.wish(command)
+    asked_s, request = heard.first(
+        lambda told: told["type"] == "permission.asked" and told["properties"]["patterns"] == [command], command
+    )
+    time.sleep(QUIET_S)
+    message = stage.asked(command)
+    (sent,) = [call for call in stage.phone.calls("sendMessage") if command in call.params["text"]]
+    tapped_s = monotonic_s(stage.phone.tap(message, "Allow once").at_s)
+    time.sleep(QUIET_S)
+    replied_s, _ = heard.first(
+        lambda told: told["type"] == "permission.replied" and told["properties"]["requestID"] == request["id"], command
+    )
+    stage.wait_closed()
+    return sent.at_s - asked_s, replied_s - tapped_s
 
 
 def with_script(effort: Effort, root: Path) -> list[Figure]:

@@ -30,7 +30,7 @@ SPEED: Final = Figure("the speed of a test", "ms", 8.0)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=NEEDS_OPENCODE if name == "opencode" else ()) for name in GROUPS]
+    "name", [pytest.param(name, marks=NEEDS_OPENCODE if name in {"opencode", "permission"} else ()) for name in GROUPS]
 )
 def test_each_group_measures_each_of_its_figures(name: str, tmp_path: Path) -> None:
     """No row is left out, none is made up, and none is zero where something was at work."""

@@ -17,6 +17,7 @@ from hermes.model import (
     Option,
     Outcome,
     Part,
+    Permission,
     Phone,
     Question,
     Source,
@@ -131,7 +132,7 @@ sources = st.builds(
 capabilities = st.builds(Capabilities, wild, st.booleans(), st.booleans())
 desk = st.lists(st.lists(wild, max_size=3).map(tuple), max_size=4).map(tuple)
 kinds = st.sampled_from(("answered", "rejected", "skipped", "answered_at_desk", "rejected_at_desk", "expired", "gone"))
-outcomes = st.builds(Outcome, kinds, moments, desk, st.sampled_from(("", "ended", "ambiguous")))
+outcomes = st.builds(Outcome, kinds, moments, desk, st.sampled_from(("", "ended", "ambiguous", "together")))
 looks = st.builds(
     Look,
     st.none() | st.just(UTC),
@@ -150,15 +151,30 @@ timings = st.builds(
 )
 
 
+texts = st.lists(wild, max_size=8).map(tuple)
+permissions = st.builds(
+    Permission,
+    wild,
+    st.sampled_from(("command", "change", "folder", "fetch", "other")),
+    wild | wild.map(lambda text: text * 40),
+    wild | wild.map(lambda text: f"--- {text}\n+++ a\n@@ -1 +1 @@\n+{text}\n" * 30),
+    texts,
+    texts,
+)
+
+
 @st.composite
 def hostile(draw: st.DrawFn) -> Entry:
     """Return an entry with whatever an agent, a person and a dialog can put into one, and some more."""
     asked = tuple(draw(st.lists(questions(), max_size=draw(st.sampled_from((1, 1, 3, 20))))))
+    permission = draw(st.none() | st.none() | permissions)
+    if permission is not None:
+        asked = (Question("May it?", permission.what, (Option("Allow once"),)),)
     pages = st.integers(0, len(asked))
     at = st.integers(0, max(0, len(asked) - 1))
     decisions = st.builds(
         Decision,
-        st.sampled_from(("answer", "reject", "skip", "release")),
+        st.sampled_from(("answer", "reject", "skip", "release", "always")),
         moments,
         answers(asked) | st.just(()),
         st.none() | users,
@@ -171,13 +187,15 @@ def hostile(draw: st.DrawFn) -> Entry:
         answers=draw(answers(asked)),
         epoch=draw(st.integers(0, 10**6)),
         armed=draw(st.none() | st.builds(Armed, at, st.just(1))) if asked else None,
-        confirm=draw(st.none() | st.none() | st.sampled_from(("reject", "skip", "send"))),
+        confirm=draw(st.none() | st.none() | st.sampled_from(("reject", "skip", "send", "always"))),
         offer=draw(st.none() | st.builds(Offer, at, users, st.integers(1, 2**40), wild)) if asked else None,
         joining=draw(st.none() | st.builds(Joining, at, users, parts)) if asked else None,
         decision=draw(st.none() | decisions),
         away=draw(st.booleans()),
         outcome=draw(st.none() | outcomes),
         working=draw(st.booleans()),
+        whole=draw(st.booleans()),
     )
-    ask = Ask(draw(sources), asked, draw(capabilities), draw(st.sampled_from((True, True, True, False))))
-    return Entry("e1", "k7", ask, state, Phone(1, 5), draw(moments), draw(timings))
+    answerable = draw(st.sampled_from((True, True, True, False)))
+    ask = Ask(draw(sources), asked, draw(capabilities), answerable, permission)
+    return Entry("e1", "k7", ask, state, Phone(1, 5), draw(moments), draw(timings), trail=draw(texts))

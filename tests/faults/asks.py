@@ -10,14 +10,18 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 Answers = tuple[tuple[str, ...], ...]
-Shape = Literal["single", "multiple", "two", "reply", "typed", "stop", "skip"]
+Shape = Literal["single", "multiple", "two", "reply", "typed", "stop", "skip", "once", "always", "refuse", "why"]
 Route = Literal["server", "terminal", "both"]
 Fate = Literal["person", "nobody", "desk", "dismissed", "aborted", "deleted"]
 """What happens to an ask beside its person's own acts."""
 
 SHAPES: Final[tuple[Shape, ...]] = ("single", "single", "single", "multiple", "two", "reply", "typed", "stop", "skip")
+PERMISSIONS: Final[tuple[Shape, ...]] = ("once", "once", "always", "refuse", "why")
 ROUTES: Final[tuple[Route, ...]] = ("server", "server", "terminal", "both")
 FATES: Final[tuple[Fate, ...]] = (*("person",) * 8, "desk", "dismissed", "aborted", "deleted")
+REFUSAL: Final[Answers] = (("reject",),)
+A_QUESTION: Final = 0.7
+"""How likely an ask is a question; else it asks for leave."""
 DESK: Final = "said at the desk"
 
 
@@ -36,6 +40,16 @@ class Ask:
     """What else than the phone has ended it, or may have: "desk", "dismissed", "aborted", "deleted", "restarted"."""
     promised: bool = False
     """Whether the phone has acknowledged the whole answer."""
+
+    @property
+    def is_permission(self) -> bool:
+        """Whether it asks for leave, and not for an answer."""
+        return self.shape in PERMISSIONS
+
+    @property
+    def command(self) -> str:
+        """What it wants to run, where it asks for leave."""
+        return f"echo {self.token}: which"
 
     @property
     def questions(self) -> list[Json]:
@@ -61,23 +75,32 @@ class Ask:
     @property
     def wanted(self) -> Answers | None:
         """What the agent must receive if the phone wins: None is a dismissal."""
-        match self.shape:
-            case "single":
-                return ((self.label(1, "b"),),)
-            case "multiple":
-                return ((self.label(1, "a"), self.label(1, "c")),)
-            case "two":
-                return ((self.label(1, "c"),), (self.label(2, "a"),))
-            case "reply" | "typed":
-                return ((self.text,),)
-            case "skip":
-                return ((),)
-            case "stop":
-                return None
+        label = self.label
+        wants: dict[Shape, Answers | None] = {
+            "single": ((label(1, "b"),),),
+            "multiple": ((label(1, "a"), label(1, "c")),),
+            "two": ((label(1, "c"),), (label(2, "a"),)),
+            "reply": ((self.text,),),
+            "typed": ((self.text,),),
+            "skip": ((),),
+            "stop": None,
+            "once": (("once",),),
+            "always": (("always",),),
+            "refuse": REFUSAL,
+            "why": (("reject", self.text),),
+        }
+        return wants[self.shape]
+
+    @property
+    def dismissed(self) -> Answers | None:
+        """What comes of it where it is dismissed, by a person or by time."""
+        return REFUSAL if self.is_permission else None
 
     @property
     def at_desk(self) -> Answers:
         """What the desk answers, if it does."""
+        if self.is_permission:
+            return (("once",),) if self.shape == "always" else (("always",),)
         return tuple((DESK,) for _ in self.questions)
 
 
@@ -88,4 +111,8 @@ def invented(rng: Random, token: str, agents: tuple[str, ...], *, fleeting: bool
     fate: Fate = rng.choice(FATES)
     if fleeting and rng.random() < 0.4:
         fate = "nobody"
-    return Ask(token, rng.choice(SHAPES), route, agent, fate)
+    shapes = SHAPES if rng.random() < A_QUESTION else PERMISSIONS
+    shape = rng.choice(shapes)
+    if shape in PERMISSIONS and route != "server":
+        route, agent = "server", rng.choice(agents)
+    return Ask(token, shape, route, agent, fate)

@@ -22,6 +22,15 @@ SLACK_S: Final = 2.0
 LATE_S: Final = 1.0
 """How long before the end a tap may come too late to count."""
 NO_LONGER: Final = "The agent no longer needs this"
+WORDS: Final = {
+    "stop": "⏹ Stopped",
+    "skip": "⏭ Skipped",
+    "once": "✅ Allowed once",
+    "always": "✅ Always allowed",
+    "refuse": "✋ Refused",
+    "why": "✋ Refused: ",
+}
+"""How the end is told that the person wanted, where it is not the answer itself."""
 TIME_OUT: Final = "Nobody answered"
 
 
@@ -31,7 +40,7 @@ def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:
     if len(came) > 1:
         yield f"{ask.token} took effect {len(came)} times: {came}"
     for one in came:
-        if not _is_rightful(ask, one) and not (one is None and person.time_was_up):
+        if not _is_rightful(ask, one) and not (one == ask.dismissed and person.time_was_up):
             yield f"{ask.token} received {one!r}, its person meant {ask.wanted!r}"
     if not came and not ask.ended_by:
         yield f"{ask.token} ({ask.shape}, {ask.route}, {ask.fate}) has no end; acknowledged: {ask.promised}"
@@ -52,7 +61,7 @@ def end(person: Person, came: Sequence[Answers | None]) -> str:
 def _is_rightful(ask: Ask, one: Answers | None) -> bool:
     if "desk" in ask.ended_by and one == ask.at_desk:
         return True
-    if "dismissed" in ask.ended_by and one is None:
+    if "dismissed" in ask.ended_by and one == ask.dismissed:
         return True
     return one == ask.wanted
 
@@ -81,13 +90,15 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
         return [NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
     said = [NO_LONGER] if "deleted" in ask.ended_by else []
+    allowed = "🖥 Allowed on the computer" if ask.shape == "always" else "🖥 Always allowed on the computer"
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
-        said.append("🖥 Answered on the computer")
-    if came[0] is None:
-        said += ["🖥 Dismissed on the computer"] if "dismissed" in ask.ended_by else []
+        said.append(allowed if ask.is_permission else "🖥 Answered on the computer")
+    if came[0] == ask.dismissed:
+        refused = "🖥 Refused on the computer" if ask.is_permission else "🖥 Dismissed on the computer"
+        said += [refused] if "dismissed" in ask.ended_by else []
         said += [TIME_OUT] if person.time_was_up else []
     if came[0] == ask.wanted:
-        said.append({"stop": "⏹ Stopped", "skip": "⏭ Skipped"}.get(ask.shape, "✅ "))
+        said.append(WORDS.get(ask.shape, "✅ "))
     return said
 
 

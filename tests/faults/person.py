@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
     from hermes.demo.phone import Phone
     from hermes.demo.shown import ShownMessage, Tap, Toast
-    from tests.faults.asks import Ask
+    from tests.faults.asks import Ask, Shape
 
 PATIENCE_S: Final = 1.5
 """After this long without a word the person taps again."""
@@ -26,8 +26,20 @@ BESIDE: Final = (
     "Nobody answered",
     "⚠️",
     "Your answer",
+    "Your ",
+    "Refuse ",
+    "All of it",
 )
 """How messages beside a question begin."""
+TAPS: Final[Mapping[Shape, tuple[str, ...]]] = {
+    "stop": ("Yes, stop", "⏹ Stop"),
+    "skip": ("Yes, skip", "⏭ Skip", "Yes"),
+    "once": ("Allow once",),
+    "always": ("Yes, always", "Always…"),
+    "refuse": ("Yes, refuse", "⏹ Refuse and stop"),
+}
+"""The button that comes later first: it is there after the other one was tapped."""
+WHY: Final = "✏️ Refuse, and say why"
 SETTLED: Final = ("Already ", "The agent no longer", "Nobody answered")
 UNSAVED: Final = "I could not save that"
 
@@ -134,7 +146,9 @@ class Person:
         if toast is None:
             if self.now() < self._pressed_s + PATIENCE_S:
                 return False
-        elif toast.text.startswith("On its way") or (self.ask.shape == "single" and toast.text == self._label):
+        elif toast.text.startswith("On its way") or (
+            self.ask.shape in {"single", "once"} and toast.text == self._label
+        ):
             self.ask.promised = self.done = True
         elif toast.text.startswith(SETTLED):
             self.done = True
@@ -158,7 +172,7 @@ class Person:
         if seen == self._seen and self.now() < self._pressed_s + REDRAWN_S:
             return
         labels = [label for row in message.labels for label in row]
-        if self.ask.shape in {"reply", "typed"}:
+        if self.ask.shape in {"reply", "typed", "why"}:
             self._word(message, labels)
         elif wanted := self._button(message, labels):
             self._press(message, wanted)
@@ -170,6 +184,8 @@ class Person:
         self.touches_s.append(self.now())
         if self.ask.shape == "reply":
             self._wrote = self.fingers.write(self.ask.text, reply_to=message)
+        elif self.ask.shape == "why" and not self._armed and WHY in labels:
+            self._press(message, WHY)
         elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
             self._wrote = self.fingers.write(self.ask.text)
         elif "✏️ Other" in labels:
@@ -194,12 +210,8 @@ class Person:
                     label for label in labels if any(label.endswith(pick) for pick in picks) and "●" not in label
                 ]
                 return (missing or [""])[0] or one("1 ⚠️", "2 ⚠️") or ("Send" if "Send" in labels else one("▶"))
-            case "stop":
-                return one("Yes, stop", "⏹ Stop")
-            case "skip":
-                return one("Yes, skip", "⏭ Skip") or one("Yes")
-            case _:
-                return ""
+            case shape:
+                return one(*TAPS.get(shape, ()))
 
     def _press(self, message: ShownMessage, label: str) -> None:
         times = 2 if self.rng.random() < 0.15 else 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes.demo.model_server import running_model
 from tests.faults.world import World, created
 from tests.harness.opencode import Home, OpenCode
-from tests.harness.processes import CuttableProxy
+from tests.harness.processes import CuttableProxy, until
 from tests.scenes.stage import asking
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ KINDS: Final = (
     *("agent away", "agent frozen", "agent restarted", "events cut", "disk full", "entry damaged"),
     *("clock ahead", "clock back"),
 )
+ASKED_S: Final = 60.0
 
 
 class RealAgent:
@@ -38,6 +39,8 @@ class RealAgent:
         self._acts: dict[str, Callable[..., Any]] = {
             "session": lambda title: opencode.session(title=title),
             "ask": self._ask,
+            "ask_permission": self._ask_permission,
+            "permit": self._permit,
             "listed": lambda directory: opencode.questions(),  # noqa: ARG005 (the scripted one has several)
             "answer": self._reply,
             "dismiss": lambda request_id: self._reply(request_id, None),
@@ -74,6 +77,22 @@ class RealAgent:
         self._asked[asked["id"]] = asked
         return str(asked["id"])
 
+    def _ask_permission(self, kind: str, patterns: list[str], always: list[str], session: str) -> str:
+        """Let the model run a command: what it asks leave for, and what "always" covers, is OpenCode's own."""
+        self._opencode.prompt(session, [{"tool": kind, "args": {"command": patterns[0], "description": "a step"}}])
+        (asked,) = until(lambda: self._wished(session), ASKED_S, f"a permission of {session}")
+        self._asked[asked["id"]] = asked
+        return str(asked["id"])
+
+    def _wished(self, session: str) -> list[Json]:
+        listed: list[Json] = self._opencode.request("GET", "/permission").json()
+        return [one for one in listed if one["sessionID"] == session]
+
+    def _permit(self, request_id: str, reply: str) -> None:
+        if not any(one["id"] == request_id for one in self._opencode.request("GET", "/permission").json()):
+            raise LookupError(f"nothing is asked by {request_id}")
+        self._opencode.request("POST", f"/permission/{request_id}/reply", body={"reply": reply})
+
     def _reply(self, request_id: str, answers: Any) -> None:
         if request_id not in {one["id"] for one in self._opencode.questions()}:
             raise LookupError(f"nothing is asked by {request_id}")
@@ -94,6 +113,8 @@ class RealAgent:
         if request_id in self._last:
             return self._last[request_id]
         asked = self._asked[request_id]
+        if "permission" in asked:
+            return self._came_of_wish(asked)
         for part in self._opencode.tool_parts(asked["sessionID"], "question"):
             if part["callID"] == asked["tool"]["callID"]:
                 state = part["state"]
@@ -101,6 +122,18 @@ class RealAgent:
                     return [state["metadata"]["answers"]]
                 if state["status"] == "error" and "dismissed" in state["error"]:
                     return [None]
+        return []
+
+    def _came_of_wish(self, asked: Json) -> list[Any]:
+        """What its tool came to. Nobody says "always" here: it would let all later commands of its kind go."""
+        for part in self._opencode.tool_parts(asked["sessionID"], asked["permission"]):
+            if part["callID"] == asked["tool"]["callID"]:
+                state = part["state"]
+                if state["status"] == "completed":
+                    return [[["once"]]]
+                if state["status"] == "error" and "rejected permission" in state["error"]:
+                    why = state["error"].partition("following feedback: ")[2]
+                    return [[["reject", why]]] if why else [[["reject"]]]
         return []
 
     def _cut(self) -> None:
@@ -120,4 +153,5 @@ def with_real_opencode(root: Path, version: str) -> Iterator[World]:
         ) as world,
     ):
         world.kinds = KINDS
+        world.is_real = True
         yield world

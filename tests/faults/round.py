@@ -33,6 +33,7 @@ UNCONFIRMING: Final = frozenset(
     | {"listener killed, started", "listener ended", "listener frozen"}
 )
 """Faults after which Telegram may have taken a message, and Hermes can not know."""
+WRITTEN: Final = ("typed", "why")
 COPY_S: Final = 8.0
 RESTART_S: Final = 0.5
 
@@ -118,8 +119,14 @@ class Round:
         rng = self.rng
         for place in range(rng.randint(1, 4)):
             ask = invented(rng, f"q{self.number}{'wxyz'[place]}", self.servers, fleeting=self.world.fleeting)
-            if ask.shape == "typed" and any(person.ask.shape == "typed" for person in self.persons):
-                ask.shape = "single"  # whose words they are would be the person's own riddle
+            if self.world.is_real and ask.is_permission:
+                # "Always" would let all later commands go, by whomever it was said.
+                ask.shape = "once" if ask.shape == "always" else ask.shape
+                ask.fate = "person" if ask.fate == "desk" else ask.fate
+            if ask.shape in WRITTEN and any(person.ask.shape in WRITTEN for person in self.persons):
+                ask.shape = (
+                    "once" if ask.is_permission else "single"
+                )  # whose words they are would be the person's own riddle
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
             person = Person(ask, self.world.stage.phone, rng, acts=acts, thinks_s=rng.choice(THINKS_S))
             self.persons.append(person)
@@ -162,6 +169,10 @@ class Round:
     def _at_server(self, ask: Ask) -> None:
         agent = self.world.agents[ask.agent]
         match ask.fate:
+            case "desk" if ask.is_permission:
+                agent.do("permit", request_id=ask.request_id, reply=ask.at_desk[0][0])
+            case "dismissed" if ask.is_permission:
+                agent.do("permit", request_id=ask.request_id, reply="reject")
             case "desk":
                 agent.do("answer", request_id=ask.request_id, answers=ask.at_desk)
             case "dismissed":

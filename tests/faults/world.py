@@ -122,6 +122,8 @@ class World:
     ahead_s: float = 0.0
     pace: float = PACE
     directory: str = DIRECTORY
+    is_real: bool = False
+    """Whether the agent is a real OpenCode."""
     kinds: tuple[str, ...] | None = None
     """The faults that can be had here; None: all."""
     planted: dict[str, bytes] = field(default_factory=dict)
@@ -172,6 +174,11 @@ class World:
             return
         agent = self.agents[ask.agent]
         ask.session = agent.do("session", title=f"About {ask.token}")
+        if ask.is_permission:
+            ask.request_id = agent.do(
+                "ask_permission", kind="bash", patterns=[ask.command], always=[ask.command], session=ask.session
+            )
+            return
         ask.request_id = agent.do("ask", questions=ask.questions, session=ask.session)
         if ask.route == "both":
             listed = {one["id"]: one for one in agent.do("listed", directory=self.directory)}

@@ -219,7 +219,14 @@ class Stage:
             assert not message.from_bot or not message.link_preview
             found = {entity.type for version in message.versions for entity in version.entities}
             # The one tag is Hermes' own: the short code.
-            assert not message.from_bot or found <= {"bold", "italic", "expandable_blockquote", "hashtag"}, found
+            assert not message.from_bot or found <= {
+                "bold",
+                "italic",
+                "code",
+                "pre",
+                "expandable_blockquote",
+                "hashtag",
+            }, found
 
     def close(self) -> None:
         """End what still runs."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from hermes.agents.opencode.permissions import completed, read_permission, read_reply
+from hermes.agents.opencode.shapes import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
 from hermes.model import (
     Announced,
@@ -26,6 +28,7 @@ from hermes.model import (
     Decision,
     Dismissed,
     Option,
+    Permission,
     Question,
     Quiet,
     Replied,
@@ -39,10 +42,6 @@ AGENT = "opencode"
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
 
 _RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
-_LONE = re.compile("[\ud800-\udfff]")
-_ID_LENGTH = 200
-
-Record = Mapping[str, object]
 
 # --- what came: payloads to signals -------------------------------------------------------------------------
 
@@ -52,18 +51,21 @@ def read(payload: object, *, machine: str) -> Signal:
 
     Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "lastText"}}`.
     """
-    record = _record(payload, "payload")
-    context = _record(record.get("context") or {}, "context")
+    record = record_of(payload, "payload")
+    context = record_of(record.get("context") or {}, "context")
     origin = Source(
         agent=AGENT,
         machine=machine,
         session_id="",
-        directory=_words(record, "directory", "payload"),
-        session_title=_words(context, "title", "context"),
-        root_title=_words(context, "rootTitle", "context"),
-        last_text=_words(context, "lastText", "context"),
+        directory=words_of(record, "directory", "payload"),
+        session_title=words_of(context, "title", "context"),
+        root_title=words_of(context, "rootTitle", "context"),
+        last_text=words_of(context, "lastText", "context"),
     )
-    return read_event(_text(record, "type", "payload"), record.get("properties"), origin)
+    kind = text_of(record, "type", "payload")
+    if kind == "permission.asked":
+        return Asked(read_wish(record.get("properties"), origin, context.get("input")))
+    return read_event(kind, record.get("properties"), origin)
 
 
 def read_event(kind: str, properties: object, origin: Source) -> Signal:
@@ -74,7 +76,7 @@ def read_event(kind: str, properties: object, origin: Source) -> Signal:
     """
     if kind not in _READERS:
         raise PayloadError(f"OpenCode: no word of {sound(kind[:80])!r} is known")
-    return _READERS[kind](_record(properties, kind), kind, origin)
+    return _READERS[kind](record_of(properties, kind), kind, origin)
 
 
 def read_request(properties: object, origin: Source, *, answerable: bool = True) -> Ask:
@@ -84,16 +86,20 @@ def read_request(properties: object, origin: Source, *, answerable: bool = True)
         PayloadError: it has another shape.
     """
     where = "request"
-    record = _record(properties, where)
-    tool = _record(record.get("tool") or {}, f"{where}.tool")
-    source = replace(
+    record = record_of(properties, where)
+    return _ask(_source(record, where, origin), record.get("questions"), where, answerable=answerable)
+
+
+def _source(record: Record, where: str, origin: Source) -> Source:
+    """Read where a request comes from: its own id, its session's, and the call that it stands for."""
+    tool = record_of(record.get("tool") or {}, f"{where}.tool")
+    return replace(
         origin,
-        session_id=_id(record, "sessionID", where),
-        request_id=_id(record, "id", where),
-        call_id=_words(tool, "callID", f"{where}.tool") or None,
-        message_id=_words(tool, "messageID", f"{where}.tool") or None,
+        session_id=id_of(record, "sessionID", where),
+        request_id=id_of(record, "id", where),
+        call_id=words_of(tool, "callID", f"{where}.tool") or None,
+        message_id=words_of(tool, "messageID", f"{where}.tool") or None,
     )
-    return _ask(source, record.get("questions"), where, answerable=answerable)
 
 
 def _asked(record: Record, kind: str, origin: Source) -> Signal:
@@ -101,38 +107,64 @@ def _asked(record: Record, kind: str, origin: Source) -> Signal:
     return Asked(read_request(record, origin, answerable=kind == "question.asked"))
 
 
+def _wished(record: Record, _: str, origin: Source) -> Signal:
+    return Asked(read_wish(record, origin))
+
+
+def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
+    """Understand a permission request; `given` is what the tool was given (its part's `state.input`), or None.
+
+    Raises:
+        PayloadError: it has another shape.
+    """
+    record = record_of(properties, "permission")
+    asked = Ask(_source(record, "permission", origin), (), replace(capabilities, can_skip=False))
+    return with_wish(asked, completed(read_permission(record), given))
+
+
+def with_wish(ask: Ask, wish: Permission) -> Ask:
+    """Return the ask for this permission: one question, named by the first line of what is wanted."""
+    name = wish.what.strip().split("\n", 1)[0]
+    allowing = Question("May it?", header=name, options=(Option("Allow once"),))
+    return replace(ask, questions=(allowing,), permission=wish)
+
+
+def _permitted(record: Record, kind: str, _: Source) -> Signal:
+    return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), read_reply(record, kind))
+
+
 def _replied(record: Record, kind: str, _: Source) -> Signal:
     answers = read_answers(record.get("answers"), kind)
-    return Replied(_id(record, "requestID", kind), _id(record, "sessionID", kind), answers)
+    return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), answers)
 
 
 def _dismissed(record: Record, kind: str, _: Source) -> Signal:
-    return Dismissed(_id(record, "requestID", kind), _id(record, "sessionID", kind))
+    return Dismissed(id_of(record, "requestID", kind), id_of(record, "sessionID", kind))
 
 
 def _announced(record: Record, kind: str, origin: Source) -> Signal:
     """Read `tool.execute.before`: the request does not exist yet, and for bad arguments never will."""
     if record.get("tool") != "question":
         raise PayloadError(f"OpenCode: {kind} of a tool other than question")
-    args = _record(record.get("args"), f"{kind}.args")
-    call_id, session_id = _id(record, "callID", kind), _id(record, "sessionID", kind)
+    args = record_of(record.get("args"), f"{kind}.args")
+    call_id, session_id = id_of(record, "callID", kind), id_of(record, "sessionID", kind)
     source = replace(origin, session_id=session_id, call_id=call_id)
     return Announced(_ask(source, args.get("questions"), f"{kind}.args", answerable=True))
 
 
 def _quiet(record: Record, kind: str, _: Source) -> Signal:
     # A session.error may name no session: it then stops none.
-    return Quiet(_words(record, "sessionID", kind))
+    return Quiet(words_of(record, "sessionID", kind))
 
 
 def _deleted(record: Record, kind: str, _: Source) -> Signal:
-    return Quiet(_id(_record(record.get("info"), f"{kind}.info"), "id", f"{kind}.info"))
+    return Quiet(id_of(record_of(record.get("info"), f"{kind}.info"), "id", f"{kind}.info"))
 
 
 def _busy(record: Record, kind: str, _: Source) -> Signal:
-    if _record(record.get("status"), f"{kind}.status").get("type") != "busy":
+    if record_of(record.get("status"), f"{kind}.status").get("type") != "busy":
         raise PayloadError(f"OpenCode: {kind} of a session that is not busy")
-    return Busy(_id(record, "sessionID", kind))
+    return Busy(id_of(record, "sessionID", kind))
 
 
 _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
@@ -143,6 +175,8 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "question.v2.replied": _replied,
     "question.v2.rejected": _dismissed,
     "tool.execute.before": _announced,
+    "permission.asked": _wished,
+    "permission.replied": _permitted,
     "session.idle": _quiet,
     "session.error": _quiet,
     "session.deleted": _deleted,
@@ -152,7 +186,7 @@ KINDS = frozenset(_READERS)
 
 
 def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> Ask:
-    listed = _list(questions, f"{where}.questions")
+    listed = list_of(questions, f"{where}.questions")
     read = tuple(_question(one, f"{where}.questions[{place}]") for place, one in enumerate(listed))
     # Free text is forbidden by `plan_exit` alone, and that takes any answer but "No" for a yes, an empty one
     # too (seen on both versions): there a skip would not leave the choice to the agent but approve its plan.
@@ -161,23 +195,23 @@ def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> 
 
 
 def _question(value: object, where: str) -> Question:
-    record = _record(value, where)
-    listed = _list(record.get("options", []), f"{where}.options")
+    record = record_of(value, where)
+    listed = list_of(record.get("options", []), f"{where}.options")
     options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
     marked = (place for place, one in enumerate(options) if _RECOMMENDED.search(one.label))
     return Question(
-        text=_text(record, "question", where),
-        header=_words(record, "header", where),
+        text=text_of(record, "question", where),
+        header=words_of(record, "header", where),
         options=options,
-        multiple=_flag(record, "multiple", where, absent=False),
-        custom=_flag(record, "custom", where, absent=True),
+        multiple=flag_of(record, "multiple", where, absent=False),
+        custom=flag_of(record, "custom", where, absent=True),
         recommended=next(marked, None),
     )
 
 
 def _option(value: object, where: str) -> Option:
-    record = _record(value, where)
-    return Option(_text(record, "label", where), _words(record, "description", where))
+    record = record_of(value, where)
+    return Option(text_of(record, "label", where), words_of(record, "description", where))
 
 
 def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
@@ -187,7 +221,7 @@ def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
         PayloadError: it has another shape.
     """
     where = f"{where}.answers"
-    lists = [_list(one, f"{where}[{place}]") for place, one in enumerate(_list(value, where))]
+    lists = [list_of(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where))]
     if not all(isinstance(text, str) for texts in lists for text in texts):
         raise PayloadError(f"OpenCode: {where} holds what is no text")
     return tuple(tuple(sound(str(text)) for text in texts) for texts in lists)
@@ -199,15 +233,36 @@ def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
     """Return the body of a reply: picks first, in the order chosen, then the free text; skipped: nothing.
 
+    Of a permission it is what `hermes.model.Permission` says, a reject too.
+
     Raises:
         ValueError: the decision is no reply (a reject, a release).
     """
+    if ask.permission is not None and decision.kind != "release":
+        return (_word(decision),)
     if decision.kind == "skip":
         return ((),) * len(ask.questions)
     if decision.kind != "answer":
         raise ValueError(f"a {decision.kind} has no answers")
     given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
     return tuple(_labels(question, one) for question, one in zip(ask.questions, given, strict=True))
+
+
+def _word(decision: Decision) -> tuple[str, ...]:
+    """Return what is said to a permission: "once", "always", or "refused" with why, or with an empty text."""
+    if decision.kind in {"reject", "skip"}:
+        return ("refused", "")
+    why = decision.answers[0].text if decision.answers else None
+    if why is not None:
+        return ("refused", why)
+    return ("always",) if decision.kind == "always" else ("once",)
+
+
+def reply_body(word: Sequence[str]) -> dict[str, str]:
+    """Return the body of `POST /permission/{id}/reply` for ("once",), ("always",) or ("refused", why)."""
+    if word[0] != "refused":
+        return {"reply": word[0]}
+    return {"reply": "reject", "message": word[1]} if word[1:] and word[1] else {"reply": "reject"}
 
 
 def _labels(question: Question, answer: Answer) -> tuple[str, ...]:
@@ -222,58 +277,10 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
         ValueError: there is nothing to tell the agent (a release).
     """
     told: dict[str, object] = {"requestID": ask.source.request_id}
-    if decision.kind == "reject":
+    if ask.permission is not None:
+        told |= {"kind": "permission", **reply_body(answers(ask, decision)[0])}
+    elif decision.kind == "reject":
         told["kind"] = "reject"
     else:
         told |= {"kind": "reply", "answers": answers(ask, decision)}
     return json.dumps(told)  # ASCII: no character in it can end the line
-
-
-# --- shapes -------------------------------------------------------------------------------------------------
-
-
-def sound(text: str) -> str:
-    """Return the text with each lone half of a surrogate pair replaced by U+FFFD, and whole pairs joined."""
-    if not _LONE.search(text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _record(value: object, where: str) -> Record:
-    if not isinstance(value, Mapping):
-        raise PayloadError(f"OpenCode: {where} is no object")
-    return value
-
-
-def _list(value: object, where: str) -> list[object]:
-    if not isinstance(value, list):
-        raise PayloadError(f"OpenCode: {where} is no list")
-    return value
-
-
-def _text(record: Record, key: str, where: str) -> str:
-    value = record.get(key)
-    if not isinstance(value, str):
-        raise PayloadError(f"OpenCode: {where}.{key} is no text")
-    return sound(value)
-
-
-def _words(record: Record, key: str, where: str) -> str:
-    """Read a text that may be absent."""
-    return "" if record.get(key) is None else _text(record, key, where)
-
-
-def _id(record: Record, key: str, where: str) -> str:
-    value = _text(record, key, where)
-    if not 0 < len(value) <= _ID_LENGTH:
-        raise PayloadError(f"OpenCode: {where}.{key} is no id")
-    return value
-
-
-def _flag(record: Record, key: str, where: str, *, absent: bool) -> bool:
-    value = record.get(key)
-    if value is None:
-        return absent
-    if not isinstance(value, bool):
-        raise PayloadError(f"OpenCode: {where}.{key} is neither true nor false")
-    return value

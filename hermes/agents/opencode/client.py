@@ -21,17 +21,20 @@ import httpx
 import httpx_sse
 
 from hermes.agents.opencode import proof, wire
-from hermes.agents.opencode.adapter import AGENT, read_answers, read_request
+from hermes.agents.opencode.adapter import AGENT, read_answers, read_request, read_wish, reply_body, with_wish
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.living import Living, Moment
+from hermes.agents.opencode.permissions import completed, is_complete
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError
-from hermes.model import Ask, Dead, Source, StillOpen, Unproven, Verdict
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
+from hermes.model import AnsweredWith, Ask, Dead, Source, StillOpen, Unproven, Verdict
 
 _LOG = logging.getLogger(__name__)
 
-_LOOKS, _LOOK_S = 20, 0.1
+_PAUSES_S = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5)
+"""Between two looks at what settles in a moment: some 2 s in all, and no flood of requests."""
+_LOOKS, _LOOK_S = 5, 0.1
 _ANCESTORS = 10
 _RECENT = 8
 _SESSIONS = 1000
@@ -116,19 +119,31 @@ class OpenCodeServer:
         return await self._api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
-        """Return what is pending in a directory, in creation order, zombies too.
+        """Return what is pending in a directory, questions first, each kind in creation order, zombies too.
 
         Those of the v2 engine are not: their list starts that engine in the directory, which
         takes more than a second of it. They come by their event. A request of another shape is logged and
         left out.
         """
-        return tuple(self._asks(await self._api.get(list[Any], "/question", directory, timeout=BOOT), directory))
+        asked = await self._api.get(list[Any], "/question", directory, timeout=BOOT)
+        wished = await self._wishes(directory)
+        return *self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory)
 
-    def _asks(self, requests: list[Any], directory: str) -> list[Ask]:
+    async def _wishes(self, directory: str) -> list[Any] | None:
+        """Return the permissions that are asked for, None where new will not tell: then its events alone do."""
+        try:
+            return await self._api.get(list[Any], "/permission", directory)
+        except Unauthorized:
+            raise
+        except AgentRefused as error:
+            _LOG.info("server %s does not list its permissions now: %s", self.name, error)
+            return None
+
+    def _asks(self, requests: list[Any], read: Callable[[object, Source], Ask], directory: str) -> list[Ask]:
         found = []
         for request in requests:
             try:
-                found.append(read_request(request, self.origin(directory)))
+                found.append(read(request, self.origin(directory)))
             except PayloadError as error:
                 _LOG.warning("server %s: a pending question is left out: %s", self.name, error)
         return found
@@ -145,7 +160,7 @@ class OpenCodeServer:
 
     async def reply(self, ask: Ask, answers: Answers) -> None:
         """Send answers. That it returns proves nothing (old takes anything): see `verdict`."""
-        await self._say(ask, "reply", {"answers": answers})
+        await self._say(ask, "reply", {"answers": answers} if ask.permission is None else reply_body(answers[0]))
 
     async def reject(self, ask: Ask) -> None:
         """Dismiss a question; the turn ends. Proves nothing, like `reply`.
@@ -153,14 +168,17 @@ class OpenCodeServer:
         Neither may be said to what is Dead: in old a zombie that is replied to, or rejected, takes the turn
         that runs now in its session down with it.
         """
-        await self._say(ask, "reject")
+        if ask.permission is None:
+            await self._say(ask, "reject")
+        else:
+            await self._say(ask, "reply", {"reply": "reject"})
 
     async def _say(self, ask: Ask, what: str, body: object = None) -> None:
         if ask.source.request_id is None:
             raise NotThere(f"OpenCode {self.name!r}: the question has no request id yet")
         if not ask.answerable:
             raise AgentRefused(f"OpenCode {self.name!r}: {ask.source.request_id} can be answered at the desk only")
-        path = path_of("question", ask.source.request_id, what)
+        path = path_of("question" if ask.permission is None else "permission", ask.source.request_id, what)
         await self._api.call("POST", path, ask.source.directory, body=body)
 
     # what became of an ask
@@ -185,15 +203,19 @@ class OpenCodeServer:
         """
         if not ask.answerable:
             return await self._verdict_v2(ask.source)
-        for _ in range(_LOOKS):
-            verdict = proof.judge(await self._evidence(ask.source))
+        judge = proof.judge if ask.permission is None else proof.judge_permission
+        for pause_s in _PAUSES_S:
+            verdict = judge(await self._evidence(ask))
             if not isinstance(verdict, proof.Settling):
                 return verdict
-            await self._sleep(_LOOK_S)
+            await self._sleep(pause_s)
+        if ask.permission is not None:
+            return AnsweredWith(proof.ALLOWED)  # it is no longer asked for, and its tool goes on
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
 
-    async def _evidence(self, source: Source) -> Evidence:
-        listed = await self._lists(source)
+    async def _evidence(self, ask: Ask) -> Evidence:
+        source = ask.source
+        listed = await self._lists(ask)
         busy = source.session_id in await self.busy(source.directory)
         # Before the part: an answered tool that ends between the two would look like one that the model left behind.
         newest = await self._newest_times(source) if busy else ()
@@ -203,8 +225,8 @@ class OpenCodeServer:
         over = went_on or not busy or (part is not None and part.ended)
         return Evidence(
             # It may have been answered between two looks: then it is no zombie, and no longer listed.
-            listed=listed and (not over or await self._lists(source)),
-            ours=listed or source.server == self.name,
+            listed=await self._lists(ask) if listed and over else listed,
+            ours=bool(listed) or source.server == self.name,
             busy=busy,
             part=part,
             known=message is not None or await self._knows(source),
@@ -213,7 +235,12 @@ class OpenCodeServer:
             heard=self.sessions.reply(source.request_id or ""),
         )
 
-    async def _lists(self, source: Source) -> bool:
+    async def _lists(self, ask: Ask) -> bool | None:
+        """Tell whether it is among the pending ones; None where the server will not tell."""
+        source = ask.source
+        if ask.permission is not None:
+            wished = await self._wishes(source.directory)
+            return None if wished is None else any(_is_wish(one, source) for one in wished)
         for request in await self._api.get(list[Any], "/question", source.directory):
             with contextlib.suppress(PayloadError):
                 if _same(read_request(request, source).source, source):
@@ -286,9 +313,22 @@ class OpenCodeServer:
             source = await self._titled(source)
             if heard is None:
                 source = replace(source, last_text=await self._last_text(source) or source.last_text)
+            ask = await self._with_input(ask)
         except AgentError as error:
             _LOG.info("request %s goes without its context: %s", source.request_id, error)
         return replace(ask, source=source)
+
+    async def _with_input(self, ask: Ask) -> Ask:
+        """Return a permission with all that its tool was given; in old only the call itself tells it, some ms later."""
+        for _ in range(_LOOKS):
+            if ask.permission is None or is_complete(ask.permission):
+                break
+            message = await self._message(ask.source)
+            calls = [part for part in (message.parts if message else ()) if part.call_id == ask.source.call_id]
+            if calls and calls[-1].state is not None:
+                return with_wish(ask, completed(ask.permission, calls[-1].state.input))
+            await self._sleep(_LOOK_S)
+        return ask
 
     async def _titled(self, source: Source) -> Source:
         own = root = await self._info(source.session_id, source.directory)
@@ -308,7 +348,7 @@ class OpenCodeServer:
     async def _last_text(self, source: Source) -> str:
         """Read the last words. In old they come some ms after the question, as its call does."""
         messages: list[wire.Message] = []
-        for _ in range(_LOOKS // 4):
+        for _ in range(_LOOKS):
             messages = await self._newest(source)
             calls = {part.call_id for message in messages for part in message.parts}
             if source.call_id is None or source.call_id in calls:
@@ -331,6 +371,10 @@ def _same(one: Source, other: Source) -> bool:
     if other.request_id is None:
         return one.call_id is not None and one.call_id == other.call_id
     return one.request_id == other.request_id
+
+
+def _is_wish(request: object, source: Source) -> bool:
+    return isinstance(request, dict) and request.get("id") == source.request_id
 
 
 def _tool_part(message: wire.Message | None, source: Source) -> ToolPart | None:

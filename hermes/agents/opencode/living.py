@@ -1,8 +1,8 @@
-"""Which questions an unbroken event stream shows alive, so that nobody has to ask before an answer is sent. Pure.
+"""Which asks an unbroken event stream shows alive, so that nobody has to ask before an answer is sent. Pure.
 
-A question lives from its `question.asked` until anything is told that may have ended it: its reply, an idle, failed or
-deleted session, a newer message of the model, a message taken back, a dispose. What is not known here is not dead; it
-has to be asked for (see proof.py). A stream that breaks may have missed an end, so all is forgotten with it.
+A question or a permission lives from its event until anything is told that may have ended it: its reply, an idle,
+failed or deleted session, a newer message of the model, a message taken back, a dispose. What is not known here is not
+dead; it has to be asked for (see proof.py). A stream that breaks may have missed an end, so all is forgotten with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 SILENT_S: Final = 45.0
 """A stream that was silent for longer than its heartbeat may be a machine that slept, with news still unread."""
-_ENDS: Final = {"question.replied", "question.rejected"}
+_BEGINNINGS: Final = {"question.asked", "permission.asked"}
+_ENDS: Final = {"question.replied", "question.rejected", "permission.replied"}
 _STOPS: Final = {"session.idle", "session.error", "session.deleted", "message.removed"}
 _ALL_GONE: Final = {"server.connected", "server.instance.disposed", "global.disposed"}
 
@@ -55,7 +56,7 @@ class Living:
     def note(self, kind: str, properties: Mapping[str, Any], *, at: Moment) -> None:
         """Take in an event."""
         self._heard = at
-        if kind == "question.asked":
+        if kind in _BEGINNINGS:
             self._begin(properties)
         elif kind in _ENDS:
             self._end(properties.get("requestID"))

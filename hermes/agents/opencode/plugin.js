@@ -1,9 +1,9 @@
-// hermes-telegram-phone: answer OpenCode's questions from a phone.
+// hermes-telegram-phone: answer from a phone what OpenCode asks: its questions, and for its permissions.
 // `hermes install opencode` wrote this file, `hermes uninstall opencode` takes it away; edits are lost.
 //
-// It hands what concerns questions to `hermes hook`, one process an event, in the order of the events. The hook
-// of a question stays until the phone has answered; what it prints is applied through OpenCode's own in-process
-// client, so no port is needed. Nothing here throws into OpenCode, and no handler makes it wait.
+// It hands what concerns such a request to `hermes hook`, one process an event, in the order of the events. The
+// hook of a request stays until the phone has answered; what it prints is applied through OpenCode's own
+// in-process client, so no port is needed. Nothing here throws into OpenCode, and no handler makes it wait.
 
 import { spawn } from "node:child_process"
 
@@ -12,14 +12,17 @@ const PATIENCE_MS = 15_000 // for a hook to keep its payload
 const CALL_MS = 5_000 // for OpenCode to answer itself
 const ROUND_MS = 5_000 // between two looks at what is open
 const LAST_TEXT_CHARS = 3000
+const INPUT_MS = 1_500 // for a call to have its input
+const INPUT_CHARS = 100_000 // of JSON
+const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
 const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
 const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.
 // The number changes with the shape.
-const state = (globalThis[Symbol.for("hermes-telegram-phone/1")] ??= {
+const state = (globalThis[Symbol.for("hermes-telegram-phone/2")] ??= {
   clients: new Map(), // directory -> its newest in-process client
-  open: new Map(), // request id -> question that is not settled yet
+  open: new Map(), // request id -> question or permission that is not settled yet
   seen: new Set(), // what was already taken in, so that a second copy of this plugin doubles nothing
   queue: Promise.resolve(),
   round: null,
@@ -39,6 +42,44 @@ export const HermesTelegramPhone = async ({ client, directory }) => {
   }
 }
 
+// ---- what OpenCode asks
+
+const GONE = { type: "gone" } // nobody waits for an answer any more
+
+// `list` is where OpenCode lists what is pending, `unlisted` what it means not to be there. `posted` tells where
+// an answer of the phone goes, `proof` how a request ended by the state of its call; undefined where it says nothing.
+const kinds = {
+  question: {
+    list: "/question",
+    unlisted: GONE,
+    posted({ kind, answers }) {
+      if (kind === "reply") return ["/question/{requestID}/reply", { answers }]
+      if (kind === "reject") return ["/question/{requestID}/reject", {}]
+    },
+    proof({ status, metadata, error }) {
+      if (status === "completed") return { type: "question.replied", answers: metadata?.answers ?? [] }
+      if (status === "error") return /dismissed/.test(error) ? { type: "question.rejected" } : GONE
+    },
+  },
+  permission: {
+    list: "/permission", // 1.18.33 fails to list some, and all others with them
+    unlisted: undefined, // what was allowed may run for long
+    posted({ kind, reply, message }) {
+      if (kind !== "permission" || !["once", "always", "reject"].includes(reply)) return undefined
+      return ["/permission/{requestID}/reply", { reply, ...(message && { message }) }]
+    },
+    proof({ status, error }) {
+      const allowed = { type: "permission.replied", reply: "once" }
+      if (status === "completed") return allowed
+      if (status !== "error") return undefined
+      if (/Tool execution aborted/.test(error)) return GONE
+      if (!/rejected permission to use this specific tool call/.test(error)) return allowed // a failure of its own
+      const message = /with the following feedback: ([^]*)/.exec(error)?.[1]
+      return { type: "permission.replied", reply: "reject", ...(message && { message }) }
+    },
+  },
+}
+
 // ---- what OpenCode tells
 
 const listeners = {
@@ -48,6 +89,8 @@ const listeners = {
   "question.v2.asked": asked,
   "question.v2.replied": settled,
   "question.v2.rejected": settled,
+  "permission.asked": asked,
+  "permission.replied": settled,
   "session.idle": quiet,
   "session.error": quiet,
   "session.deleted": quiet,
@@ -64,14 +107,15 @@ function asked(directory, type, properties) {
   const { id, sessionID } = properties
   if (typeof id !== "string" || seenBefore(`asked ${id}`)) return
   const v2 = type.startsWith("question.v2.")
-  const question = { id, sessionID, directory, properties, v2, family: [sessionID], open: true, hook: null }
-  state.open.set(id, question)
+  const kind = type.startsWith("permission.") ? "permission" : "question"
+  const request = { id, kind, sessionID, directory, properties, v2, family: [sessionID], open: true, hook: null }
+  state.open.set(id, request)
   inOrder(async () => {
-    const context = await contextOf(question)
-    question.line = lineOf(directory, type, properties, context)
-    if (v2 || !question.open) return run(question.line)
-    await wait(question)
-    aside(attend(question))
+    const context = await contextOf(request)
+    request.line = lineOf(directory, type, fitting(properties), context)
+    if (v2 || !request.open) return run(request.line)
+    await wait(request)
+    aside(attend(request))
   })
   makeRounds()
 }
@@ -79,147 +123,162 @@ function asked(directory, type, properties) {
 function settled(directory, type, properties) {
   const id = properties.requestID
   if (typeof id !== "string" || seenBefore(`settled ${id}`)) return
-  const question = state.open.get(id)
-  close(question)
+  const request = state.open.get(id)
+  close(request)
   inOrder(async () => {
-    // A question whose turn was aborted "is replied" too; then nobody got the answer.
-    if (question && type === "question.replied" && (await wasLost(question))) return tellGone(question)
-    await run(lineOf(directory, type, properties))
+    const ended = request && type.endsWith(".replied") ? await effectOf(request, properties) : {}
+    // A request whose turn was aborted "is replied" too; then nobody got the answer.
+    if ((ended.type ?? type) !== type) return tellGone(request)
+    const why = properties.reply === "reject" && ended.message ? { message: ended.message } : {}
+    await run(lineOf(directory, type, { ...properties, ...why }))
   })
 }
 
-// A session that stops takes its open questions with it, and those of its subagents; OpenCode goes on listing
-// them. A session can also report an error of something else while its question lives: so look.
+// A session that stops takes its open requests with it, and those of its subagents; OpenCode goes on listing
+// them. A session can also report an error of something else while its request lives: so look.
 function quiet(directory, type, properties) {
   const sessionID = properties.sessionID ?? properties.info?.id
   if (!state.open.size) return
   inOrder(async () => {
-    const touched = [...state.open.values()].filter((question) => question.family.includes(sessionID))
-    const checked = touched.map(async (question) => {
-      const over = type === "session.deleted" || question.v2 || (await isOver(question))
-      return over && question.open ? [question] : []
+    const touched = [...state.open.values()].filter((request) => request.family.includes(sessionID))
+    const checked = touched.map(async (request) => {
+      const over = type === "session.deleted" || request.v2 || (await isOver(request))
+      return over && request.open ? [request] : []
     })
     const dead = (await Promise.all(checked)).flat()
-    dead.forEach(close)
-    const own = isAsking(sessionID) ? [] : dead.filter((question) => question.sessionID === sessionID)
+    dead.forEach(end)
+    const own = isAsking(sessionID) ? [] : dead.filter((request) => request.sessionID === sessionID)
     if (own.length) await run(lineOf(directory, type, properties))
-    for (const question of dead) if (!own.includes(question)) await tellGone(question)
+    for (const request of dead) if (!own.includes(request)) await tellGone(request)
   })
 }
 
-// A new turn of the model while its question is open: then the question's turn was aborted before.
+// A new turn of the model while its request is open: then the request's turn was aborted before.
 function movedOn(directory, type, { info }) {
   if (info?.role !== "assistant" || !state.open.size) return
-  for (const question of state.open.values()) {
-    const { tool } = question.properties
-    const later = question.sessionID === info.sessionID && tool?.messageID < info.id
-    if (later && !question.v2) aside(judge(question))
+  for (const request of state.open.values()) {
+    const { tool } = request.properties
+    const later = request.sessionID === info.sessionID && tool?.messageID < info.id
+    if (later && !request.v2) aside(judge(request))
   }
 }
 
-// ---- a question's life
+// ---- a request's life
 
-// Keep a hook waiting for the answer as long as the question is open, whatever happens to the hook.
-async function attend(question) {
-  for (let tries = 0; question.open; tries += 1) {
+// Keep a hook waiting for the answer as long as the request is open, whatever happens to the hook.
+async function attend(request) {
+  for (let tries = 0; request.open; tries += 1) {
     const started = performance.now()
-    const answer = await question.hook.answer
+    const answer = await request.hook.answer
     if (performance.now() - started > STEADY_MS) tries = 0
-    if (question.open && answer) await apply(question, answer)
+    if (request.open && answer) await apply(request, answer)
     await pause(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
-    if (question.open) await judge(question)
-    question.hook.release()
-    if (question.open) await inOrder(async () => question.open && (await wait(question)))
+    if (request.open) await judge(request)
+    request.hook.release()
+    if (request.open) await inOrder(async () => request.open && (await wait(request)))
   }
 }
 
-// Start the waiting hook; done when it has kept the question. It stays until the question is settled: as long as
+// Start the waiting hook; done when it has kept the request. It stays until the request is settled: as long as
 // it is there, Hermes knows that this OpenCode is too, however slow.
-async function wait(question) {
-  question.hook = start(["--wait", "--stay"])
-  question.hook.child?.stdin.write(question.line)
-  await within(PATIENCE_MS, question.hook.kept)
+async function wait(request) {
+  request.hook = start(["--wait", "--stay"])
+  request.hook.child?.stdin.write(request.line)
+  await within(PATIENCE_MS, request.hook.kept)
 }
 
-async function apply(question, line) {
+async function apply(request, line) {
   const answer = parsed(line)
-  if (answer?.requestID !== question.id) return
-  await judge(question) // 1.1.53 says "true" to a reply that reaches nobody
-  if (!question.open) return
-  const reply = answer.kind === "reply"
-  const body = reply ? { answers: answer.answers } : {}
-  const path = { requestID: question.id }
-  await call("post", question.directory, `/question/{requestID}/${reply ? "reply" : "reject"}`, path, { body })
-  await within(3_000, question.closed ??= new Promise((done) => (question.onClose = done)))
+  const posted = answer?.requestID === request.id && kinds[request.kind].posted(answer)
+  if (!posted) return
+  await judge(request) // 1.1.53 says "true" to a reply that reaches nobody; an aborted command may run even so
+  if (!request.open) return
+  const [url, body] = posted
+  await call("post", request.directory, url, { requestID: request.id }, { body })
+  await within(3_000, request.closed ??= new Promise((done) => (request.onClose = done)))
 }
 
-function close(question) {
-  if (!question?.open) return
-  question.open = false
-  state.open.delete(question.id)
-  question.hook?.release()
-  question.onClose?.()
+function close(request) {
+  if (!request?.open) return
+  request.open = false
+  state.open.delete(request.id)
+  request.hook?.release()
+  request.onClose?.()
+}
+
+// Close what nobody waits for; should it be replied to later, then nobody got that.
+function end(request) {
+  close(request)
+  if (!request.v2) seenBefore(`settled ${request.id}`)
 }
 
 // Close what is over, and say how it ended.
-async function judge(question) {
-  let found = await verdict(question)
-  if (found.kind === "gone") {
+async function judge(request) {
+  let found = await verdict(request)
+  if (found === GONE) {
     await pause(500) // the event that tells more may be on its way
-    found = await verdict(question)
+    found = await verdict(request)
   }
-  if (!question.open) return
-  const told = { sessionID: question.sessionID, requestID: question.id }
-  if (found.kind === "gone") gone(question)
-  if (found.kind === "rejected") settled(question.directory, "question.rejected", told)
-  if (found.kind === "answered") {
-    settled(question.directory, "question.replied", { ...told, answers: found.answers })
-  }
+  if (!found || !request.open) return
+  if (found === GONE) return gone(request)
+  const { type, ...ending } = found
+  settled(request.directory, type, { sessionID: request.sessionID, requestID: request.id, ...ending })
 }
 
-function gone(question) {
-  close(question)
-  inOrder(() => tellGone(question))
+function gone(request) {
+  end(request)
+  inOrder(() => tellGone(request))
 }
 
 // "The session is quiet" ends all that it asked. Where it asks something else that is alive, the end of a
-// waiting hook's input says the same of this question alone.
-async function tellGone(question) {
-  const { directory, sessionID, id } = question
+// waiting hook's input says the same of this request alone.
+async function tellGone(request) {
+  const { directory, sessionID, id } = request
   if (!isAsking(sessionID)) return run(lineOf(directory, "session.idle", { sessionID, requestID: id }))
-  if (question.line) return run(question.line, ["--wait"])
+  if (request.line) return run(request.line, ["--wait"])
 }
 
-async function isOver(question) {
+async function isOver(request) {
   for (const waiting_ms of [0, 200, 400]) {
     await pause(waiting_ms) // the status may lag behind the event
-    if (!question.open || (await verdict(question)).kind === "gone") return true
+    if (!request.open || (await verdict(request)) === GONE) return true
   }
   return false
 }
 
-async function wasLost(question) {
-  for (let tries = 0; tries < 20; tries += 1) {
-    const { status } = (await partOf(question))?.state ?? {}
-    if (status !== "running" && status !== "pending") return status === "error"
-    await pause(100) // its answer is there before its state says so
+// What became of a reply, by the state of its call, which may come a little later: how the request ended, or
+// nothing against what the reply itself says.
+async function effectOf(request, { reply }) {
+  for (let tries = 0; tries < 20 && !request.v2 && !isPassed(request); tries += 1) {
+    const found = await proofOf(request)
+    if (found) return found
+    if (await hasStopped(request)) return (await proofOf(request)) ?? GONE // it may have ended in between
+    if (reply === "once" || reply === "always") return {} // the call runs
+    await pause(100)
   }
-  return false
+  return {}
 }
 
-// What became of a question: open, answered (with what), rejected, gone, or unknown where OpenCode is silent.
-async function verdict(question) {
-  const { directory, sessionID, id } = question
-  const part = await partOf(question)
-  const { status, metadata, error } = part?.state ?? {}
-  if (status === "completed") return { kind: "answered", answers: metadata?.answers ?? [] }
-  if (status === "error") return { kind: /dismissed/.test(error) ? "rejected" : "gone" }
-  const listed = await call("get", directory, "/question")
-  if (!Array.isArray(listed)) return { kind: "unknown" }
-  if (!listed.some((one) => one?.id === id)) return { kind: "gone" }
-  const busy = await call("get", directory, "/session/status")
-  if (busy && typeof busy === "object" && !Object.hasOwn(busy, sessionID)) return { kind: "gone" }
-  return { kind: (await hasMovedOn(question)) ? "gone" : "open" }
+// How a request ended; undefined where it is open, or OpenCode silent.
+async function verdict(request) {
+  const { list, unlisted } = kinds[request.kind]
+  const found = await proofOf(request)
+  if (found) return found
+  const listed = await call("get", request.directory, list)
+  if (unlisted && Array.isArray(listed) && !isListed(request, listed)) return unlisted
+  return (await hasStopped(request)) ? GONE : undefined
+}
+
+async function proofOf(request) {
+  return isPassed(request) ? undefined : kinds[request.kind].proof((await partOf(request))?.state ?? {})
+}
+
+// A call may ask for one permission after the other; then its state tells of the last one only.
+function isPassed({ id, properties: { tool } }) {
+  return [...state.open.values()].some(
+    ({ id: other, properties: { tool: its } }) =>
+      tool && other > id && its?.messageID === tool.messageID && its.callID === tool.callID,
+  )
 }
 
 async function partOf({ directory, sessionID, properties: { tool } }) {
@@ -229,7 +288,13 @@ async function partOf({ directory, sessionID, properties: { tool } }) {
   return message?.parts?.find?.((part) => part.type === "tool" && part.callID === tool.callID)
 }
 
-// A prompt that the person queued is no sign; an answer of the model after the question is.
+async function hasStopped(request) {
+  const busy = await call("get", request.directory, "/session/status")
+  if (busy && typeof busy === "object" && !Object.hasOwn(busy, request.sessionID)) return true
+  return hasMovedOn(request)
+}
+
+// A prompt that the person queued is no sign; an answer of the model after the request is.
 async function hasMovedOn({ directory, sessionID, properties: { tool } }) {
   if (!tool) return false
   const query = { limit: 5 }
@@ -244,7 +309,7 @@ async function hasMovedOn({ directory, sessionID, properties: { tool } }) {
 function makeRounds() {
   if (state.round || !state.open.size) return
   state.round = timer(ROUND_MS, async () => {
-    const directories = new Set([...state.open.values()].map((question) => question.directory))
+    const directories = new Set([...state.open.values()].map((request) => request.directory))
     await Promise.allSettled([...directories].map(look))
     state.round = null
     makeRounds()
@@ -252,36 +317,68 @@ function makeRounds() {
 }
 
 async function look(directory) {
-  const listed = await call("get", directory, "/question")
   const busy = await call("get", directory, "/session/status")
-  if (!Array.isArray(listed) || !busy || typeof busy !== "object") return
-  for (const question of [...state.open.values()].filter((each) => each.directory === directory)) {
-    const there = listed.some((one) => one?.id === question.id) && Object.hasOwn(busy, question.sessionID)
-    if (!there && !question.v2) await judge(question)
+  if (!busy || typeof busy !== "object") return
+  for (const [kind, { list }] of Object.entries(kinds)) {
+    const open = [...state.open.values()].filter((each) => each.directory === directory && each.kind === kind)
+    const listed = open.length ? await call("get", directory, list) : []
+    for (const request of open) {
+      const there = isListed(request, listed) && Object.hasOwn(busy, request.sessionID)
+      if (!there && !request.v2) await judge(request)
+    }
   }
+}
+
+function isListed({ id }, listed) {
+  return Array.isArray(listed) && listed.some((one) => one?.id === id)
 }
 
 function isAsking(sessionID) {
-  return [...state.open.values()].some((question) => question.sessionID === sessionID)
+  return [...state.open.values()].some((request) => request.sessionID === sessionID)
 }
 
-// ---- what the phone shows beside the question
+// ---- what the phone shows beside the request
 
-async function contextOf(question) {
-  const { directory, sessionID } = question
+async function contextOf(request) {
+  const { directory, sessionID } = request
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
   let root = session
-  while (root?.parentID && !question.family.includes(root.parentID)) {
-    question.family.push(root.parentID)
+  while (root?.parentID && !request.family.includes(root.parentID)) {
+    request.family.push(root.parentID)
     root = await call("get", directory, "/session/{sessionID}", { sessionID: root.parentID })
   }
   const rootTitle = root === session ? "" : root?.title
-  const lastText = await lastTextOf(question).catch(() => "")
-  return { title: text(session?.title), rootTitle: text(rootTitle), lastText: text(lastText) }
+  const lastText = await lastTextOf(request).catch(() => "")
+  const input = request.kind === "permission" ? await within(INPUT_MS, inputOf(request).catch(() => {})) : undefined
+  return { title: text(session?.title), rootTitle: text(rootTitle), lastText: text(lastText), ...(input && { input }) }
+}
+
+// What the call wants to do: 1.1.53 asks for a command without all of it. It is written some ms after the request.
+async function inputOf(request) {
+  for (let tries = 0; tries < 10 && request.properties.tool; tries += 1) {
+    const { status, input } = (await partOf(request))?.state ?? {}
+    if (status && status !== "pending") return JSON.stringify(input)?.length > INPUT_CHARS ? undefined : input
+    await pause(100)
+  }
+}
+
+// The metadata of an edit holds all of its text; where that is too much, its longest texts are cut.
+function fitting(properties) {
+  let { metadata } = properties
+  for (const limit of [100_000, 10_000, 1_000]) {
+    if (Buffer.byteLength(JSON.stringify(metadata) ?? "") <= METADATA_BYTES) break
+    metadata = JSON.parse(JSON.stringify(metadata, (_, value) => cut(value, limit)))
+  }
+  return metadata ? { ...properties, metadata } : properties
+}
+
+function cut(value, limit) {
+  if (typeof value !== "string" || value.length <= limit) return value
+  return `${value.slice(0, limit).replace(/[\uD800-\uDBFF]$/, "")}…`
 }
 
 // The end of what the agent said before it asked, in this turn of the person's. Its words are kept once they
-// have ended, some ms after the question; so is its call.
+// have ended, some ms after the request; so is its call.
 async function lastTextOf({ directory, sessionID, properties: { tool } }) {
   const query = { limit: 5 }
   for (let tries = 1; ; tries += 1) {

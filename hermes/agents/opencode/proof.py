@@ -35,10 +35,15 @@ wrong one of them a live question looks lost. Without that knowledge only an end
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from hermes.agents.opencode.permissions import read_error
 from hermes.model import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 Answers = tuple[tuple[str, ...], ...]
+
+ALLOWED: Final[Answers] = (("allowed",),)
+ABORTED: Final = "aborted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +70,13 @@ class ToolPart:
 class Evidence:
     """What a server says about an ask, read in this order but for `known`, and for `went_on`, read before `part`.
 
-    `listed` among the pending questions, `ours` as above, `busy` its session, `part` the tool part (None: the
-    message has none yet, or is not there, or the ask names none), `known` the session, `gone` the named
-    message, `went_on` the model to a newer message. `heard` is what the event stream said was replied to this
+    `listed` among the pending ones (None: the list would not tell), `ours` as above, `busy` its session, `part` the
+    tool part (None: the message has none yet, or is not there, or the ask names none), `known` the session, `gone` the
+    named message, `went_on` the model to a newer message. `heard` is what the event stream said was replied to this
     very request, None where it was not heard.
     """
 
-    listed: bool
+    listed: bool | None
     ours: bool
     busy: bool
     part: ToolPart | None
@@ -95,6 +100,43 @@ def judge(evidence: Evidence) -> Verdict | Settling:
         # Without a call to prove it the stream's word is the best there is.
         return Unproven() if evidence.heard is None else AnsweredWith(evidence.heard)
     return Settling() if evidence.busy and not evidence.went_on else Dead()
+
+
+def judge_permission(evidence: Evidence) -> Verdict | Settling:
+    """Return what the evidence proves of a permission: its tool goes on, or says that it was refused.
+
+    As above, but: allowed, a tool may end in any way, and may ask for more before it does; refused, its error says so,
+    and why. 1.18.33 was seen to answer 400 instead of its list while a webfetch was asked for: then the list says
+    nothing, and an open one is known by its running tool.
+    """
+    part, heard = evidence.part, evidence.heard
+    if evidence.listed:
+        return _judge_listed(evidence)
+    if part is not None and part.ended:
+        return _judge_used(part, heard)
+    if not evidence.ours:
+        return Unproven()
+    if not evidence.known or evidence.gone:
+        return Dead()
+    if part is None:
+        return Unproven() if heard is None else AnsweredWith(heard)
+    if not evidence.busy or evidence.went_on:
+        return Dead()
+    if heard is not None and heard[0][0] != "refused":
+        return AnsweredWith(heard)
+    return StillOpen() if evidence.listed is None and heard is None else Settling()
+
+
+def _judge_used(part: ToolPart, heard: Answers | None) -> Verdict:
+    """Tell from the end of a tool whether it was allowed to be used."""
+    allowed = heard if heard is not None and heard[0][0] != "refused" else None
+    if part.status == "completed":
+        return AnsweredWith(allowed or ALLOWED)
+    refused = read_error(part.error)
+    if refused is not None:
+        # One that was allowed may have been refused the next thing that it asked for.
+        return AnsweredWith(allowed or refused)
+    return Dead() if ABORTED in part.error.lower() else AnsweredWith(allowed or ALLOWED)
 
 
 def _judge_listed(evidence: Evidence) -> Verdict:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hermes.agents.opencode.adapter import read_answers
+from hermes.agents.opencode.permissions import read_reply
 from hermes.agents.opencode.proof import Answers
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session, shaped
 from hermes.model import Source
@@ -52,6 +53,7 @@ class Sessions:
             "message.part.delta": self._note_delta,
             "question.replied": self._note_reply,
             "question.v2.replied": self._note_reply,
+            "permission.replied": self._note_word,
         }
 
     def note(self, event: Event) -> None:
@@ -129,6 +131,11 @@ class Sessions:
         request_id = properties.get("requestID")
         if isinstance(request_id, str):
             self._put(self._replies, request_id, read_answers(properties.get("answers"), "question.replied"))
+
+    def _note_word(self, properties: Mapping[str, Any]) -> None:
+        request_id = properties.get("requestID")
+        if isinstance(request_id, str):
+            self._put(self._replies, request_id, read_reply(properties, "permission.replied"))
 
     def _put(self, where: OrderedDict[str, T], key: str, value: T) -> None:
         _put(where, key, value, self._limit)

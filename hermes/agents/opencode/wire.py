@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hermes.agents.opencode.adapter import sound
+from hermes.agents.opencode.shapes import sound
 
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ class ToolState(_Wire):
     """The state of a tool part; `structured` is where the v2 engine keeps what v1 keeps in `metadata`."""
 
     status: Text
+    input: Any = None
     error: Any = ""
     metadata: dict[str, Any] | None = None
     structured: dict[str, Any] | None = None

@@ -1,0 +1,124 @@
+"""OpenCode's permissions in Hermes' words: what is wanted, and what was said to it. Pure.
+
+    permission          what                        metadata, as both versions were seen to send it
+    ------------------  --------------------------  ------------------------------------------------------------
+    bash                the whole command line      {command} (new); {} (old: the tool's input has it)
+    edit (write, too)   the file's name             {filepath, diff}
+    external_directory  the folders' patterns       {filepath, parentDir}, {command, directories} (new); or {}
+    webfetch            the address                 {url, format}
+    any other           its patterns                anything
+
+`patterns` holds the single commands of a command line; what is shown is the line itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hermes.agents.opencode.shapes import Record, id_of, list_of, sound, text_of, words_of
+from hermes.errors import PayloadError
+from hermes.model import DeedKind, Permission
+
+_KINDS: dict[str, DeedKind] = {
+    "bash": "command",
+    "edit": "change",
+    "external_directory": "folder",
+    "webfetch": "fetch",
+}
+_PATTERNS = 100
+
+FEEDBACK = "with the following feedback: "
+REJECTED = "rejected permission"
+
+
+def read_permission(record: Record) -> Permission:
+    """Read `{id, permission, patterns, metadata, always}`.
+
+    Raises:
+        PayloadError: it has another shape.
+    """
+    where = "permission"
+    id_of(record, "id", where)
+    tool = text_of(record, "permission", where)
+    kind = _KINDS.get(tool, "other")
+    patterns = _texts(record, "patterns", where)
+    what, detail = _deed(kind, patterns, _quiet(record.get("metadata")))
+    return Permission(tool, kind, what, detail, patterns, _texts(record, "always", where))
+
+
+def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
+    """Return what is wanted, and more of it."""
+    listed = "\n".join(patterns)
+    match kind:
+        case "command":
+            return _said(metadata, "command") or listed, ""
+        case "change":
+            return listed or _said(metadata, "filepath") or _said(metadata, "filePath"), _said(metadata, "diff")
+        case "folder":
+            return listed, _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
+        case "fetch":
+            return _said(metadata, "url") or listed, ""
+        case _:
+            more = json.dumps(metadata, ensure_ascii=False, indent=1) if metadata else ""
+            return listed, sound(more)
+
+
+def is_complete(permission: Permission) -> bool:
+    """Tell whether all is there that a person should see."""
+    listed = "\n".join(permission.patterns)
+    match permission.kind:
+        case "command":
+            return permission.what != listed
+        case "folder":
+            return bool(permission.detail)
+        case _:
+            return True
+
+
+def completed(permission: Permission, given: object) -> Permission:
+    """Return it with what only the tool's input tells (`state.input` of its part): old sends no metadata."""
+    if is_complete(permission):
+        return permission
+    said = _quiet(given)
+    if permission.kind == "command":
+        return replace(permission, what=_said(said, "command") or permission.what)
+    return replace(permission, detail=_said(said, "command") or _said(said, "filePath"))
+
+
+def _said(metadata: Record, key: str) -> str:
+    value = metadata.get(key)
+    return sound(value) if isinstance(value, str) else ""
+
+
+def _quiet(value: object) -> Record:
+    """Read what may have any shape, or be missing."""
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
+    listed = list_of(record.get(key, []), f"{where}.{key}")
+    if not all(isinstance(one, str) for one in listed):
+        raise PayloadError(f"OpenCode: {where}.{key} holds what is no text")
+    return tuple(sound(str(one)) for one in listed[:_PATTERNS])
+
+
+def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
+    """Read `{reply, message?}` of `permission.replied`: the event itself never says why, the plugin does.
+
+    Raises:
+        PayloadError: it is no reply.
+    """
+    reply = text_of(record, "reply", where)
+    if reply in {"once", "always"}:
+        return ((reply,),)
+    if reply != "reject":
+        raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")
+    return (("refused", why),) if (why := words_of(record, "message", where)) else (("refused",),)
+
+
+def read_error(error: str) -> tuple[tuple[str, ...], ...] | None:
+    """Return what the error of a tool part says was refused, and why; None where it was not refused at all."""
+    if REJECTED not in error:
+        return None
+    return (("refused", error.partition(FEEDBACK)[2]),)

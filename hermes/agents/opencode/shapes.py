@@ -1,0 +1,69 @@
+"""Reads of OpenCode's JSON: each gives a value of the kind that is named, or a PayloadError that says where. Pure.
+
+Values never stand in an error, since errors end up in logs. JSON can carry half of a surrogate pair, UTF-8 cannot:
+such halves become U+FFFD here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hermes.errors import PayloadError
+
+_LONE = re.compile("[\ud800-\udfff]")
+_ID_LENGTH = 200
+
+Record = Mapping[str, object]
+
+
+def sound(text: str) -> str:
+    """Return the text with each lone half of a surrogate pair replaced by U+FFFD, and whole pairs joined."""
+    if not _LONE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def record_of(value: object, where: str) -> Record:
+    """Read an object."""
+    if not isinstance(value, Mapping):
+        raise PayloadError(f"OpenCode: {where} is no object")
+    return value
+
+
+def list_of(value: object, where: str) -> list[object]:
+    """Read a list."""
+    if not isinstance(value, list):
+        raise PayloadError(f"OpenCode: {where} is no list")
+    return value
+
+
+def text_of(record: Record, key: str, where: str) -> str:
+    """Read a text that must be there."""
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise PayloadError(f"OpenCode: {where}.{key} is no text")
+    return sound(value)
+
+
+def words_of(record: Record, key: str, where: str) -> str:
+    """Read a text that may be absent."""
+    return "" if record.get(key) is None else text_of(record, key, where)
+
+
+def id_of(record: Record, key: str, where: str) -> str:
+    """Read an id: a text that is neither empty nor endless."""
+    value = text_of(record, key, where)
+    if not 0 < len(value) <= _ID_LENGTH:
+        raise PayloadError(f"OpenCode: {where}.{key} is no id")
+    return value
+
+
+def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
+    """Read a flag; `absent` is what it is where there is none."""
+    value = record.get(key)
+    if value is None:
+        return absent
+    if not isinstance(value, bool):
+        raise PayloadError(f"OpenCode: {where}.{key} is neither true nor false")
+    return value

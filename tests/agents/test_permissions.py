@@ -1,0 +1,177 @@
+"""OpenCode's permissions: read as both versions send them, proven by what became of their tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.agents.opencode.adapter import answers, read, reply_body, waiter_text
+from hermes.agents.opencode.permissions import completed, read_permission, read_reply
+from hermes.agents.opencode.proof import ALLOWED, Evidence, Settling, ToolPart, judge_permission
+from hermes.errors import PayloadError
+from hermes.model import Answer, AnsweredWith, Asked, Dead, Decision, Replied, StillOpen, Unproven, Verdict
+from tests.asks import ANN, wish
+
+BASH = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["echo a", "ls b"], "always": ["echo *"]}
+LINE = "echo a && ls b"
+DIFF = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
+
+
+def shown(**more: object) -> tuple[str, str, str]:
+    """What a person is shown of such a request: its kind, what, and detail."""
+    found = read_permission({**BASH, **more})
+    return found.kind, found.what, found.detail
+
+
+def test_each_kind_is_read_as_what_it_is_about() -> None:
+    """By its metadata where there is any, by its patterns else."""
+    assert shown(metadata={"command": LINE}) == ("command", LINE, "")
+    assert shown(metadata={}) == ("command", "echo a\nls b", "")
+    edit = {"permission": "edit", "patterns": ["src/a.py"], "metadata": {"filepath": "/x/src/a.py", "diff": DIFF}}
+    assert shown(**edit) == ("change", "src/a.py", DIFF)
+    fetch = {"permission": "webfetch", "patterns": ["http://x/"], "metadata": {"url": "http://x/", "format": "text"}}
+    assert shown(**fetch) == ("fetch", "http://x/", "")
+    outside = {"permission": "external_directory", "patterns": ["/etc/*"], "metadata": {"filepath": "/etc/hosts"}}
+    assert shown(**outside) == ("folder", "/etc/*", "/etc/hosts")
+    assert shown(permission="skill", patterns=["pdf"], metadata={"n": 1}) == ("other", "pdf", '{\n "n": 1\n}')
+
+
+def test_what_only_the_tools_input_tells_is_added() -> None:
+    """Old sends no metadata with a command; new has no need of it, and nobody else is believed."""
+    bare, whole = read_permission({**BASH, "metadata": {}}), read_permission({**BASH, "metadata": {"command": LINE}})
+    assert completed(bare, {"command": LINE}).what == LINE
+    assert completed(whole, {"command": "something else"}) == whole
+    assert completed(bare, None) == bare
+    outside = read_permission({**BASH, "permission": "external_directory", "metadata": {}})
+    assert completed(outside, {"command": LINE}).detail == LINE
+    assert completed(outside, {"filePath": "/etc/hosts"}).detail == "/etc/hosts"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"patterns": "echo"}, {"patterns": [1]}, {"always": {}}, {"permission": None}, {"id": ""}, {"id": 5}],
+)
+def test_another_shape_is_an_error_that_says_where(odd: dict[str, object]) -> None:
+    """And holds no value."""
+    with pytest.raises(PayloadError, match=r"permission\.") as caught:
+        read_permission({**BASH, **odd})
+    assert "echo" not in str(caught.value)
+
+
+def test_a_hooks_payload_is_an_ask_of_one_tap() -> None:
+    """With the tool's input in its context."""
+    payload = {
+        "type": "permission.asked",
+        "properties": {**BASH, "metadata": {}, "tool": {"messageID": "msg_1", "callID": "call_1"}},
+        "directory": "/home/dev/shop-api",
+        "context": {"title": "Fix login", "input": {"command": LINE}},
+    }
+    told = read(payload, machine="laptop")
+    assert isinstance(told, Asked)
+    (asked,) = told.ask.questions
+    assert [option.label for option in asked.options] == ["Allow once"]
+    assert asked.header == LINE
+    assert told.ask.permission is not None
+    assert told.ask.permission.what == LINE
+    assert told.ask.source.call_id == "call_1"
+    assert not told.ask.capabilities.can_skip
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"reply": "once"}, (("once",),)),
+        ({"reply": "always"}, (("always",),)),
+        ({"reply": "reject"}, (("refused",),)),
+        ({"reply": "reject", "message": "use pnpm"}, (("refused", "use pnpm"),)),
+    ],
+)
+def test_a_reply_is_read(properties: dict[str, str], said: tuple[tuple[str, ...], ...]) -> None:
+    """The event alone never says why; the plugin does."""
+    payload = {"type": "permission.replied", "properties": {**properties, "sessionID": "ses_1", "requestID": "per_1"}}
+    assert read(payload, machine="laptop") == Replied("per_1", "ses_1", said)
+    with pytest.raises(PayloadError):
+        read_reply({"reply": "maybe"}, "permission.replied")
+
+
+@pytest.mark.parametrize(
+    ("decision", "word", "body"),
+    [
+        (Decision("answer", 1.0, (Answer((0,)),), ANN), ("once",), {"reply": "once"}),
+        (Decision("always", 1.0, (), ANN), ("always",), {"reply": "always"}),
+        (Decision("reject", 1.0, (), ANN), ("refused", ""), {"reply": "reject"}),
+        (Decision("reject", 1.0), ("refused", ""), {"reply": "reject"}),
+        (
+            Decision("answer", 1.0, (Answer((), "use\npnpm"),), ANN),
+            ("refused", "use\npnpm"),
+            {"reply": "reject", "message": "use\npnpm"},
+        ),
+    ],
+)
+def test_a_decision_becomes_its_own_word(decision: Decision, word: tuple[str, ...], body: dict[str, str]) -> None:
+    """To the letter; a refusal without a word has none."""
+    assert answers(wish(), decision) == (word,)
+    assert reply_body(word) == body
+    printed = waiter_text(wish(), decision)
+    assert '"kind": "permission"' in printed
+    assert "\n" not in printed
+
+
+RUNNING, DONE = ToolPart("bash", "running"), ToolPart("bash", "completed")
+REFUSED = ToolPart("bash", "error", "Error: The user rejected permission to use this specific tool call.")
+TOLD_WHY = ToolPart("bash", "error", f"{REFUSED.error[:-1]} with the following feedback: use pnpm")
+FAILED, ABORTED = ToolPart("webfetch", "error", "Transport error"), ToolPart("bash", "error", "Tool execution aborted")
+ONCE, NO, NO_WORD, WHY = (("once",),), (("refused",),), (("refused", ""),), (("refused", "use pnpm"),)
+
+
+def evidence(
+    part: ToolPart | None, *flags: str, heard: tuple[tuple[str, ...], ...] | None = None, listed: bool | None = False
+) -> Evidence:
+    """Evidence of a permission of our server; `flags` name what else is so."""
+    return Evidence(
+        listed=listed,
+        ours="foreign" not in flags,
+        busy="busy" in flags,
+        part=part,
+        known="unknown" not in flags,
+        gone="gone" in flags,
+        went_on="went on" in flags,
+        heard=heard,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (evidence(RUNNING, "busy", listed=True), StillOpen()),
+        (evidence(RUNNING, listed=True), Dead()),
+        (evidence(ABORTED, "busy", listed=True), Dead()),
+        (evidence(RUNNING, "busy", "went on", listed=True), Dead()),
+        (evidence(RUNNING, "busy", heard=ONCE), AnsweredWith(ONCE)),
+        (evidence(DONE, heard=ONCE), AnsweredWith(ONCE)),
+        (evidence(DONE), AnsweredWith(ALLOWED)),
+        (evidence(DONE, "foreign"), AnsweredWith(ALLOWED)),
+        (evidence(FAILED), AnsweredWith(ALLOWED)),
+        (evidence(ABORTED, heard=ONCE), Dead()),
+        (evidence(REFUSED, heard=NO), AnsweredWith(NO_WORD)),
+        (evidence(TOLD_WHY), AnsweredWith(WHY)),
+        # The folder was allowed, the command refused: one call, two permissions.
+        (evidence(REFUSED, heard=ONCE), AnsweredWith(ONCE)),
+        (evidence(RUNNING, "busy", heard=NO), Settling()),
+        (evidence(RUNNING, "busy"), Settling()),
+        (evidence(RUNNING), Dead()),
+        (evidence(RUNNING, heard=ONCE), Dead()),
+        (evidence(RUNNING, "busy", "went on", heard=ONCE), Dead()),
+        (evidence(RUNNING, "busy", "foreign"), Unproven()),
+        (evidence(RUNNING, "busy", "unknown"), Dead()),
+        (evidence(None, "gone"), Dead()),
+        (evidence(None, heard=ONCE), AnsweredWith(ONCE)),
+        (evidence(None), Unproven()),
+        # contract 4: new answers 400 while a webfetch without a timeout is asked for
+        (evidence(RUNNING, "busy", listed=None), StillOpen()),
+        (evidence(RUNNING, "busy", listed=None, heard=ONCE), AnsweredWith(ONCE)),
+        (evidence(RUNNING, listed=None), Dead()),
+    ],
+)
+def test_what_became_of_a_permission(seen: Evidence, verdict: Verdict | Settling) -> None:
+    """Each row of what the list, the event and the tool can say."""
+    assert judge_permission(seen) == verdict

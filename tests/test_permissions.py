@@ -1,0 +1,389 @@
+"""Permissions in the listener: one message that moves on, one word for many, and the commands of the chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.posting import IN_A_ROW_S, LOOKING_S
+from tests.listening import House, living, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes.demo.shown import ShownMessage
+
+RUN = "May it run this?"
+REFUSE = "⏹ Refuse and stop"
+BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
+
+
+@pytest.fixture
+async def home(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    """A house with one agent: of the manner that the test names, else new."""
+    async with living(tmp_path, getattr(request, "param", "new")) as made:
+        yield made
+
+
+@pytest.fixture
+async def portless(tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose agent has no port."""
+    async with living(tmp_path) as made:
+        await made.start()
+        yield made
+
+
+async def wishes(home: House, command: str, session: str | None = None) -> tuple[str, str]:
+    """Let the agent ask whether it may run this; request and session."""
+    request_id = home.agent.ask_permission("bash", [command], session=session)
+    return request_id, home.agent.permissions[request_id]["sessionID"]
+
+
+def sent(home: House, text: str = RUN) -> list[ShownMessage]:
+    """Every message that the bot ever sent with this text."""
+    found = home.api.control.messages()
+    return [one for one in found if one.from_bot and text in one.versions[0].text]
+
+
+async def twice(home: House, message: ShownMessage, first: str, second: str) -> None:
+    """Tap, and then the second thought."""
+    await home.person.taps(message, first)
+    await home.person.taps(message, second)
+
+
+# --- one message that moves on ------------------------------------------------------------------------------------
+
+
+@BOTH
+async def test_what_comes_next_stands_in_the_same_message(home: House) -> None:
+    """Its person is still looking at it; what was decided before is told below."""
+    await home.start()
+    home.agent.finishes = False
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await home.person.taps(first, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    await wishes(home, "echo two", session)
+    second = await home.person.sees("echo two", buttons=True)
+    assert second.message_id == first.message_id
+    assert "✅ Allowed once: echo one" in second.text
+    await home.person.taps(second, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    await home.closed()
+    assert len(sent(home)) == 1
+
+
+@pytest.mark.parametrize(("later_s", "gone"), [(LOOKING_S + 1, True), (IN_A_ROW_S + LOOKING_S, False)])
+async def test_what_comes_later_rings(home: House, later_s: float, gone: bool) -> None:
+    """A new message; the one before goes, unless it is long ago."""
+    await home.start()
+    home.agent.finishes = False
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await home.person.taps(first, "Allow once")
+    await home.closed()
+    home.clock.advance(later_s)
+    await wishes(home, "echo two", session)
+    second = await home.person.sees("echo two", buttons=True)
+    assert second.message_id != first.message_id
+    if gone:
+        await home.person.gone(first)
+    assert ("✅ Allowed once: echo one" in second.text) == gone
+    assert home.person.message(first.message_id).deleted == gone
+
+
+async def test_a_message_that_was_deleted_is_not_taken_over(home: House) -> None:
+    """What comes next is posted anew."""
+    await home.start()
+    home.agent.finishes = False
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await home.person.taps(first, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    home.api.control.delete(first.message_id)
+    await wishes(home, "echo two", session)
+    second = await home.person.sees("echo two", buttons=True)
+    assert second.message_id != first.message_id
+    await home.person.taps(second, "Allow once")
+    await home.closed()
+
+
+async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: House) -> None:
+    """Whose message may be taken over is known to the listener that put it away, and to no other."""
+    await home.start()
+    home.agent.finishes = False
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await wishes(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    await home.stop()
+    await home.start()
+    await home.person.taps(first, "Allow once")
+    await home.person.sees("echo two", buttons=True)
+    await home.stop()
+    await home.start()
+    await home.person.taps(await home.person.sees("echo two", buttons=True), "Allow once")
+    await home.closed()
+
+
+@BOTH
+async def test_two_at_once_are_asked_one_after_the_other(home: House) -> None:
+    """The second waits until the first is decided; another session's does not."""
+    await home.start()
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await wishes(home, "echo two", session)
+    await wishes(home, "echo other")
+    await home.person.sees("echo other")
+    assert len(home.entries()) == 3
+    assert home.person.find("echo two") is None
+    await home.person.taps(first, "Allow once")
+    second = await home.person.sees("echo two", buttons=True)
+    assert second.message_id == first.message_id
+    await home.person.taps(second, "Allow once")
+    await until(lambda: len(home.entries()) == 1, "the end of both")
+
+
+@BOTH
+async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> None:
+    """In silence, where nobody saw it; it is not taken for a word at the desk."""
+    await home.start()
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    second, _ = await wishes(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    await twice(home, first, REFUSE, "Yes, refuse")
+    await home.person.sees("✋ Refused", buttons=False)
+    await home.closed()
+    assert home.agent.came_of(second) == [(("reject",),)]
+    assert home.person.find("echo two") is None
+    assert home.person.find("on the computer") is None
+
+
+@BOTH
+async def test_a_word_for_good_covers_its_like(home: House) -> None:
+    """The other one of the session is let go by the same word."""
+    await home.start()
+    one, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    two, _ = await wishes(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    await twice(home, first, "Always…", "Yes, always")
+    await home.closed()
+    assert home.agent.came_of(one) == home.agent.came_of(two) == [(("always",),)]
+    assert home.agent.ask_permission("bash", ["echo three"]) == ""
+
+
+@BOTH
+async def test_a_folder_and_then_the_command(home: House) -> None:
+    """One call asks twice: each gets its own word."""
+    await home.start()
+    folder = home.agent.ask_permission("external_directory", ["/etc/*"])
+    command = home.agent.ask_permission("bash", ["ls /etc"], beside=folder)
+    first = await home.person.sees("May it go outside of the project?")
+    await home.person.taps(first, "Allow once")
+    second = await home.person.sees(RUN, buttons=True)
+    await twice(home, second, REFUSE, "Yes, refuse")
+    await home.closed()
+    assert home.agent.came_of(folder) == [(("once",),)]
+    assert home.agent.came_of(command) == [(("reject",),)]
+
+
+# --- proof --------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> None:
+    """The tool's own error holds it."""
+    await home.start()
+    request_id, _ = await wishes(home, "npm i")
+    shown = await home.person.sees("npm i")
+    await home.person.taps(shown, "✏️ Refuse, and say why")
+    home.person.write("use\npnpm")
+    await home.person.sees("✋ Refused: “use pnpm”", buttons=False)
+    assert home.agent.came_of(request_id) == [(("reject", "use\npnpm"),)]
+
+
+@BOTH
+async def test_a_lie_is_no_word(home: House) -> None:
+    """`200 true` for nothing: it is said again until its tool goes on."""
+    await home.start()
+    request_id, _ = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one")
+    home.agent.fault("permit", "lie")
+    await home.person.taps(shown, "Allow once")
+    await until(lambda: home.listener._delivery._accepted_s, "the accepted word")
+    home.clock.advance(4)
+    await home.person.sees("✅", buttons=False)
+    assert home.agent.came_of(request_id) == [(("once",),)]
+
+
+async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:
+    """Contract 4: the list answers 400 while a page is asked for; the others go on, and so does that."""
+    await home.start()
+    page = home.agent.ask_permission("webfetch", ["http://127.0.0.1:9/"])
+    shown = await home.person.sees("May it fetch this?")
+    request_id, _ = await wishes(home, "echo one")
+    await home.person.taps(await home.person.sees("echo one"), "Allow once")
+    await until(lambda: home.agent.came_of(request_id), "its word")
+    await twice(home, shown, REFUSE, "Yes, refuse")
+    await home.closed()
+    assert home.agent.came_of(page) == [(("reject",),)]
+
+
+@BOTH
+async def test_one_asked_while_nobody_listened_is_found(home: House) -> None:
+    """By the list, with its whole command, which old tells by the call alone."""
+    await home.start()
+    await home.stop()
+    home.agent.ask_permission("bash", ["echo one", "ls two"])
+    await home.start()
+    shown = await home.person.sees("echo one && ls two")
+    assert shown.marked("pre") == ("echo one && ls two",)
+
+
+@BOTH
+async def test_a_zombie_is_never_told_a_word(home: House) -> None:
+    """Its session was deleted: a late "once" would run the command all the same."""
+    await home.start()
+    request_id, session = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one")
+    home.agent.hold_events()
+    home.agent.delete(session)
+    home.person.tap(shown, "Allow once")
+    await home.person.sees("came too late")
+    assert home.agent.came_of(request_id) == []
+    home.agent.release_events()
+
+
+# --- without a port -----------------------------------------------------------------------------------------------
+
+
+def a_wish(request_id: str = "per_1", **more: Any) -> dict[str, Any]:
+    """A permission as a plugin hands it over."""
+    asked = {"permission": "bash", "patterns": ["npm i"], "metadata": {}, "always": ["npm *"]}
+    return {"id": request_id, "sessionID": "ses_1", "tool": {"messageID": "msg_1", "callID": "call_1"}, **asked, **more}
+
+
+async def test_a_hook_carries_the_word(portless: House) -> None:
+    """The text for the plugin is the reply's body; the plugin's own event confirms it."""
+    with portless.waiting("per_1"):
+        portless.hook("permission.asked", a_wish())
+        shown = await portless.person.sees("npm i")
+        await portless.person.taps(shown, "Allow once")
+        ready = portless.listener._room
+        await until(lambda: ready.is_ready(portless.entry().ask), "the answer laid ready")
+        portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
+        await portless.person.sees("✅ Allowed once", buttons=False)
+    await portless.closed()
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"reply": "once"}, "🖥 Allowed on the computer"),
+        ({"reply": "always"}, "🖥 Always allowed on the computer"),
+        ({"reply": "reject"}, "🖥 Refused on the computer"),
+        ({"reply": "reject", "message": "no"}, "🖥 Refused on the computer"),
+    ],
+)
+async def test_a_plugin_tells_of_its_desk(portless: House, reply: dict[str, str], said: str) -> None:
+    """The buttons go."""
+    with portless.waiting("per_1"):
+        portless.hook("permission.asked", a_wish())
+        await portless.person.sees("npm i")
+        portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", **reply})
+        await portless.person.sees(said, buttons=False)
+
+
+async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
+    """On a tap; it goes again when the request is over."""
+    with portless.waiting("per_1"):
+        portless.hook("permission.asked", a_wish(metadata={"command": "echo " + "x" * 9000}))
+        shown = await portless.person.sees(RUN)
+        assert await portless.person.taps(shown, "📄 Show all of it") == "Here it comes"
+        file = await portless.person.sees("All of it, as the agent wrote it.")
+        assert file.reply_to == shown.message_id
+        (call,) = portless.api.control.calls("sendDocument")
+        assert "command.txt" in str(call.params["document"])
+        portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
+        await portless.person.gone(file)
+
+
+# --- the commands of the chat ---------------------------------------------------------------------------------------
+
+
+async def test_the_commands_are_registered(home: House) -> None:
+    """Behind the slash of every client."""
+    await home.start()
+    await until(lambda: home.api.control.calls("setMyCommands"), "the registration")
+    home.person.write("/help")
+    await home.person.sees("/lock – take no answers")
+    home.person.write("/start")
+    await until(lambda: len([one for one in home.person.shown() if "/open –" in one.text]) == 2, "the same again")
+
+
+async def test_everything_open_is_posted_again(home: House) -> None:
+    """At the end of the chat; the older messages go; nothing open is said."""
+    await home.start()
+    home.person.write("/open")
+    await home.person.sees("Nothing is open just now")
+    home.agent.ask([question()])
+    await wishes(home, "echo one")
+    first, second = await home.person.sees("Which database?"), await home.person.sees("echo one")
+    home.person.write("/open")
+    await home.person.sees("Here are the 2 that are open:")
+    await home.person.gone(first)
+    await home.person.gone(second)
+    again = await home.person.sees("echo one", buttons=True)
+    await home.person.taps(again, "Allow once")
+    await home.person.taps(await home.person.sees("Which database?", buttons=True), "SQLite")
+    await home.closed()
+
+
+async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:
+    """In a few lines."""
+    await home.start()
+    home.person.write("/status")
+    await home.person.sees("Nothing is open · listening on")
+    await wishes(home, "echo one")
+    await home.person.sees("echo one")
+    home.agent.away()
+    await until(lambda: not home.listener._agents.connected()[0][1], "the loss")
+    home.person.write("/status")
+    told = await home.person.sees("1 open, the oldest since")
+    assert "echo one" in told.text
+    assert "is not there" in told.text
+
+
+async def test_a_locked_phone_takes_nothing_and_time_stands_still(home: House) -> None:
+    """Until the machine unlocks it, also after a restart."""
+    await home.start()
+    request_id, _ = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one")
+    home.person.write("/lock")
+    await home.person.sees("hermes unlock")
+    assert "Locked" in await home.person.toast(home.person.tap(shown, "Allow once"))
+    await home.stop()
+    await home.start()
+    home.person.write("/status")
+    await until(lambda: len([one for one in home.person.shown() if "hermes unlock" in one.text]) == 2, "the same word")
+    assert not home.listener._is_answerable()
+    assert home.agent.came_of(request_id) == []
+    assert home.listener._store.unlock_phone()
+    assert not home.listener._store.unlock_phone()
+    await home.person.taps(shown, "Allow once")
+    await home.closed()
+    assert home.agent.came_of(request_id) == [(("once",),)]
+
+
+async def test_another_bots_command_is_not_ours(home: House) -> None:
+    """Nor is a word that only looks like one."""
+    await home.start()
+    await until(lambda: home.api.control.calls("setMyCommands"), "the registration")
+    home.person.write("/lock@another_bot")
+    home.person.write("/unknown")
+    await home.person.sees("Tap a button below a question")
+    assert not home.listener._store.is_phone_locked()

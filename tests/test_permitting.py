@@ -1,0 +1,79 @@
+"""Which permissions go to the phone, and which of them may be given for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hermes.permitting import Rules, admitted
+from hermes.settings import Permissions
+from tests.asks import ask, question, wish
+
+NEVER = Rules(never_always=Permissions().never_always)
+
+
+def test_a_question_is_no_permission() -> None:
+    """It goes to the phone whatever the rules say."""
+    asked = ask(question())
+    assert admitted(asked, Rules(wanted=False, without_tools=("bash",), without_projects=("shop-api",))) is asked
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(wanted=False),
+        Rules(without_tools=("edit", "bash")),
+        Rules(without_projects=("shop-api",)),
+        Rules(without_projects=("/home/dev/shop-api/",)),
+    ],
+)
+def test_what_is_excluded_stays_at_the_desk(rules: Rules) -> None:
+    """Switched off, by its tool, by its project's name or its whole path."""
+    assert admitted(wish(), rules) is None
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(without_tools=("edit",), without_projects=("", "/", "shop", "api"))])
+def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
+    """Part of a name is no name."""
+    asked = wish()
+    assert admitted(asked, rules) is asked
+
+
+@pytest.mark.parametrize(
+    ("command", "always"),
+    [
+        ("rm -rf build", "rm *"),
+        ("echo a && rm b", "echo *"),
+        ("/bin/rm b", "/bin/rm *"),
+        ("CI=1 FORCE=yes git push --force", "git push *"),
+        ("sudo", "sudo *"),
+        ("ls", "*"),
+    ],
+)
+def test_some_commands_are_never_given_for_good(command: str, always: str) -> None:
+    """By their first words, wherever the command lies and whatever is set before it; once is offered all the same."""
+    patterns = tuple(part.strip() for part in command.split("&&"))
+    found = admitted(wish(command, always=(always,), patterns=patterns), NEVER)
+    assert found is not None
+    assert found.permission is not None
+    assert found.permission.always == ()
+    assert found.permission.what == command
+
+
+@pytest.mark.parametrize("command", ["git pull", "rmdir x", "git status push", "echo rm", ""])
+def test_others_are(command: str) -> None:
+    """What only looks like one of them is none."""
+    asked = wish(command, always=("git pull *",))
+    assert admitted(asked, NEVER) is asked
+
+
+def test_always_can_be_switched_off() -> None:
+    """For everything, also for what is no command."""
+    made = wish()
+    assert made.permission is not None
+    change = replace(made, permission=replace(made.permission, kind="change", always=("*",)))
+    assert admitted(change, NEVER) is change
+    found = admitted(change, Rules(always=False))
+    assert found is not None
+    assert found.permission == replace(made.permission, kind="change", always=())
