@@ -113,12 +113,6 @@ class AgentSide:
             self._heard_s[name] = self._servers[name].living.heard_s
         return tuple(Followed(name, heard_s) for name, heard_s in self._heard_s.items())
 
-    def next_permission(self, over: Entry) -> None:
-        """Let the permissions of the same session that wait behind this one look whether it is their turn."""
-        for entry in self._book.entries():
-            if entry.ask.permission is not None and entry.ask.source.session_id == over.ask.source.session_id:
-                self._kick("phone", entry.id)
-
     def connected(self) -> list[tuple[str, bool]]:
         """Return each server's name, and whether it is followed now."""
         return [(name, name in self._connected) for name in self._servers]

@@ -325,18 +325,18 @@ class Delivery:
             return False
         expected = self._expected(entry)
         if entry.ask.permission is not None and isinstance(verdict, AnsweredWith):
-            return isinstance(expected, AnsweredWith) and _agree(verdict.answers[0], expected.answers[0])
+            return isinstance(expected, AnsweredWith) and _agree(verdict.answers, expected.answers)
         if isinstance(verdict, WasDismissed) and isinstance(expected, AnsweredWith):
             return verdict.same_as == expected.answers
         return verdict == expected or (isinstance(verdict, WasDismissed) and isinstance(expected, WasDismissed))
 
     def _with_another(self, entry: Entry, verdict: Verdict) -> str:
         """Return "together" where our word on another permission of its session ended this one, too."""
-        if entry.ask.permission is None or not isinstance(verdict, AnsweredWith):
+        if entry.ask.permission is None or not isinstance(verdict, AnsweredWith) or not verdict.answers:
             return ""
         word, at_s = self._said.get(entry.ask.source.session_id, ("", -math.inf))
         lately = self._monotonic() - at_s < TOGETHER_S
-        return "together" if lately and word == verdict.answers[0][0] else ""
+        return "together" if lately and (word,) == verdict.answers[0][:1] else ""
 
     def _note_word(self, entry: Entry, decision: Decision) -> None:
         """Remember a word that ends more than its own permission: a no its session's, an "always" its like."""
@@ -370,11 +370,16 @@ class Delivery:
 
 def is_refusal(ask: Ask, answers: Answers) -> bool:
     """Tell whether these answers refuse a permission."""
-    return ask.permission is not None and answers[0][0] == "refused"
+    return ask.permission is not None and is_no(answers)
 
 
-def _agree(found: tuple[str, ...], meant: tuple[str, ...]) -> bool:
+def _agree(found: Answers, meant: Answers) -> bool:
     """Tell whether what became of a permission can be what was meant; what is found may be known in part only."""
-    if found[0] == "allowed":
-        return meant[0] in {"once", "always"}
-    return found == meant or (found == ("refused",) and meant[0] == "refused")
+    if found == (("allowed",),):
+        return meant in {(("once",),), (("always",),)}
+    return found == meant or (found == (("refused",),) and is_no(meant))
+
+
+def is_no(answers: Answers) -> bool:
+    """Tell whether this is the word of a refusal, with or without a why."""
+    return len(answers) == 1 and answers[0][:1] == ("refused",)

@@ -129,6 +129,8 @@ def _merged(known: Ask, told: Ask) -> Ask:
         server=theirs.server or ours.server,
         directory=(theirs.directory if theirs.server else "") or ours.directory or theirs.directory,
     )
+    if known.permission is not None and known.permission.partial and told.permission is not None:
+        known = replace(known, permission=told.permission, questions=told.questions)
     if ours.request_id is None and theirs.request_id is not None:
         return replace(told, source=_with_titles(source, theirs))
     return replace(known, source=source)

@@ -38,6 +38,7 @@ from hermes.permitting import Rules
 from hermes.phone_side import PhoneSide
 from hermes.posting import Posting
 from hermes.room import Room
+from hermes.row import Row
 from hermes.steps import Steps
 from hermes.store import LISTENER, Store
 from hermes.timekeeper import Timekeeper
@@ -206,6 +207,7 @@ class Listener:
             routed=self._routed,
             on_change=self._changed,
         )
+        self._row = Row(self._book, look, now=now)
         self._wire_agents(machine)
         self._phone = PhoneSide(
             self._book,
@@ -217,6 +219,7 @@ class Listener:
             moved=self._moved,
             blocked=self._blocked,
             commands=self._made_commands,
+            is_fresh=self._row.is_fresh,
             spawn=self._spawn,
             now=now,
         )
@@ -225,6 +228,7 @@ class Listener:
             self._book,
             self._outbox,
             look,
+            self._row,
             post_after_s=questions.post_after,
             started=self._time.started,
             quiet=self._time.is_quiet,
@@ -351,7 +355,13 @@ class Listener:
         if phase == "settled" and entry.waits:
             self._room.withdraw(entry.ask)
         if phase == "settled" and entry.ask.permission is not None:
-            self._agents.next_permission(entry)
+            self._wake_the_next(entry)
+
+    def _wake_the_next(self, over: Entry) -> None:
+        """Let the permissions that stand behind this one look whether it is their turn."""
+        for entry in self._book.entries():
+            if entry.ask.permission is not None and entry.ask.source.session_id == over.ask.source.session_id:
+                self._steps.kick("phone", entry.id)
 
     async def _due(self, entry_id: str) -> float | None:
         """Step: end a joined text or a held answer when its time has come."""

@@ -69,7 +69,8 @@ class Permission:
 
     `tool` is the agent's own name of what it uses ("bash"); `what` is the deed itself and whole: a command, the name
     of a file, an address; `detail` is more of it (a diff, the command behind a folder). `patterns` is what it asks
-    for as the agent puts it, `always` what "always" would cover: empty where that is not offered.
+    for as the agent puts it, `always` what "always" would cover: empty where that is not offered. `partial` is true
+    where the agent has told only parts of the deed.
 
     Its ask has one question of one option (allow once); a free text is a refusal that says why. The answers that an
     agent tells of are (("once",),), (("always",),), (("allowed",),) where nobody knows which of the two, and
@@ -82,6 +83,7 @@ class Permission:
     detail: str = ""
     patterns: tuple[str, ...] = ()
     always: tuple[str, ...] = ()
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes.model import Ask, Permission, Source
 
+MOST_PATTERNS = 8
+LONGEST_PATTERN = 120
 # What may stand before a command without being one: settings of variables.
 _SETTING = re.compile(r"[A-Za-z_]\w*=\S*\Z")
 
@@ -30,9 +32,15 @@ def admitted(ask: Ask, rules: Rules) -> Ask | None:
         return ask
     if not rules.wanted or ask.permission.tool in rules.without_tools or _is_in(ask.source, rules.without_projects):
         return None
-    if rules.always and not _is_never(ask.permission, rules.never_always):
+    if rules.always and _can_be_named(ask.permission) and not _is_never(ask.permission, rules.never_always):
         return ask
     return replace(ask, permission=replace(ask.permission, always=()))
+
+
+def _can_be_named(permission: Permission) -> bool:
+    """Tell whether a person can be told all that "always" would cover, and what is asked for now."""
+    named = len(permission.always) <= MOST_PATTERNS and all(len(one) <= LONGEST_PATTERN for one in permission.always)
+    return named and not permission.partial
 
 
 def _is_in(source: Source, projects: tuple[str, ...]) -> bool:
@@ -44,18 +52,27 @@ def _is_in(source: Source, projects: tuple[str, ...]) -> bool:
 def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
     if permission.kind != "command":
         return False
-    said = [_words(one) for one in (*permission.patterns, *permission.always)]
-    # A pattern of nothing but a star covers them all.
-    return any(words[:1] == ["*"] or any(_begins(words, one.split()) for one in never) for words in said)
+    forbidden = [one.split() for one in never]
+    asked = any(_holds(_words(one), these) for one in permission.patterns for these in forbidden)
+    # What a pattern covers begins with all of it up to its star: "git *" covers "git push".
+    covered = any(_meet(_words(one), these) for one in permission.always for these in forbidden)
+    return asked or covered
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command from its own name on, without the folder that it lies in."""
+    """Return the words of a command from its own name on, bare of quotes and of the folder that it lies in."""
     words = command.split()
     while words and _SETTING.match(words[0]):
         words = words[1:]
-    return [words[0].rpartition("/")[2], *words[1:]] if words else []
+    return [words[0].strip("\\\"'").rpartition("/")[2], *words[1:]] if words else []
 
 
-def _begins(words: list[str], with_these: list[str]) -> bool:
-    return bool(with_these) and words[: len(with_these)] == with_these
+def _holds(words: list[str], these: list[str]) -> bool:
+    """Tell whether a command is one of these: its name is the same, and the other words come in it somewhere."""
+    return bool(these) and words[:1] == these[:1] and set(these[1:]) <= set(words[1:])
+
+
+def _meet(words: list[str], these: list[str]) -> bool:
+    """Tell whether a pattern covers one of these."""
+    fixed = words[: words.index("*")] if "*" in words else words
+    return bool(these) and all(one == other for one, other in zip(fixed, these, strict=False))

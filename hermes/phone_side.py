@@ -13,7 +13,7 @@ from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
 from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
 from hermes.errors import ChatAway, NotSaved, StoreError
-from hermes.model import Arm, Disarmed, Entry, KeepWaiting, Tap, Tapped, Text, Toast
+from hermes.model import Arm, Confirmed, Disarmed, Entry, KeepWaiting, Pick, Tap, Tapped, Text, Toast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,8 @@ class PhoneSide:
     """Takes updates in and answers what needs a word at once.
 
     `held` is called with the person's word on the asks that ran out of time together ("go" or "keep"); `moved` and
-    `blocked` with what Telegram tells about the chat.
+    `blocked` with what Telegram tells about the chat. `is_fresh` tells whether an entry has only just come into the
+    place of another one, under the person's finger.
     """
 
     def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
@@ -53,6 +54,7 @@ class PhoneSide:
         commands: Callable[[Callable[..., None]], Commands],
         spawn: Callable[[Any], asyncio.Task[None]],
         now: Callable[[], float],
+        is_fresh: Callable[[str], bool] = lambda _: False,
         sorry_s: float = SORRY_S,
     ) -> None:
         self._book = book
@@ -66,6 +68,7 @@ class PhoneSide:
         self._spawn = spawn
         self._now = now
         self._commands = commands(self.say)
+        self._is_fresh = is_fresh
         self._sorry_s = sorry_s
 
     def handle(self, raw: dict[str, Any]) -> None:
@@ -135,6 +138,9 @@ class PhoneSide:
         entry = self._book.get(entry_id)
         if entry is None:
             self._late(entry_id, tap)
+            return
+        if isinstance(action, Pick | Confirmed) and self._is_fresh(entry_id):
+            self._outbox.answer(tap.query_id, words.TOASTS["fresh"])
             return
         step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._book.get(entry_id) or entry

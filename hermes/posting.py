@@ -8,12 +8,10 @@ that died between a request and its note at worst repeats the request.
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.bot import vanished
-from hermes.chat.deed import trail_line
 from hermes.chat.render import main, sides
 from hermes.errors import ChatRefused
 from hermes.model import Side
@@ -23,8 +21,9 @@ if TYPE_CHECKING:
 
     from hermes.book import Book
     from hermes.chat.outbox import Outbox
-    from hermes.chat.render import Look, Screen, SideScreen
-    from hermes.model import Decision, Entry, Phone, SideKind, Timing
+    from hermes.chat.render import Look, SideScreen
+    from hermes.model import Entry, Phone, SideKind, Timing
+    from hermes.row import Left, Row
 
 log = logging.getLogger(__name__)
 
@@ -33,27 +32,16 @@ SETTLING_S: Final = 0.6
 LINGER_S: Final = 10.0
 """How long a settled ask stays open for the news that the agent is working again."""
 AT_ONCE: Final = 0.0
-BEHIND_LOOK_S: Final = 5.0
-"""How often a permission looks whether the one before it is over, should nobody tell."""
-DRAWING_S: Final = 0.1
-LOOKING_S: Final = 20.0
-"""For so long after a tap its person still looks at the message: what comes next needs no sound."""
-REFUSING_S: Final = 5.0
-"""What was asked before the refusal of another one of its session ends with it, within this time."""
-IN_A_ROW_S: Final = 600.0
-"""A permission that comes later than this after the one before it begins a message of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """The message of a permission that is over, for the next one of its session to take over."""
+class _Post:
+    """What was sent: the entry as it was shown, and the message that it replaces."""
 
-    chat_id: int
+    timed: Entry
     message_id: int
-    at_s: float
-    tapped_s: float
-    refused_s: float
-    trail: tuple[str, ...]
+    drawn: str
+    left: Left | None
 
 
 class Posting:
@@ -63,11 +51,12 @@ class Posting:
     not ring now; `sent` hears that the chat took a question.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
         self,
         book: Book,
         outbox: Outbox,
         look: Look,
+        row: Row,
         *,
         post_after_s: float,
         started: Callable[[Entry], Timing],
@@ -78,14 +67,14 @@ class Posting:
         self._book = book
         self._outbox = outbox
         self._look = look
+        self._row = row
         self._post_after_s = post_after_s
         self._started = started
         self._quiet = quiet
         self._sent = sent
         self._now = now
         # What was sent and could not be noted (a full disk): it must not be sent again and again.
-        self._unnoted: dict[str, tuple[int, str]] = {}
-        self._left: dict[str, _Left] = {}
+        self._unnoted: dict[str, _Post] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Do the next thing; return the seconds until the step after it, or None where all is shown.
@@ -118,24 +107,30 @@ class Posting:
         wait_s = self._not_before(entry)
         if wait_s is not None:
             return wait_s
-        timed, left = entry, None
-        if entry.timing.posted_s is None:
-            left = self._left_before(entry)
-            trail = entry.trail if left is None else left.trail
-            timed = replace(entry, timing=self._started(entry), trail=trail)
-        screen = main(timed, self._look)
         if entry.id not in self._unnoted:
-            message_id = await self._shown(entry, screen, left)
-            self._unnoted[entry.id] = message_id, screen.digest
-        message_id, drawn = self._unnoted[entry.id]
-        self._note_post(timed, message_id, drawn)
-        if left is not None:
-            del self._left[entry.ask.source.session_id]
-            if left.message_id != message_id:
-                await self._outbox.discard(left.chat_id, left.message_id)
+            left = self._row.taken(entry) if entry.timing.posted_s is None else None
+            timed = entry if left is None else replace(entry, trail=left.trail)
+            if entry.timing.posted_s is None:
+                timed = replace(timed, timing=self._started(entry))
+            self._unnoted[entry.id] = await self._sent_now(timed, left)
+        post = self._unnoted[entry.id]
+        self._note_post(post)
+        if post.left is not None:
+            self._row.moved(entry)
+            await self._outbox.discard(post.left.chat_id, post.left.message_id)
         self._sent()
-        log.info("posted: entry %s is message %d", entry.id, message_id)
+        log.info("posted: entry %s is message %d", entry.id, post.message_id)
         return AT_ONCE
+
+    async def _sent_now(self, timed: Entry, left: Left | None) -> _Post:
+        screen = main(timed, self._look)
+        try:
+            message_id = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
+        except BaseException:
+            if left is not None:
+                self._row.give_back(left)
+            raise
+        return _Post(timed, message_id, screen.digest, left)
 
     def _is_over_unseen(self, entry: Entry) -> bool:
         """Tell whether it was over before anybody saw it: there is nothing to say."""
@@ -150,14 +145,11 @@ class Posting:
         # Of another age than it could have, the wall clock was set back: nobody must wait for that.
         if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
             return self._post_after_s - age_s
-        behind_s = self._behind(entry)
-        left = self._left_before(entry)
-        if left is not None and entry.asked_s <= left.refused_s and self._now() - left.at_s < REFUSING_S:
-            return DRAWING_S
-        return behind_s
+        return self._row.wait_s(entry)
 
-    def _note_post(self, timed: Entry, message_id: int, drawn: str) -> None:
+    def _note_post(self, post: _Post) -> None:
         """Save what was posted. Raises NotSaved: it is known here until that succeeds."""
+        timed, message_id = post.timed, post.message_id
 
         def posted(found: Entry) -> Entry:
             if found.phone.chat_id != timed.phone.chat_id:
@@ -167,74 +159,16 @@ class Posting:
             if found.phone.message_id not in {None, message_id}:
                 # An earlier send had arrived all the same, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
-            phone = replace(found.phone, message_id=message_id, drawn=drawn, copies=copies)
+            phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
             return replace(found, phone=phone, timing=timing, trail=timed.trail)
 
         self._book.change(timed.id, posted)
         del self._unnoted[timed.id]
 
-    # --- several permissions in a row are one message that moves on ------------------------------------------
-
-    def _behind(self, entry: Entry) -> float | None:
-        """Return when to look again where an earlier permission of the session is not over yet, else None.
-
-        One that is over, and shown so, is put away here: its message is free.
-        """
-        if entry.ask.permission is None or entry.state.phase == "settled":
-            return None
-        for other in self._book.entries():
-            if other.id == entry.id:
-                return None
-            if other.ask.permission is None or other.ask.source.session_id != entry.ask.source.session_id:
-                continue
-            if other.state.phase != "settled":
-                return BEHIND_LOOK_S
-            if other.phone.message_id is not None:
-                if main(other, self._look).digest != other.phone.drawn or self._beside_is_due(other):
-                    return DRAWING_S
-                self._put_away(other)
-        return None
-
-    def _beside_is_due(self, entry: Entry) -> bool:
-        wanted = sides(entry, self._look)
-        return {side.kind for side in entry.phone.sides} != set(wanted)
-
-    def _left_before(self, entry: Entry) -> _Left | None:
-        left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
-        if left is None or left.chat_id != entry.phone.chat_id or abs(self._now() - left.at_s) > IN_A_ROW_S:
-            return None
-        return left
-
-    async def _shown(self, entry: Entry, screen: Screen, left: _Left | None) -> int:
-        """Show it: in the message of the one before, if somebody still looks at that, else in a new one."""
-        if left is not None and 0 <= self._now() - left.tapped_s < LOOKING_S:
-            try:
-                await self._outbox.edit(left.chat_id, left.message_id, screen)
-            except ChatRefused as error:
-                if not vanished(error):
-                    raise
-            else:
-                return left.message_id
-        return await self._outbox.send(entry.phone.chat_id, screen, silent=self._quiet())
-
-    def _put_away(self, entry: Entry) -> None:
-        """Close an entry; the message of a permission may be taken over by the next of its session."""
-        self._book.close(entry.id)
-        phone, decision, source = entry.phone, entry.state.decision, entry.ask.source
-        if entry.ask.permission is None or phone.message_id is None:
-            return
-        tapped_s = decision.at_s if decision is not None and decision.by is not None else -math.inf
-        trail = (*entry.trail, trail_line(entry))
-        refused_s = tapped_s if decision is not None and _is_refusal(decision) else -math.inf
-        self._left[source.session_id] = _Left(phone.chat_id, phone.message_id, self._now(), tapped_s, refused_s, trail)
-        for session_id, left in list(self._left.items()):
-            if abs(self._now() - left.at_s) > IN_A_ROW_S:
-                del self._left[session_id]
-
     def _adopted(self, entry: Entry) -> float:
         """A send that nobody confirmed had arrived, and was tapped: its time to answer begins as any other's."""
-        message_id, _ = self._unnoted.pop(entry.id, (entry.phone.message_id, ""))
-        more = () if message_id in {None, entry.phone.message_id} else (message_id,)
+        post = self._unnoted.pop(entry.id, None)
+        more = () if post is None or post.message_id == entry.phone.message_id else (post.message_id,)
 
         def noted(found: Entry) -> Entry:
             phone = replace(found.phone, copies=(*found.phone.copies, *more))
@@ -337,16 +271,11 @@ class Posting:
         if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
             return LINGER_S - passed_s
         log.info("closed: entry %s, %s", entry.id, outcome.kind)
-        self._put_away(entry)
+        self._row.put_away(entry)
         return None
 
     def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
         self._book.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
-
-
-def _is_refusal(decision: Decision) -> bool:
-    """Tell whether this decision about a permission is a no."""
-    return decision.kind == "reject" or any(answer.text is not None for answer in decision.answers)
 
 
 def _goes_on(entry: Entry) -> bool:

@@ -19,7 +19,7 @@ ROWS = (
     *("chat.ending", "chat.words", "chat.render"),
     *("chat.access", "chat.bot", "chat.poll", "chat.outbox"),
     *("clock", "settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
-    *("memory", "expiry", "timekeeper", "intake", "posting", "delivery", "commands"),
+    *("memory", "expiry", "timekeeper", "intake", "row", "posting", "delivery", "commands"),
     *("phone_side", "connection", "agent_side", "hook", "listener"),
     *("install", "status", "demo", "cli", "__main__"),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.posting import IN_A_ROW_S, LOOKING_S
+from hermes.row import FRESH_S, IN_A_ROW_S
 from tests.listening import House, living, question, until
 
 if TYPE_CHECKING:
@@ -56,58 +56,82 @@ async def twice(home: House, message: ShownMessage, first: str, second: str) -> 
 # --- one message that moves on ------------------------------------------------------------------------------------
 
 
+async def allows(home: House, message: ShownMessage) -> None:
+    """Look, and then let it."""
+    home.clock.advance(FRESH_S)
+    assert await home.person.taps(message, "Allow once") == "Allow once"
+
+
 @BOTH
-async def test_what_comes_next_stands_in_the_same_message(home: House) -> None:
-    """Its person is still looking at it; what was decided before is told below."""
+async def test_what_comes_next_takes_the_place_of_the_one_before(home: House) -> None:
+    """A new message, which rings; what was decided before is told in it, and the message before goes."""
     await home.start()
     home.agent.finishes = False
     _, session = await wishes(home, "echo one")
     first = await home.person.sees("echo one")
-    await home.person.taps(first, "Allow once")
+    await allows(home, first)
     await home.person.sees("✅ Allowed once", buttons=False)
     await wishes(home, "echo two", session)
     second = await home.person.sees("echo two", buttons=True)
-    assert second.message_id == first.message_id
+    assert not second.silent
     assert "✅ Allowed once: echo one" in second.text
-    await home.person.taps(second, "Allow once")
-    await home.person.sees("✅ Allowed once", buttons=False)
+    await home.person.gone(first)
+    await allows(home, second)
     await home.closed()
-    assert len(sent(home)) == 1
+    assert [one.deleted for one in sent(home)] == [True, False]
 
 
-@pytest.mark.parametrize(("later_s", "gone"), [(LOOKING_S + 1, True), (IN_A_ROW_S + LOOKING_S, False)])
-async def test_what_comes_later_rings(home: House, later_s: float, gone: bool) -> None:
-    """A new message; the one before goes, unless it is long ago."""
+async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
+    """The next one comes into the place of the one before: a tap in that moment was not meant for it."""
+    await home.start()
+    one, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    two, _ = await wishes(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    await home.person.taps(first, "Allow once")
+    second = await home.person.sees("echo two", buttons=True)
+    await until(lambda: home.listener._row._moved_s, "the move noted")
+    assert "look first" in await home.person.toast(home.person.tap(second, "Allow once"))
+    assert home.agent.came_of(one) == [(("once",),)]
+    assert home.agent.came_of(two) == []
+    await allows(home, second)
+    await home.closed()
+
+
+async def test_what_ends_while_it_is_being_posted_hides_nothing(home: House) -> None:
+    """The one behind it gets a message of its own."""
+    await home.start()
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    two, _ = await wishes(home, "echo two", session)
+    three, _ = await wishes(home, "echo three", session)
+    await until(lambda: len(home.entries()) == 3, "all entries")
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
+    await home.person.taps(first, "Allow once")
+    await until(lambda: len(sent(home)) == 2, "the second on its way")
+    home.agent.permit(two, "once")
+    third = await home.person.sees("echo three", buttons=True)
+    await allows(home, third)
+    await home.closed()
+    assert home.agent.came_of(three) == [(("once",),)]
+
+
+@pytest.mark.parametrize(("later_s", "gone"), [(30, True), (IN_A_ROW_S + 60, False)])
+async def test_what_comes_much_later_stands_alone(home: House, later_s: float, gone: bool) -> None:
+    """The message of the one before stays for the record then."""
     await home.start()
     home.agent.finishes = False
     _, session = await wishes(home, "echo one")
     first = await home.person.sees("echo one")
-    await home.person.taps(first, "Allow once")
+    await allows(home, first)
     await home.closed()
     home.clock.advance(later_s)
     await wishes(home, "echo two", session)
     second = await home.person.sees("echo two", buttons=True)
-    assert second.message_id != first.message_id
     if gone:
         await home.person.gone(first)
     assert ("✅ Allowed once: echo one" in second.text) == gone
     assert home.person.message(first.message_id).deleted == gone
-
-
-async def test_a_message_that_was_deleted_is_not_taken_over(home: House) -> None:
-    """What comes next is posted anew."""
-    await home.start()
-    home.agent.finishes = False
-    _, session = await wishes(home, "echo one")
-    first = await home.person.sees("echo one")
-    await home.person.taps(first, "Allow once")
-    await home.person.sees("✅ Allowed once", buttons=False)
-    home.api.control.delete(first.message_id)
-    await wishes(home, "echo two", session)
-    second = await home.person.sees("echo two", buttons=True)
-    assert second.message_id != first.message_id
-    await home.person.taps(second, "Allow once")
-    await home.closed()
 
 
 async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: House) -> None:
@@ -120,11 +144,11 @@ async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: Hous
     await until(lambda: len(home.entries()) == 2, "both entries")
     await home.stop()
     await home.start()
-    await home.person.taps(first, "Allow once")
+    await allows(home, first)
     await home.person.sees("echo two", buttons=True)
     await home.stop()
     await home.start()
-    await home.person.taps(await home.person.sees("echo two", buttons=True), "Allow once")
+    await allows(home, await home.person.sees("echo two", buttons=True))
     await home.closed()
 
 
@@ -141,8 +165,8 @@ async def test_two_at_once_are_asked_one_after_the_other(home: House) -> None:
     assert home.person.find("echo two") is None
     await home.person.taps(first, "Allow once")
     second = await home.person.sees("echo two", buttons=True)
-    assert second.message_id == first.message_id
-    await home.person.taps(second, "Allow once")
+    await home.person.gone(first)
+    await allows(home, second)
     await until(lambda: len(home.entries()) == 1, "the end of both")
 
 
@@ -185,6 +209,7 @@ async def test_a_folder_and_then_the_command(home: House) -> None:
     first = await home.person.sees("May it go outside of the project?")
     await home.person.taps(first, "Allow once")
     second = await home.person.sees(RUN, buttons=True)
+    home.clock.advance(FRESH_S)
     await twice(home, second, REFUSE, "Yes, refuse")
     await home.closed()
     assert home.agent.came_of(folder) == [(("once",),)]

@@ -49,6 +49,11 @@ def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
         ("CI=1 FORCE=yes git push --force", "git push *"),
         ("sudo", "sudo *"),
         ("ls", "*"),
+        ("git", "git *"),
+        ("npm", "npm *"),
+        ("git -C . push", "git -C *"),
+        ("\\rm -rf x", "\\rm *"),
+        ('"rm" -rf x', "ls *"),
     ],
 )
 def test_some_commands_are_never_given_for_good(command: str, always: str) -> None:
@@ -61,10 +66,10 @@ def test_some_commands_are_never_given_for_good(command: str, always: str) -> No
     assert found.permission.what == command
 
 
-@pytest.mark.parametrize("command", ["git pull", "rmdir x", "git status push", "echo rm", ""])
+@pytest.mark.parametrize("command", ["git pull", "rmdir x", "echo rm", "npm run publish:check", ""])
 def test_others_are(command: str) -> None:
     """What only looks like one of them is none."""
-    asked = wish(command, always=("git pull *",))
+    asked = wish(command, always=("git pull *", "npm run *"))
     assert admitted(asked, NEVER) is asked
 
 
@@ -77,3 +82,17 @@ def test_always_can_be_switched_off() -> None:
     found = admitted(change, Rules(always=False))
     assert found is not None
     assert found.permission == replace(made.permission, kind="change", always=())
+
+
+def test_what_cannot_be_named_whole_is_not_given_for_good() -> None:
+    """More patterns than a screen names, a pattern longer than its line, a command that is known in part."""
+    made = wish()
+    assert made.permission is not None
+    for always in (tuple(f"ls {number} *" for number in range(9)), ("ls " + "x" * 120 + " *",)):
+        found = admitted(wish(always=always), NEVER)
+        assert found is not None
+        assert found.permission is not None
+        assert found.permission.always == ()
+    part = admitted(replace(made, permission=replace(made.permission, partial=True)), NEVER)
+    assert part is not None
+    assert part.permission == replace(made.permission, partial=True, always=())

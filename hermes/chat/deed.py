@@ -9,17 +9,17 @@ from typing import Final
 
 from hermes.chat.buttons import Rows, press
 from hermes.chat.screen import Caps, decided, header, project
-from hermes.chat.text import Line, Mark, Span, line, one_line, passage, phrase, units
+from hermes.chat.text import Line, Mark, Span, line, one_line, passage, phrase
 from hermes.model import Arm, AskTwice, DeedKind, Entry, Permission, Pick, ShowWhole
 
 ALLOW: Final = "Allow once"
 _WHAT: Final = 1400
 _DETAIL: Final = 1200
-_PATTERN: Final = 80
-_PATTERNS: Final = 6
+_PATTERN: Final = 120
+_PATTERNS: Final = 8
 _TRAIL: Final = 8
 _TRAIL_LINE: Final = 80
-_TRAIL_WORD: Final = 40
+_WORD: Final = 300
 
 _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "command": "May it run this?",
@@ -29,7 +29,10 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "other": "May it do this?",
 }
 # What no screen shows: controls but for breaks and tabs, what turns the direction of writing, what has no width.
-_HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def heading(permission: Permission) -> str:
@@ -43,6 +46,8 @@ def deed(entry: Entry, permission: Permission, caps: Caps) -> list[Line]:
     return [
         line(Span(heading(permission), "bold"), *tool),
         line(passage(permission.what, min(_WHAT, max(caps.question, _PATTERN)), "pre")),
+        line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
+        line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
         line(Span(_changes(permission))),
         line(passage(_detail(permission), min(_DETAIL, caps.question), _mark(permission))),
         line(Span(_cut(permission), "italic")),
@@ -74,14 +79,19 @@ def _changes(permission: Permission) -> str:
 
 def is_cut(permission: Permission) -> bool:
     """Tell whether a message has no room for all of it."""
-    return units(permission.what) > _WHAT or units(_detail(permission)) > _DETAIL
+    return bool(_over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission)))
+
+
+def _over(text: str, limit: int, mark: Mark) -> int:
+    """Return how many characters a message leaves out of this, about; 0 where it has room for all of it."""
+    if passage(text, limit, mark) == passage(text, 4 * limit, mark):
+        return 0
+    return max(1, len(text) - limit)
 
 
 def _cut(permission: Permission) -> str:
-    if not is_cut(permission):
-        return ""
-    more = max(0, len(permission.what) - _WHAT) + max(0, len(_detail(permission)) - _DETAIL)
-    return f"Cut here: about {more:,} more characters."
+    more = _over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission))
+    return f"Cut here: about {more:,} more characters." if more else ""
 
 
 def whole(permission: Permission) -> str:
@@ -102,15 +112,32 @@ def trail(entry: Entry) -> Line:
 
 def trail_line(entry: Entry) -> str:
     """Return what became of a permission, for the message of the next one."""
-    kind = entry.state.outcome.kind if entry.state.outcome is not None else "gone"
-    said = {
-        "answered_at_desk": "🖥 Allowed on the computer",
-        "rejected_at_desk": "🖥 Refused on the computer",
-        "gone": "No longer needed",
-        "expired": "⌛ Nobody answered",
-    }.get(kind, decided(entry, _TRAIL_WORD))
-    sign = "" if said[0] in "🖥⌛N" else "✋ " if said.startswith("Refused") else "✅ "
-    return f"{sign}{said}: {one_line(header(entry.ask, 0))}"
+    return f"{word_on(entry)}: {one_line(header(entry.ask, 0))}"
+
+
+def word_on(entry: Entry) -> str:
+    """Return in a few words what became of a permission: here, at the desk, or with another one of its session."""
+    outcome = entry.state.outcome
+    together = outcome is not None and outcome.reason == "together"
+    where = "together with another request" if together else "on the computer"
+    match outcome.kind if outcome is not None else "gone":
+        case "answered_at_desk":
+            always = outcome is not None and outcome.answers[:1] == (("always",),)
+            return f"{'✅' if together else '🖥'} {'Always allowed' if always else 'Allowed'} {where}"
+        case "rejected_at_desk":
+            return f"{'✋' if together else '🖥'} Refused {where}"
+        case "gone":
+            return "No longer needed"
+        case "expired":
+            return "⌛ Nobody answered"
+        case _:
+            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}"
+
+
+def is_refused(entry: Entry) -> bool:
+    """Tell whether the word on a permission is a no."""
+    decision = entry.state.decision
+    return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
 
 
 def keyboard(entry: Entry, permission: Permission) -> Rows:
@@ -131,7 +158,7 @@ def always(entry: Entry, permission: Permission) -> list[Line]:
     covered = [line(phrase(_covers(permission, one), _PATTERN, "code")) for one in permission.always[:_PATTERNS]]
     more = len(permission.always) - _PATTERNS
     return [
-        line(Span("Always allow all of this?", "bold")),
+        line(Span("Always allow all of this?", "bold"), " It covers:"),
         *covered,
         line(f"… and {more} more" if more > 0 else ""),
         line("In all sessions of ", *((where,) if where.text else ("this project",)), f", until {who} restarts."),

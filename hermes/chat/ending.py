@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from hermes.chat.deed import word_on
 from hermes.chat.review import answer_list, title
 from hermes.chat.screen import Caps, Look, agent, all_in_words, clock, code, decided
 from hermes.chat.sides import nobody
@@ -76,19 +77,6 @@ def _works(entry: Entry, outcome: Outcome) -> bool:
     return entry.state.working and not ((refused or ended) and entry.ask.capabilities.reject_stops)
 
 
-def _word_on_deed(outcome: Outcome, answer: Span) -> Sequence[str | Span]:
-    """Say what became of a permission: here, at the desk, or by the word on another one."""
-    where = "together with another request" if outcome.reason == "together" else "on the computer"
-    match outcome.kind:
-        case "answered_at_desk":
-            always = outcome.answers[:1] == (("always",),)
-            return ("✅ " if outcome.reason else "🖥 ", "Always allowed " if always else "Allowed ", where)
-        case "rejected_at_desk":
-            return ("⏹ " if outcome.reason else "🖥 ", "Refused ", where)
-        case _:
-            return ("✋ " if answer.text.startswith("Refused") else "✅ ", answer)
-
-
 _AMBIGUOUS: Final = "Its questions look the same to me, so I can't tell which is which. Please answer on the computer."
 
 
@@ -96,7 +84,7 @@ def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span
     colon = ": " if answer.text else ""
     match outcome.kind:
         case _ if entry.ask.permission is not None and outcome.kind != "gone":
-            return _word_on_deed(outcome, answer)
+            return (word_on(entry),)
         case "answered":
             return ("✅ ", answer) if answer.text else ("✅ Answered",)
         case "rejected":

@@ -17,7 +17,7 @@ from hermes.chat.screen import (
     origin,
     subject,
 )
-from hermes.chat.text import Line, Span, line, phrase
+from hermes.chat.text import Line, Span, line, passage, phrase
 from hermes.dialog import unanswered
 from hermes.model import AskTwice, Back, Confirmed, Entry, Go, Send
 
@@ -122,7 +122,9 @@ def _confirm_always(entry: Entry, look: Look) -> Screen:
 
 def title(entry: Entry, caps: Caps) -> list[Line]:
     """Return what was asked, in one line: "Database – Which database should I use?"."""
-    if len(entry.ask.questions) != 1 or entry.ask.permission is not None:
+    if entry.ask.permission is not None:
+        return [line(passage(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre"))]
+    if len(entry.ask.questions) != 1:
         return [subject(entry.ask)]
     question = entry.ask.questions[0]
     limit = min(caps.question, _QUESTION)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, assert_never
 
 from hermes.chat.buttons import EMPTY, LIMITS, Button, Rows, shown_label
+from hermes.chat.deed import word_on
 from hermes.chat.screen import (
     Caps,
     Look,
@@ -38,6 +39,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "forgotten": "All right, that was no answer",
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
+    "fresh": "This is the next one. Please look first, then tap again.",
 }
 
 
@@ -83,6 +85,8 @@ def _place(entry: Entry) -> str:
 def _ended(entry: Entry) -> str:
     """Say how an ask ended, in a few words."""
     words = decided(entry, TOAST_UNITS)
+    if entry.ask.permission is not None and entry.state.outcome is not None:
+        return f"Already decided: {word_on(entry)}"
     match entry.state.outcome:
         case Outcome(kind="answered"):
             return f"Already answered: {words}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.agents.opencode.adapter import answers, read, reply_body, waiter_text
@@ -36,9 +38,11 @@ def test_each_kind_is_read_as_what_it_is_about() -> None:
 
 
 def test_what_only_the_tools_input_tells_is_added() -> None:
-    """Old sends no metadata with a command; new has no need of it, and nobody else is believed."""
+    """Old asks with single commands, without where their output goes; new has no need of it."""
     bare, whole = read_permission({**BASH, "metadata": {}}), read_permission({**BASH, "metadata": {"command": LINE}})
-    assert completed(bare, {"command": LINE}).what == LINE
+    assert bare.partial
+    assert not whole.partial
+    assert completed(bare, {"command": LINE}) == replace(bare, what=LINE, partial=False)
     assert completed(whole, {"command": "something else"}) == whole
     assert completed(bare, None) == bare
     outside = read_permission({**BASH, "permission": "external_directory", "metadata": {}})
@@ -55,6 +59,13 @@ def test_another_shape_is_an_error_that_says_where(odd: dict[str, object]) -> No
     with pytest.raises(PayloadError, match=r"permission\.") as caught:
         read_permission({**BASH, **odd})
     assert "echo" not in str(caught.value)
+
+
+def test_more_than_anybody_reads_is_never_given_for_good() -> None:
+    """What is beyond is not shown, so it is not covered either."""
+    found = read_permission({**BASH, "patterns": ["ls"] * 100 + ["rm -rf x"], "always": ["ls *", "rm *"]})
+    assert found.always == ()
+    assert len(found.patterns) == 100
 
 
 def test_a_hooks_payload_is_an_ask_of_one_tap() -> None:
@@ -89,6 +100,7 @@ def test_a_reply_is_read(properties: dict[str, str], said: tuple[tuple[str, ...]
     """The event alone never says why; the plugin does."""
     payload = {"type": "permission.replied", "properties": {**properties, "sessionID": "ses_1", "requestID": "per_1"}}
     assert read(payload, machine="laptop") == Replied("per_1", "ses_1", said)
+    assert read_reply({"reply": "allowed"}, "permission.replied") == ALLOWED
     with pytest.raises(PayloadError):
         read_reply({"reply": "maybe"}, "permission.replied")
 

@@ -111,7 +111,7 @@ def test_the_end_is_told_in_its_own_words() -> None:
     assert ended("answered_at_desk", answers=(("once",),)) == "🖥 Allowed on the computer"
     assert ended("answered_at_desk", answers=(("always",),)) == "🖥 Always allowed on the computer"
     assert ended("rejected_at_desk", answers=(("refused", ""),)) == "🖥 Refused on the computer"
-    assert ended("rejected_at_desk", reason="together") == "⏹ Refused together with another request"
+    assert ended("rejected_at_desk", reason="together") == "✋ Refused together with another request"
     assert ended("answered_at_desk", answers=(("always",),), reason="together") == (
         "✅ Always allowed together with another request"
     )
@@ -143,3 +143,25 @@ def test_permissions_have_a_rule_of_their_own_when_nobody_answers() -> None:
     entry = replace(asked(), timing=replace(asked().timing, called=True, until_s=AT_1812))
     assert "this will be left to the computer" in sides(entry, look)["final_call"].screen.text
     assert "will be told to stop" in sides(entry, LOOK)["final_call"].screen.text
+
+
+def test_what_is_known_in_part_is_said_to_be() -> None:
+    """And what says nothing, too."""
+    assert "⚠️ Only parts of the command are known." in main(asked(partial=True), LOOK).text
+    assert "It does not say what exactly." in main(asked(""), LOOK).text
+
+
+def test_a_diff_that_grows_when_it_is_made_safe_is_cut_honestly() -> None:
+    """Each dot that could make a link takes room."""
+    lines = [f"+a.b.c.d{number}" for number in range(110)]
+    entry = asked("a.py", kind="change", detail="@@ -0,0 +1 @@\n" + "\n".join(lines))
+    screen = main(entry, LOOK)
+    assert (lines[-1] in screen.text.replace("\u2060", "")) == ("Cut here" not in screen.text)
+    assert ("Cut here" in screen.text) == (labels(screen)[-1] == ["📄 Show all of it"])
+    assert "Cut here" in screen.text
+
+
+def test_the_record_says_that_there_was_more() -> None:
+    """The first line alone is not the command."""
+    entry = asked("# list files\nrm -rf x", State(answers=(Answer(),), confirm="always"))
+    assert "rm -rf x" in main(entry, LOOK).text

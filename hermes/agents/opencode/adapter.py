@@ -123,8 +123,8 @@ def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
 
 
 def with_wish(ask: Ask, wish: Permission) -> Ask:
-    """Return the ask for this permission: one question, named by the first line of what is wanted."""
-    name = wish.what.strip().split("\n", 1)[0]
+    """Return the ask for this permission: one question, named by the beginning of what is wanted."""
+    name = " ".join(wish.what.split())
     allowing = Question("May it?", header=name, options=(Option("Allow once"),))
     return replace(ask, questions=(allowing,), permission=wish)
 

@@ -24,7 +24,7 @@ from hermes.agents.opencode import proof, wire
 from hermes.agents.opencode.adapter import AGENT, read_answers, read_request, read_wish, reply_body, with_wish
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.living import Living, Moment
-from hermes.agents.opencode.permissions import completed, is_complete
+from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
@@ -210,7 +210,8 @@ class OpenCodeServer:
                 return verdict
             await self._sleep(pause_s)
         if ask.permission is not None:
-            return AnsweredWith(proof.ALLOWED)  # it is no longer asked for, and its tool goes on
+            # It is no longer asked for, and its tool goes on, or takes its time to say that it may not.
+            return AnsweredWith(self.sessions.reply(ask.source.request_id or "") or proof.ALLOWED)
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
 
     async def _evidence(self, ask: Ask) -> Evidence:
@@ -305,6 +306,8 @@ class OpenCodeServer:
 
         What the event stream has told is not asked for. Never raises: what cannot be had stays as it was.
         """
+        with contextlib.suppress(AgentError):
+            ask = await self._with_input(ask)
         source = ask.source
         heard = self.sessions.last_text(source)
         if heard is not None:
@@ -313,7 +316,6 @@ class OpenCodeServer:
             source = await self._titled(source)
             if heard is None:
                 source = replace(source, last_text=await self._last_text(source) or source.last_text)
-            ask = await self._with_input(ask)
         except AgentError as error:
             _LOG.info("request %s goes without its context: %s", source.request_id, error)
         return replace(ask, source=source)
@@ -321,11 +323,11 @@ class OpenCodeServer:
     async def _with_input(self, ask: Ask) -> Ask:
         """Return a permission with all that its tool was given; in old only the call itself tells it, some ms later."""
         for _ in range(_LOOKS):
-            if ask.permission is None or is_complete(ask.permission):
+            if ask.permission is None or not wants_input(ask.permission):
                 break
             message = await self._message(ask.source)
             calls = [part for part in (message.parts if message else ()) if part.call_id == ask.source.call_id]
-            if calls and calls[-1].state is not None:
+            if calls and calls[-1].state is not None and calls[-1].state.status != "pending":
                 return with_wish(ask, completed(ask.permission, calls[-1].state.input))
             await self._sleep(_LOOK_S)
         return ask

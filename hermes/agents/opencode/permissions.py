@@ -43,8 +43,14 @@ def read_permission(record: Record) -> Permission:
     tool = text_of(record, "permission", where)
     kind = _KINDS.get(tool, "other")
     patterns = _texts(record, "patterns", where)
-    what, detail = _deed(kind, patterns, _quiet(record.get("metadata")))
-    return Permission(tool, kind, what, detail, patterns, _texts(record, "always", where))
+    metadata = _quiet(record.get("metadata"))
+    what, detail = _deed(kind, patterns, metadata)
+    # Old asks with the single commands of a line alone, without what joins them or where their output goes.
+    partial = kind == "command" and not _said(metadata, "command")
+    always = _texts(record, "always", where)
+    if len(patterns) > _PATTERNS:
+        always = ()  # more than anybody would read
+    return Permission(tool, kind, what, detail, patterns[:_PATTERNS], always, partial)
 
 
 def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
@@ -64,26 +70,20 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
             return listed, sound(more)
 
 
-def is_complete(permission: Permission) -> bool:
-    """Tell whether all is there that a person should see."""
-    listed = "\n".join(permission.patterns)
-    match permission.kind:
-        case "command":
-            return permission.what != listed
-        case "folder":
-            return bool(permission.detail)
-        case _:
-            return True
+def wants_input(permission: Permission) -> bool:
+    """Tell whether the tool's input would tell more than is known."""
+    return permission.partial or (permission.kind == "folder" and not permission.detail)
 
 
 def completed(permission: Permission, given: object) -> Permission:
     """Return it with what only the tool's input tells (`state.input` of its part): old sends no metadata."""
-    if is_complete(permission):
+    if not wants_input(permission):
         return permission
     said = _quiet(given)
+    command = _said(said, "command")
     if permission.kind == "command":
-        return replace(permission, what=_said(said, "command") or permission.what)
-    return replace(permission, detail=_said(said, "command") or _said(said, "filePath"))
+        return replace(permission, what=command, partial=False) if command else permission
+    return replace(permission, detail=command or _said(said, "filePath"))
 
 
 def _said(metadata: Record, key: str) -> str:
@@ -100,7 +100,7 @@ def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
     listed = list_of(record.get(key, []), f"{where}.{key}")
     if not all(isinstance(one, str) for one in listed):
         raise PayloadError(f"OpenCode: {where}.{key} holds what is no text")
-    return tuple(sound(str(one)) for one in listed[:_PATTERNS])
+    return tuple(sound(str(one)) for one in listed)
 
 
 def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
@@ -110,7 +110,7 @@ def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
         PayloadError: it is no reply.
     """
     reply = text_of(record, "reply", where)
-    if reply in {"once", "always"}:
+    if reply in {"once", "always", "allowed"}:  # the last one is the plugin's, where only the tool has told
         return ((reply,),)
     if reply != "reject":
         raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")

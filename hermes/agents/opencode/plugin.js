@@ -69,7 +69,7 @@ const kinds = {
       return ["/permission/{requestID}/reply", { reply, ...(message && { message }) }]
     },
     proof({ status, error }) {
-      const allowed = { type: "permission.replied", reply: "once" }
+      const allowed = { type: "permission.replied", reply: "allowed" } // once, or for good: the part does not tell
       if (status === "completed") return allowed
       if (status !== "error") return undefined
       if (/Tool execution aborted/.test(error)) return GONE
@@ -357,9 +357,15 @@ async function contextOf(request) {
 async function inputOf(request) {
   for (let tries = 0; tries < 10 && request.properties.tool; tries += 1) {
     const { status, input } = (await partOf(request))?.state ?? {}
-    if (status && status !== "pending") return JSON.stringify(input)?.length > INPUT_CHARS ? undefined : input
+    if (status && status !== "pending") return fittingInput(input)
     await pause(100)
   }
+}
+
+// Of an input that is too long its longest texts are cut: what a person is shown must not be left out by making it long.
+function fittingInput(input) {
+  if (JSON.stringify(input)?.length <= INPUT_CHARS) return input
+  return JSON.parse(JSON.stringify(input ?? {}, (_, value) => cut(value, INPUT_CHARS / 10)))
 }
 
 // The metadata of an edit holds all of its text; where that is too much, its longest texts are cut.

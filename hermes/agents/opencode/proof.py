@@ -43,7 +43,7 @@ from hermes.model import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDi
 Answers = tuple[tuple[str, ...], ...]
 
 ALLOWED: Final[Answers] = (("allowed",),)
-ABORTED: Final = "aborted"
+ABORTED: Final = "tool execution aborted"
 
 
 @dataclass(frozen=True, slots=True)
