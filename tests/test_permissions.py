@@ -56,9 +56,16 @@ async def twice(home: House, message: ShownMessage, first: str, second: str) -> 
 # --- one message that moves on ------------------------------------------------------------------------------------
 
 
+async def looks_at(home: House, message: ShownMessage) -> None:
+    """Wait until it is known to be there, and then for longer than an impatient finger would."""
+    known = message.message_id
+    await until(lambda: any(entry.phone.message_id == known for entry in home.entries()), "the post noted")
+    home.clock.advance(FRESH_S)
+
+
 async def allows(home: House, message: ShownMessage) -> None:
     """Look, and then let it."""
-    home.clock.advance(FRESH_S)
+    await looks_at(home, message)
     assert await home.person.taps(message, "Allow once") == "Allow once"
 
 
@@ -209,7 +216,7 @@ async def test_a_folder_and_then_the_command(home: House) -> None:
     first = await home.person.sees("May it go outside of the project?")
     await home.person.taps(first, "Allow once")
     second = await home.person.sees(RUN, buttons=True)
-    home.clock.advance(FRESH_S)
+    await looks_at(home, second)
     await twice(home, second, REFUSE, "Yes, refuse")
     await home.closed()
     assert home.agent.came_of(folder) == [(("once",),)]

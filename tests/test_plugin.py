@@ -439,7 +439,7 @@ def test_what_is_allowed_once_runs_and_what_is_allowed_always_is_not_asked_again
         "title": "A title",
         "rootTitle": "",
         "lastText": "Let me see.",
-        "input": {"command": "echo one", "description": "A command"},
+        "input": {"command": "echo one"},
     }
     phone.permit(request["id"], "once")
     second = phone.wait_permissions(2)[1]
@@ -1052,9 +1052,9 @@ def test_a_list_that_cannot_be_had_proves_nothing(phone: Phone, plugin: Path, tm
 
 
 def test_what_a_permission_shows_is_cut_before_a_hook_refuses_it(phone: Phone, plugin: Path, tmp_path: Path) -> None:
-    """An edit's metadata holds all of its text; the call's input is left out."""
+    """An edit's metadata holds all of its text; a command that was made long is cut, and not left out."""
     code = """
-    const input = { command: "x".repeat(100_000) }
+    const input = { command: "x".repeat(100_001), more: "y".repeat(2_000_000) }
     const part = { type: "tool", callID: "call_1", state: { status: "running", input } }
     const messages = { "/session/{sessionID}/message/{messageID}": { parts: [part] } }
     const hooks = await start("/x", messages)
@@ -1066,7 +1066,7 @@ def test_what_a_permission_shows_is_cut_before_a_hook_refuses_it(phone: Phone, p
     (asked,) = phone.told("permission.asked")
     metadata = {"filepath": "/x/a.txt", "diff": "🦉" * 50_000 + "…", "files": [{"after": "y" * 100_000 + "…"}]}
     assert asked["properties"]["metadata"] == metadata
-    assert "input" not in asked["context"]
+    assert asked["context"]["input"] == {"command": "x" * 100_000 + "…"}
     assert not phone.log.exists()
 
 

@@ -264,6 +264,7 @@ def test_a_killed_listener_loses_nothing(start: Callable[..., Guarded], moment: 
     if moment == "armed":
         guard.stage.phone.tap(asked, WHY)
         guard.stage.phone.message_with("Write why not")
+        until(lambda: guard.stage.wait_phase("open")["phone"]["sides"], 20, "the message beside it noted")
     if moment == "sure":
         guard.stage.phone.tap(asked, REFUSE)
         guard.stage.turned(asked, button="Back")

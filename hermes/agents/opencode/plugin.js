@@ -357,15 +357,14 @@ async function contextOf(request) {
 async function inputOf(request) {
   for (let tries = 0; tries < 10 && request.properties.tool; tries += 1) {
     const { status, input } = (await partOf(request))?.state ?? {}
-    if (status && status !== "pending") return fittingInput(input)
+    if (status && status !== "pending") return shownOf(input)
     await pause(100)
   }
 }
 
-// Of an input that is too long its longest texts are cut: what a person is shown must not be left out by making it long.
-function fittingInput(input) {
-  if (JSON.stringify(input)?.length <= INPUT_CHARS) return input
-  return JSON.parse(JSON.stringify(input ?? {}, (_, value) => cut(value, INPUT_CHARS / 10)))
+// What a person is shown of an input, never left out because it is long.
+function shownOf({ command, filePath } = {}) {
+  return { command: cut(command, INPUT_CHARS), filePath: cut(filePath, INPUT_CHARS) }
 }
 
 // The metadata of an edit holds all of its text; where that is too much, its longest texts are cut.
