@@ -90,9 +90,9 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
         return [NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
     said = [NO_LONGER] if "deleted" in ask.ended_by else []
-    allowed = "🖥 Allowed on the computer" if ask.shape == "always" else "🖥 Always allowed on the computer"
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
-        said.append(allowed if ask.is_permission else "🖥 Answered on the computer")
+        # Where no event told which of the two it was, its tool shows that it was allowed, and no more.
+        said += ["🖥 Allowed", "🖥 Always allowed"] if ask.is_permission else ["🖥 Answered on the computer"]
     if came[0] == ask.dismissed:
         refused = "🖥 Refused on the computer" if ask.is_permission else "🖥 Dismissed on the computer"
         said += [refused] if "dismissed" in ask.ended_by else []
