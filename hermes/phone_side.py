@@ -140,6 +140,8 @@ class PhoneSide:
             self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._is_fresh(entry_id):
+            # Taken in as a tap on another page, so that it does not count when it comes again, either.
+            self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, words.TOASTS["fresh"])
             return
         step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))

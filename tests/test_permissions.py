@@ -98,7 +98,10 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
     await home.person.taps(first, "Allow once")
     second = await home.person.sees("echo two", buttons=True)
     await until(lambda: home.listener._row._moved_s, "the move noted")
-    assert "look first" in await home.person.toast(home.person.tap(second, "Allow once"))
+    hasty = home.person.tap(second, "Allow once")
+    assert "look first" in await home.person.toast(hasty)
+    (behind,) = [entry for entry in home.entries() if entry.ask.source.request_id == two]
+    assert hasty.update_id in behind.state.seen, "when it comes again it counts no more"
     assert home.agent.came_of(one) == [(("once",),)]
     assert home.agent.came_of(two) == []
     await allows(home, second)

@@ -92,7 +92,8 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     said = [NO_LONGER] if "deleted" in ask.ended_by else []
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
         # Where no event told which of the two it was, its tool shows that it was allowed, and no more.
-        said += ["🖥 Allowed", "🖥 Always allowed"] if ask.is_permission else ["🖥 Answered on the computer"]
+        always = ["🖥 Always allowed"] if came[0] == (("always",),) else []
+        said += ["🖥 Allowed", *always] if ask.is_permission else ["🖥 Answered on the computer"]
     if came[0] == ask.dismissed:
         refused = "🖥 Refused on the computer" if ask.is_permission else "🖥 Dismissed on the computer"
         said += [refused] if "dismissed" in ask.ended_by else []
