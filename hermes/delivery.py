@@ -325,7 +325,8 @@ class Delivery:
             return False
         expected = self._expected(entry)
         if entry.ask.permission is not None and isinstance(verdict, AnsweredWith):
-            return isinstance(expected, AnsweredWith) and _agree(verdict.answers, expected.answers)
+            said = entry.id in self._accepted_s or entry.id in self._put_s
+            return isinstance(expected, AnsweredWith) and _agree(verdict.answers, expected.answers, said=said)
         if isinstance(verdict, WasDismissed) and isinstance(expected, AnsweredWith):
             return verdict.same_as == expected.answers
         return verdict == expected or (isinstance(verdict, WasDismissed) and isinstance(expected, WasDismissed))
@@ -373,10 +374,13 @@ def is_refusal(ask: Ask, answers: Answers) -> bool:
     return ask.permission is not None and is_no(answers)
 
 
-def _agree(found: Answers, meant: Answers) -> bool:
-    """Tell whether what became of a permission can be what was meant; what is found may be known in part only."""
+def _agree(found: Answers, meant: Answers, *, said: bool) -> bool:
+    """Tell whether what became of a permission can be what was meant; what is found may be known in part only.
+
+    `said`: our word has left. One that never did has allowed nothing for good, whatever its tool shows.
+    """
     if found == (("allowed",),):
-        return meant in {(("once",),), (("always",),)}
+        return meant == (("once",),) or (meant == (("always",),) and said)
     return found == meant or (found == (("refused",),) and is_no(meant))
 
 

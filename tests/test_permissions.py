@@ -255,6 +255,20 @@ async def test_a_lie_is_no_word(home: House) -> None:
     assert home.agent.came_of(request_id) == [(("once",),)]
 
 
+async def test_a_word_for_good_that_never_left_is_not_told_as_given(home: House) -> None:
+    """The desk allowed it once, while nobody could be reached: its tool shows that it was allowed, and no more."""
+    await home.start()
+    request_id, _ = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one")
+    home.agent.away()
+    await twice(home, shown, "Always…", "Yes, always")
+    await home.person.sees("can't be reached")
+    home.agent.permit(request_id, "once")
+    home.agent.back()
+    await home.person.sees("🖥 Allowed on the computer", buttons=False)
+    await home.closed()
+
+
 async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:
     """Contract 4: the list answers 400 while a page is asked for; the others go on, and so does that."""
     await home.start()
