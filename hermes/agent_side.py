@@ -101,7 +101,7 @@ class AgentSide:
                         case Heard(signal):
                             await self._heard(server, signal)
                         case Lost():
-                            self.followed()
+                            self._note_heard()
                             self._connected.discard(server.name)
             except (NotSaved, AgentError) as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (an outage, not a defect)
@@ -109,9 +109,13 @@ class AgentSide:
 
     def followed(self) -> tuple[Followed, ...]:
         """Return until when each server's events are known."""
+        self._note_heard()
+        return tuple(Followed(name, heard_s) for name, heard_s in self._heard_s.items())
+
+    def _note_heard(self) -> None:
+        """Of a server that is followed all is known up to its last event, a heartbeat at least."""
         for name in self._connected:
             self._heard_s[name] = self._servers[name].living.heard_s
-        return tuple(Followed(name, heard_s) for name, heard_s in self._heard_s.items())
 
     def connected(self) -> list[tuple[str, bool]]:
         """Return each server's name, and whether it is followed now."""

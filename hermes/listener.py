@@ -209,10 +209,24 @@ class Listener:
         )
         self._row = Row(self._book, look, now=now)
         self._wire_agents(machine)
+        posting = self._wire_phone(machine)
+        self._steps = Steps(
+            {
+                "phone": posting.step,
+                "deliver": self._delivery.step,
+                "examine": self._agents.examine,
+                "match": self._agents.match,
+                "due": self._due,
+            },
+            failed=self._refused,
+        )
+
+    def _wire_phone(self, machine: str) -> Posting:
+        telegram, questions, now = self._config.telegram, self._config.questions, self._now
         self._phone = PhoneSide(
             self._book,
             self._outbox,
-            look,
+            self._look,
             users=frozenset(telegram.users),
             machine=machine,
             held=lambda word, message_id: self._time.hold_answered(self._book, word, message_id),
@@ -223,27 +237,19 @@ class Listener:
             spawn=self._spawn,
             now=now,
         )
-        self._connection = Connection(self._bot, self._book, self._phone, self._memory, look, machine=machine, now=now)
-        posting = Posting(
+        self._connection = Connection(
+            self._bot, self._book, self._phone, self._memory, self._look, machine=machine, now=now
+        )
+        return Posting(
             self._book,
             self._outbox,
-            look,
+            self._look,
             self._row,
             post_after_s=questions.post_after,
             started=self._time.started,
             quiet=self._time.is_quiet,
             sent=self._connection.sent,
             now=now,
-        )
-        self._steps = Steps(
-            {
-                "phone": posting.step,
-                "deliver": self._delivery.step,
-                "examine": self._agents.examine,
-                "match": self._agents.match,
-                "due": self._due,
-            },
-            failed=self._refused,
         )
 
     def _wire_agents(self, machine: str) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hermes.model import Ask, Permission, Source
 
 MOST_PATTERNS = 8
+"""A person is told each pattern that "always" would cover, on one screen; what has more is not given for good."""
 LONGEST_PATTERN = 120
 # What may stand before a command without being one: settings of variables.
 _SETTING = re.compile(r"[A-Za-z_]\w*=\S*\Z")

@@ -108,28 +108,23 @@ class Posting:
         if wait_s is not None:
             return wait_s
         if entry.id not in self._unnoted:
-            left = self._row.taken(entry) if entry.timing.posted_s is None else None
-            timed = entry if left is None else replace(entry, trail=left.trail)
-            if entry.timing.posted_s is None:
-                timed = replace(timed, timing=self._started(entry))
-            self._unnoted[entry.id] = await self._sent_now(timed, left)
+            self._unnoted[entry.id] = await self._sent_now(entry)
         post = self._unnoted[entry.id]
         self._note_post(post)
-        if post.left is not None:
-            self._row.moved(entry)
+        if post.left is not None and self._row.moved(entry, post.left):
             await self._outbox.discard(post.left.chat_id, post.left.message_id)
         self._sent()
         log.info("posted: entry %s is message %d", entry.id, post.message_id)
         return AT_ONCE
 
-    async def _sent_now(self, timed: Entry, left: Left | None) -> _Post:
+    async def _sent_now(self, entry: Entry) -> _Post:
+        timed, left = entry, None
+        if entry.timing.posted_s is None:
+            left = self._row.left_for(entry)
+            trail = entry.trail if left is None else left.trail
+            timed = replace(entry, timing=self._started(entry), trail=trail)
         screen = main(timed, self._look)
-        try:
-            message_id = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
-        except BaseException:
-            if left is not None:
-                self._row.give_back(left)
-            raise
+        message_id = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
         return _Post(timed, message_id, screen.digest, left)
 
     def _is_over_unseen(self, entry: Entry) -> bool:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.deed import is_refused, trail_line
+from hermes.chat.deed import TRAIL_LINES, is_refused, trail_line
 from hermes.chat.render import main, sides
 
 if TYPE_CHECKING:
@@ -90,24 +90,25 @@ class Row:
             return None
         return REFUSING_S - (self._now() - left.at_s)
 
-    def taken(self, entry: Entry) -> Left | None:
-        """Return what the one before has left, if anything, for this one to replace; nobody else gets it."""
-        if entry.ask.permission is None:
-            return None
-        left = self._left.pop(entry.ask.source.session_id, None)
+    def left_for(self, entry: Entry) -> Left | None:
+        """Return what the one before has left, if anything, for this one to replace."""
+        left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
         if left is None or left.chat_id != entry.phone.chat_id or abs(self._now() - left.at_s) > IN_A_ROW_S:
             return None
         return left
 
-    def give_back(self, left: Left) -> None:
-        """It could not be replaced now."""
-        self._left.setdefault(left.session_id, left)
+    def moved(self, entry: Entry, left: Left) -> bool:
+        """This permission stands on the phone now; tell whether the message before it is its own to take away.
 
-    def moved(self, entry: Entry) -> None:
-        """This permission has just replaced the one before it."""
+        Where one ends while it is being posted, two may have been posted for it.
+        """
         now_s = self._now()
         self._moved_s = {one: at_s for one, at_s in self._moved_s.items() if 0 <= now_s - at_s < FRESH_S}
         self._moved_s[entry.id] = now_s
+        if self._left.get(left.session_id) is not left:
+            return False
+        del self._left[left.session_id]
+        return True
 
     def is_fresh(self, entry_id: str) -> bool:
         """Tell whether a tap on it may have been meant for the one before."""
@@ -122,5 +123,5 @@ class Row:
         now_s = self._now()
         self._left = {one: left for one, left in self._left.items() if abs(now_s - left.at_s) <= IN_A_ROW_S}
         refused_s = decision.at_s if decision is not None and is_refused(entry) else -math.inf
-        trail = (*entry.trail, trail_line(entry))
+        trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:]
         self._left[session_id] = Left(session_id, phone.chat_id, phone.message_id, now_s, refused_s, trail)

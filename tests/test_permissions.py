@@ -6,33 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.chat.deed import TRAIL_LINES
 from hermes.row import FRESH_S, IN_A_ROW_S
-from tests.listening import House, living, question, until
+from tests.listening import BOTH, House, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
     from hermes.demo.shown import ShownMessage
 
 RUN = "May it run this?"
 REFUSE = "⏹ Refuse and stop"
-BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
-
-
-@pytest.fixture
-async def home(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
-    """A house with one agent: of the manner that the test names, else new."""
-    async with living(tmp_path, getattr(request, "param", "new")) as made:
-        yield made
-
-
-@pytest.fixture
-async def portless(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose agent has no port."""
-    async with living(tmp_path) as made:
-        await made.start()
-        yield made
+home = house("new")
+portless = house(started=True)
 
 
 async def wishes(home: House, command: str, session: str | None = None) -> tuple[str, str]:
@@ -86,6 +70,22 @@ async def test_what_comes_next_takes_the_place_of_the_one_before(home: House) ->
     await allows(home, second)
     await home.closed()
     assert [one.deleted for one in sent(home)] == [True, False]
+
+
+async def test_a_long_row_keeps_its_last_lines_alone(home: House) -> None:
+    """An agent that asks a thousand times does not make each request longer than the one before."""
+    await home.start()
+    home.agent.finishes = False
+    _, session = await wishes(home, "echo 0")
+    for number in range(1, TRAIL_LINES + 3):
+        await allows(home, await home.person.sees(f"echo {number - 1}", buttons=True))
+        await home.person.sees("✅ Allowed once", buttons=False)
+        await wishes(home, f"echo {number}", session)
+        await home.person.sees(f"echo {number}", buttons=True)
+    (last,) = [entry for entry in home.entries() if entry.state.phase == "open"]
+    await until(lambda: len(home.entry().trail) == TRAIL_LINES, "the trail noted")
+    assert home.entry().id == last.id
+    assert home.entry().trail[-1] == f"✅ Allowed once: echo {TRAIL_LINES + 1}"
 
 
 async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
@@ -182,7 +182,7 @@ async def test_two_at_once_are_asked_one_after_the_other(home: House) -> None:
 
 @BOTH
 async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> None:
-    """In silence, where nobody saw it; it is not taken for a word at the desk."""
+    """Contract 4: in silence, where nobody saw it; it is not taken for a word at the desk."""
     await home.start()
     _, session = await wishes(home, "echo one")
     first = await home.person.sees("echo one")
@@ -198,7 +198,7 @@ async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> No
 
 @BOTH
 async def test_a_word_for_good_covers_its_like(home: House) -> None:
-    """The other one of the session is let go by the same word."""
+    """Contract 12: the other one of the session is let go by the same word, and what comes later is not asked."""
     await home.start()
     one, session = await wishes(home, "echo one")
     first = await home.person.sees("echo one")
@@ -231,7 +231,7 @@ async def test_a_folder_and_then_the_command(home: House) -> None:
 
 @BOTH
 async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> None:
-    """The tool's own error holds it."""
+    """Contract 4: the tool's own error holds it, the event does not."""
     await home.start()
     request_id, _ = await wishes(home, "npm i")
     shown = await home.person.sees("npm i")
@@ -243,7 +243,7 @@ async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> Non
 
 @BOTH
 async def test_a_lie_is_no_word(home: House) -> None:
-    """`200 true` for nothing: it is said again until its tool goes on."""
+    """Contract 4 and 10.4: `200 true` for nothing proves nothing; it is said again until its tool goes on."""
     await home.start()
     request_id, _ = await wishes(home, "echo one")
     shown = await home.person.sees("echo one")
@@ -295,7 +295,7 @@ async def test_one_asked_while_nobody_listened_is_found(home: House) -> None:
 
 @BOTH
 async def test_a_zombie_is_never_told_a_word(home: House) -> None:
-    """Its session was deleted: a late "once" would run the command all the same."""
+    """Contract 2 (zombies): its session was deleted, and a late "once" would run the command all the same."""
     await home.start()
     request_id, session = await wishes(home, "echo one")
     shown = await home.person.sees("echo one")

@@ -11,13 +11,13 @@ from hermes.chat.buttons import Rows, press
 from hermes.chat.screen import Caps, decided, header, project
 from hermes.chat.text import Line, Mark, Span, line, one_line, passage, phrase
 from hermes.model import Arm, AskTwice, DeedKind, Entry, Permission, Pick, ShowWhole
+from hermes.permitting import LONGEST_PATTERN
 
 ALLOW: Final = "Allow once"
 _WHAT: Final = 1400
 _DETAIL: Final = 1200
-_PATTERN: Final = 120
-_PATTERNS: Final = 8
-_TRAIL: Final = 8
+_TOOL: Final = 60
+TRAIL_LINES: Final = 8
 _TRAIL_LINE: Final = 80
 _WORD: Final = 300
 
@@ -42,10 +42,10 @@ def heading(permission: Permission) -> str:
 
 def deed(entry: Entry, permission: Permission, caps: Caps) -> list[Line]:
     """Return the question, what it is about, and what was cut."""
-    tool = (" ", phrase(permission.tool, _PATTERN, "italic")) if permission.kind == "other" else ()
+    tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
     return [
         line(Span(heading(permission), "bold"), *tool),
-        line(passage(permission.what, min(_WHAT, max(caps.question, _PATTERN)), "pre")),
+        line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
         line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
         line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
         line(Span(_changes(permission))),
@@ -106,7 +106,7 @@ def file_name(permission: Permission) -> str:
 
 def trail(entry: Entry) -> Line:
     """Return what was decided about the requests before this one, folded."""
-    said = [phrase(one, _TRAIL_LINE).text for one in entry.trail[-_TRAIL:]]
+    said = [phrase(one, _TRAIL_LINE).text for one in entry.trail[-TRAIL_LINES:]]
     return line(Span("\n".join(said), "expandable_blockquote"))
 
 
@@ -153,14 +153,12 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
 
 def always(entry: Entry, permission: Permission) -> list[Line]:
     """Return the second thought about "always": what it would cover, and for how long."""
-    who = phrase(entry.ask.capabilities.agent_name, _PATTERN, empty="the agent").text
+    who = phrase(entry.ask.capabilities.agent_name, _TOOL, empty="the agent").text
     where = project(entry.ask)
-    covered = [line(phrase(_covers(permission, one), _PATTERN, "code")) for one in permission.always[:_PATTERNS]]
-    more = len(permission.always) - _PATTERNS
+    covered = [line(phrase(_covers(permission, one), LONGEST_PATTERN, "code")) for one in permission.always]
     return [
         line(Span("Always allow all of this?", "bold"), " It covers:"),
         *covered,
-        line(f"… and {more} more" if more > 0 else ""),
         line("In all sessions of ", *((where,) if where.text else ("this project",)), f", until {who} restarts."),
     ]
 

@@ -263,7 +263,8 @@ def _hold_words(rule: OnExpiry) -> tuple[str, str]:
 
 def hold(entries: Sequence[Entry], look: Look) -> Screen:
     """Return the one question about several asks whose time ran out at once ("hold:go", "hold:keep")."""
-    asked, yes = _hold_words(look.on_expiry)
+    rules = {look.rule(entry.ask) for entry in entries}
+    asked, yes = _hold_words(rules.pop()) if len(rules) == 1 else ("Let each end as it is set up?", "Yes, let them end")
     rows: Rows = ((Button("Keep waiting", "hold:keep"),), (Button(yes, "hold:go"),))
     listed = [
         (

@@ -23,6 +23,7 @@ from hermes.model import (
     ToastKind,
 )
 from hermes.routing import TellKind
+from tests.asks import entry as open_entry, wish
 from tests.chat import entries
 from tests.chat.entries import (
     ANN,
@@ -236,6 +237,14 @@ def test_many_at_once_are_asked_about_once(rule: OnExpiry, asked: str, yes: str)
 [ {yes} ]"""
     )
     assert [row[0].data for row in screen.rows] == ["hold:keep", "hold:go"]
+
+
+def test_permissions_among_many_end_by_their_own_rule() -> None:
+    """Nobody is told that a recommended answer will be given to what is only ever refused by time."""
+    look = replace(LOOK, on_expiry="recommended", permission_expiry="reject")
+    wished = open_entry(wish(), State(answers=(Answer(),)))
+    assert "Tell the agents to stop?" in shown(hold([wished, wished], look))
+    assert "Let each end as it is set up?" in shown(hold([wished, entry(DATABASE)], look))
 
 
 def test_very_many_at_once_are_counted() -> None:
