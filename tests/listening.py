@@ -8,6 +8,8 @@ import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pytest
+
 from hermes import spool
 from hermes.config import Config
 from hermes.demo.agent_server import ScriptedAgent, running_agent
@@ -308,6 +310,24 @@ async def living(
             yield made
         finally:
             await made.stop()
+
+
+def house(*manners: Manner, started: bool = False, **more: Any) -> Any:
+    """Make a fixture of a house with these agents, or with one of the manner that a test names for it."""
+
+    @pytest.fixture
+    async def made(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
+        named = (request.param,) if hasattr(request, "param") else manners
+        async with living(tmp_path, *named, **more) as house:
+            if started:
+                await house.start()
+            yield house
+
+    return made
+
+
+BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
+"""For each manner of the one agent in `home`."""
 
 
 @contextmanager

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hermes import spool
 from hermes.agent_side import LEFT_GRACE_S
 from hermes.delivery import WAITER_GRACE_S
-from tests.listening import House, a_request, living, question, until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+from tests.listening import BOTH, House, a_request, house, question, until
 
 ASKED = "Which database?"
 FAST: dict[str, Any] = {"tries": 3, "delay": "10ms"}
-
-
-@pytest.fixture
-async def home(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
-    """A house with one agent: of the manner that the test names, else new."""
-    async with living(tmp_path, getattr(request, "param", "new")) as made:
-        yield made
-
-
-@pytest.fixture
-async def portless(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose agent has no port."""
-    async with living(tmp_path) as made:
-        await made.start()
-        yield made
-
-
-@pytest.fixture
-async def two(tmp_path: Path) -> AsyncIterator[House]:
-    """A house with an old and a new agent."""
-    async with living(tmp_path, "old", "new") as made:
-        yield made
-
-
-BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
+home = house("new")
+portless = house(started=True)
+two = house("old", "new")
 
 
 def call(home: House, call_id: str, session: str, *questions: Any) -> None:

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes.codec import ChatMemory, Hold
 from hermes.connection import ABSENCE_S
 from hermes.demo.botapi import Chat
-from tests.listening import House, living, question, until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+from tests.listening import House, house, question, until
 
 ASKED = "Which database?"
 GROUP = -4_001
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house with one agent."""
-    async with living(tmp_path, "new") as made:
-        yield made
-
-
-@pytest.fixture
-async def team(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose chat is a group."""
-    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP) as made:
-        yield made
+home = house("new")
+team = house("new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP)
 
 
 def memory(home: House) -> ChatMemory:

@@ -9,32 +9,15 @@ import pytest
 from hermes import spool
 from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, UNCONFIRMED_S, UNTAKEN_S, WAITER_GRACE_S
 from hermes.demo.agent_world import Effect
-from tests.listening import House, a_request, living, question, until
+from tests.listening import BOTH, House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
     from hermes.demo.shown import ShownMessage
 
-BOTH = pytest.mark.parametrize("home", ["old", "new"], indirect=True)
 ASKED = "Which database?"
 AWAY = "can't be reached"
-
-
-@pytest.fixture
-async def home(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
-    """A house with one agent: of the manner that the test names, else new."""
-    async with living(tmp_path, getattr(request, "param", "new")) as made:
-        yield made
-
-
-@pytest.fixture
-async def portless(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose agent has no port: only its hooks carry answers."""
-    async with living(tmp_path) as made:
-        await made.start()
-        yield made
+home = house("new")
+portless = house(started=True)
 
 
 async def asked(home: House) -> tuple[str, ShownMessage]:

@@ -11,21 +11,14 @@ import pytest
 
 from hermes import spool
 from tests.harness.processes import Proc
-from tests.listening import House, a_request, living, question, until
+from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs prlimit, which only Linux has")
 SORRY = "I could not save that"
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose agent has no port."""
-    async with living(tmp_path) as made:
-        yield made
+home = house()
 
 
 @pytest.fixture

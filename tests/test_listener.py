@@ -17,20 +17,13 @@ from hermes.errors import Held, StoreError
 from hermes.listener import HOUSEKEEPING_S, REMEMBER_S, _installed_version
 from hermes.store import LISTENER, Store
 from tests.harness.processes import Proc
-from tests.listening import House, a_request, living, question, until
+from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
 ASKED = "Which database?"
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house with one agent."""
-    async with living(tmp_path, "new") as made:
-        yield made
+home = house("new")
 
 
 # --- one at a time ------------------------------------------------------------------------------------------------

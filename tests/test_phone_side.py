@@ -11,23 +11,16 @@ import pytest
 from hermes.chat.buttons import encode
 from hermes.demo.botapi import Chat
 from hermes.model import KeepWaiting
-from tests.listening import BOB, STRANGER, House, a_request, living, question, until
+from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 ASKED = "Which database?"
 STALE = "This page has changed"
 GROUP, OTHER_GROUP = -4_001, -4_002
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house with one agent."""
-    async with living(tmp_path, "new") as made:
-        await made.start()
-        yield made
+home = house("new", started=True)
 
 
 @contextmanager

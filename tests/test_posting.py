@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.listening import House, a_request, living, question, until
+from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from hermes.demo.shown import ShownMessage
 
 ASKED = "Which database?"
 NOT_SAVED = "nothing was saved"
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house with one agent."""
-    async with living(tmp_path, "new") as made:
-        yield made
+home = house("new")
 
 
 @contextmanager

@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.expiry import GRACE_S
-from tests.listening import House, a_request, living, question, until
+from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
     from hermes.demo.shown import ShownMessage
 
 TTL_S = 1800.0
 CALL_S = TTL_S - TTL_S / 3
 HELD = "Nobody answered 3 questions in time"
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    """A house whose agent has no port."""
-    async with living(tmp_path) as made:
-        yield made
+home = house()
 
 
 async def asked(home: House, *texts: str) -> list[ShownMessage]:

@@ -197,7 +197,7 @@ def test_the_desk_is_first(start: Callable[..., Guarded]) -> None:
 
 
 def test_one_rejection_ends_all_of_its_session(start: Callable[..., Guarded]) -> None:
-    """Two at once: the second one closes with the first, and is never asked for."""
+    """Contract 4: of two at once the second one closes with the first, and is never asked for."""
     guard = start()
     session = guard.session({"tools": [bash("echo a"), bash("ls b")]})
     asked = guard.stage.asked(RUN)
@@ -210,7 +210,7 @@ def test_one_rejection_ends_all_of_its_session(start: Callable[..., Guarded]) ->
 
 
 def test_a_subagents_permission_names_its_root(start: Callable[..., Guarded]) -> None:
-    """It comes from the child session; allowed there, the child goes on."""
+    """Contract 7: it comes from the child session; allowed there, the child goes on."""
     guard = start()
     child = script([bash("echo child")], f"child-{uuid.uuid4().hex[:6]}")
     task = {"tool": "task", "args": {"description": "look", "prompt": child, "subagent_type": "general"}}
@@ -286,7 +286,7 @@ def test_a_killed_listener_loses_nothing(start: Callable[..., Guarded], moment: 
 
 
 def test_a_page_that_new_does_not_list(start: Callable[..., Guarded]) -> None:
-    """1.18.33 answers 400 instead of its list meanwhile: the event still counts, and so does the answer."""
+    """Contract 4: 1.18.33 answers 400 instead of its list meanwhile; the event still counts, and so does the answer."""
     guard = start()
     session = guard.session({"tool": "webfetch", "args": {"url": "http://127.0.0.1:9/x", "format": "text"}})
     asked = guard.stage.asked("May it fetch this?")
@@ -311,7 +311,7 @@ def test_two_permissions_of_one_call(start: Callable[..., Guarded]) -> None:
 
 
 def test_a_zombie_is_closed(start: Callable[..., Guarded]) -> None:
-    """Its session was aborted: OpenCode lists it for ever, the phone does not."""
+    """Contract 2: its session was aborted; OpenCode lists it for ever, the phone does not."""
     guard = start()
     session = guard.session(bash("echo zombie"))
     guard.stage.asked("echo zombie")
