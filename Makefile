@@ -2,18 +2,32 @@
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
 LOCK_ARGS ?=
+DEMO_ARGS ?=
 UV := uv==0.13.8
+COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" .cache/lock/bin/uv pip compile --quiet --no-config --universal \
+	--python-version 3.11 --generate-hashes --no-annotate
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := $(if $(wildcard .venv/.ready),.venv,.cache/demo)
+WHEELED := .cache/wheel/.ready
 
-.PHONY: test bench faults check scenes opencode format cover lock wheel clean
+.PHONY: test demo pictures bench faults check scenes opencode format cover lock wheel clean
 
-test: check scenes
-	$(BIN)/pytest $(PYTEST_ARGS)
+# The tests run against the built wheel; PYTHONSAFEPATH keeps what lies in this folder from standing in for it.
+test: check scenes $(WHEELED)
+	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS)
+
+# Hermes in the browser, without a token, an account or an agent; needs no npm. DEMO_ARGS="--opencode", "--open".
+demo: $(DEMO)/.ready
+	@$(DEMO)/bin/python -m hermes demo $(DEMO_ARGS)
+
+# Makes the pictures of README anew; needs Chromium, and fonts with emoji to look well.
+pictures: $(READY)
+	HERMES_PICTURES=1 $(BIN)/pytest -q tests/demo/test_page_pictures.py
 
 # Ten minutes on a machine that does nothing else; BENCH_ARGS="--quick", "--only hook tap", "--json FILE".
 bench: $(READY) scenes
@@ -30,7 +44,7 @@ check: $(READY)
 
 # Without the binaries the scenes are skipped; HERMES_REQUIRE_SCENES=1 (as in CI) makes that a failure.
 scenes:
-	@tests/opencode/fetch || [ -z "$$HERMES_REQUIRE_SCENES" ]
+	@{ tests/opencode/fetch && tests/npm/fetch; } || [ -z "$$HERMES_REQUIRE_SCENES" ]
 
 opencode:
 	@tests/opencode/fetch
@@ -45,6 +59,17 @@ cover: $(READY) scenes
 wheel: $(READY)
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
+# An environment with the wheel alone; what it needs comes from .venv, whose editable Hermes is not seen from here.
+$(WHEELED): $(READY) $(shell find hermes systemd -type f -not -path '*/__pycache__/*')
+	@rm -rf .cache/wheel && mkdir -p .cache/wheel
+	@$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir .cache/wheel .
+	@$(BIN)/python -m venv --without-pip .cache/wheel
+	@$(BIN)/python -c 'import pathlib, sysconfig; print(sysconfig.get_path("purelib"), pathlib.Path.cwd(), sep="\n")' \
+		> "$$(.cache/wheel/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
+	@$(BIN)/python -m pip --python .cache/wheel/bin/python install --quiet --disable-pip-version-check --no-deps \
+		--no-index .cache/wheel/*.whl
+	@touch $@
+
 $(READY): requirements.lock pyproject.toml hermes/__init__.py
 	@[ -n "$(PYTHON)" ] || { echo "make: Python 3.11 or newer is needed (PYTHON=/path/to/it)" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
@@ -52,13 +77,21 @@ $(READY): requirements.lock pyproject.toml hermes/__init__.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# What Hermes itself needs and no more: somebody waits for it.
+.cache/demo/.ready: requirements-run.lock pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "make: Python 3.11 or newer is needed (PYTHON=/path/to/it)" >&2; exit 1; }
+	@[ -x .cache/demo/bin/python ] || $(PYTHON) -m venv .cache/demo
+	.cache/demo/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-run.lock
+	@.cache/demo/bin/python -c 'import pathlib, sysconfig; \
+		pathlib.Path(sysconfig.get_path("purelib"), "hermes.pth").write_text(f"{pathlib.Path.cwd()}\n")'
+	@touch $@
+
 # Keeps what is pinned as far as pyproject.toml lets it; LOCK_ARGS=--upgrade takes the newest of all.
 lock:
 	@[ -x .cache/lock/bin/uv ] || $(PYTHON) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
-	UV_CUSTOM_COMPILE_COMMAND="make lock" .cache/lock/bin/uv pip compile --quiet --no-config --universal \
-		--python-version 3.11 --generate-hashes --no-annotate --extra test $(LOCK_ARGS) \
-		--output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra test $(LOCK_ARGS) --output-file requirements.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
 
 clean:
 	rm -rf .venv .cache .hypothesis dist

@@ -4,8 +4,11 @@ import sys
 
 
 def main() -> None:
-    """Run the command that the arguments name; `hook` loads nothing but itself, for an agent waits for it."""
-    if sys.argv[1:2] == ["hook"]:
+    """Run the command that the arguments name; `hook` loads nothing but itself, for an agent waits for it.
+
+    Without a store it has to look into the configuration first, which takes longer.
+    """
+    if sys.argv[1:2] == ["hook"] and (sys.argv[2:3] != ["generic"] or "--store" in sys.argv):
         from hermes import hook
 
         sys.exit(hook.main(sys.argv[2:]))

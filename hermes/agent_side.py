@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,8 @@ LEFT_GRACE_S: Final = 2.0
 FOLLOW_PAUSE_S: Final = 5.0
 FIRST_LIST_PAUSE_S: Final = 0.5
 LONGEST_LIST_PAUSE_S: Final = 60.0
+LEARN_PAUSES_S: Final = (0.0, 0.5, 2.0, 8.0, 30.0)
+"""How long to wait before each try to learn what an ask went to the phone without."""
 LONGEST_AWAY_S: Final = 7 * 86400.0
 """What was asked in an absence that was longer than this is looked for among the newer sessions alone."""
 
@@ -69,6 +72,7 @@ class AgentSide:
         self._book = book
         self._delivery = delivery
         self._servers = servers
+        self._adapters = adapters
         self._room = room
         self._kick = kick
         self._spawn = spawn
@@ -80,12 +84,16 @@ class AgentSide:
         known = {one.server: one.until_s for one in followed}
         self._heard_s = {name: known.get(name, now()) for name in servers}
         self._connected: set[str] = set()
-        self._intake = Intake(book, now=now, hinted=self._hinted, admitted=lambda ask: admitted(ask, rules))
+        self._intake = Intake(
+            book, now=now, hinted=self._hinted, admitted=lambda ask: admitted(ask, rules), refused=self._let_go
+        )
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
         self._signals: dict[str, list[Hinted]] = {}
         self._match_tried: dict[str, int] = {}
         self._alone_since_s: dict[str, float] = {}
         self._left: set[str] = set()
+        self._learning: set[str] = set()
+        self._hearing: OpenCodeServer | None = None
 
     # --- servers ----------------------------------------------------------------------------------------------
 
@@ -132,10 +140,47 @@ class AgentSide:
     async def _heard(self, server: OpenCodeServer, signal: Signal) -> None:
         """Take one event in. A new ask is shown with its context, which the stream most often has brought."""
         if isinstance(signal, Asked):
-            if self._book.find(signal.ask.source) is None and not self._book.is_closed(signal.ask.source):
-                signal = Asked(await server.context(signal.ask))
+            await self._take_new(server, signal)
             self._kick_matching()
-        self._intake.take(signal)
+        else:
+            self._hearing = server
+            try:
+                self._intake.take(signal)
+            finally:
+                self._hearing = None
+
+    async def _take_new(self, server: OpenCodeServer, asked: Asked) -> None:
+        known = self._book.find(asked.ask.source) is not None or self._book.is_closed(asked.ask.source)
+        if not known:
+            asked = Asked(await server.context(asked.ask))
+        self._intake.take(asked)
+        entry = self._book.find(asked.ask.source)
+        if entry is not None and not known and not asked.ask.source.session_title:
+            # Its session is not to be had: the news of its end may have come before, when nobody knew of this.
+            self._kick("examine", entry.id)
+        self._learn_later(server, asked.ask, entry)
+
+    def _learn_later(self, server: OpenCodeServer, ask: Ask, entry: Entry | None) -> None:
+        if entry is not None and _is_bare(entry.ask) and entry.id not in self._learning:
+            self._learning.add(entry.id)
+            self._spawn(self._learn(server, ask, entry.id))
+
+    async def _learn(self, server: OpenCodeServer, ask: Ask, entry_id: str) -> None:
+        """Complete an ask whose server did not tell all of it when it came: nobody allows half a command for good.
+
+        `ask` is what it told, before it was decided what of it goes to the phone.
+        """
+        try:
+            for pause_s in LEARN_PAUSES_S:
+                await asyncio.sleep(pause_s)
+                entry = self._book.get(entry_id)
+                if entry is None or entry.state.phase != "open" or not _is_bare(entry.ask):
+                    return
+                told = Asked(await server.context(ask))
+                with suppress(NotSaved):
+                    self._intake.take(told)
+        finally:
+            self._learning.discard(entry_id)
 
     async def _compare(self, server: OpenCodeServer) -> None:
         """Take in what the server lists, and look at all that it no longer lists: events are not replayed."""
@@ -198,10 +243,14 @@ class AgentSide:
             source = entry.ask.source
             unplaced = source.agent == AGENT and source.request_id is not None and not source.server
             if unplaced and entry.ask.answerable and entry.state.phase in {"open", "held"}:
-                try:
-                    await self._delivery.ended(entry, server)
-                except AgentError as error:
-                    log.info("entry %s: %s", entry.id, error)
+                await self._prove(entry, server)
+
+    async def _prove(self, entry: Entry, server: OpenCodeServer) -> None:
+        """Settle an ask that came by a hook alone, where this server can prove its end."""
+        try:
+            await self._delivery.ended(entry, server)
+        except (AgentError, NotSaved) as error:
+            log.info("entry %s: %s", entry.id, error)
 
     async def _take_listed(self, server: OpenCodeServer, ask: Ask) -> None:
         """Take in a question of the list. One that nobody waits for stays listed for ever, and is passed over."""
@@ -213,6 +262,7 @@ class AgentSide:
                 return
             ask = await server.context(ask)
         self._intake.take(Asked(ask))
+        self._learn_later(server, ask, self._book.find(ask.source))
 
     # --- what hooks and events hint at ------------------------------------------------------------------------
 
@@ -229,6 +279,9 @@ class AgentSide:
             else:
                 self._delivery.hear(entry.id, hinted.signal)
             self._kick("deliver" if entry.state.phase == "sending" else "examine", entry.id)
+        elif self._hearing is not None and isinstance(hinted.signal, Quiet):
+            # Its stream may tell that all is over before it tells how: only what it proves counts.
+            self._spawn(self._prove(entry, self._hearing))
         else:
             self._delivery.told(entry, hinted.signal)
 
@@ -241,11 +294,26 @@ class AgentSide:
             self._signals[entry_id] = [*hints, *self._signals.get(entry_id, [])]
             raise
 
+    def _let_go(self, ask: Ask) -> None:
+        """Send the hook away that waits for an ask that nobody will answer on the phone."""
+        goodbye = self._adapters[ask.source.agent].goodbye
+        if goodbye is not None and self._room.waiting(ask):
+            self._room.put(ask, goodbye)
+
+    def over(self, entry: Entry) -> None:
+        """Clear up after a settled ask: what lies ready is withdrawn, and who still waits for it may go."""
+        self._room.withdraw(entry.ask)
+        try:
+            self._let_go(entry.ask)
+        except NotSaved as error:
+            log.warning("entry %s: its hook goes on waiting: %s", entry.id, error)
+
     def _word_of_hook(self, kind: str, wait: str) -> None:
         for entry in self._book.entries():
             if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
                 if kind == "receipt":
                     self._book.change(entry.id, lambda found: replace(found, waiter_taken=True))
+                    self._delivery.handed_over(entry.id)
                 elif kind == "waiter.gone":
                     self._left.add(entry.id)
                     self._book.change(entry.id, lambda found: replace(found, waits=True))
@@ -280,7 +348,7 @@ class AgentSide:
             return self._matching.delay
         if self._signals.pop(entry.id, []) or not await self._is_busy(entry):
             log.info("entry %s: its call never became a request", entry.id)
-            self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))
+            self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="list"))
             return None
         return UNMATCHED_LOOK_S
 
@@ -316,7 +384,7 @@ class AgentSide:
             if wait_id(entry.ask) in waiting:
                 self._found_waiting(entry)
             elif entry.waits and self._is_alone_for_good(entry):
-                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended"))
+                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
                 self._found_waiting(entry)
 
     def _hangs_on_a_hook(self, entry: Entry) -> bool:
@@ -333,4 +401,10 @@ class AgentSide:
 
     def _is_alone_for_good(self, entry: Entry) -> bool:
         alone_s = self._monotonic() - self._alone_since_s.setdefault(entry.id, self._monotonic())
-        return alone_s > (LEFT_GRACE_S if entry.id in self._left else WAITER_GRACE_S)
+        started_again = self._adapters[entry.ask.source.agent].goodbye is None and entry.id not in self._left
+        return alone_s > (WAITER_GRACE_S if started_again else LEFT_GRACE_S)
+
+
+def _is_bare(ask: Ask) -> bool:
+    """Tell whether it went to the phone without what its server knows of it: its titles, or all of its command."""
+    return not ask.source.session_title or (ask.permission is not None and ask.permission.partial)

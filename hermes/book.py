@@ -88,8 +88,8 @@ class Book:
         """Tell whether a closed ask has taken this update in."""
         return update_id in self._seen_by_closed
 
-    def create(self, ask: Ask, *, matching: bool = False) -> Entry:
-        """Take a new ask in. Raises NotSaved."""
+    def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
+        """Take a new ask in, for which a hook waits (`waits`). Raises NotSaved."""
         entry = Entry(
             id=self.store.new_id(),
             code=self.store.new_code([*self._open.values(), *self._codes.values()]),
@@ -97,6 +97,7 @@ class Book:
             state=dialog.start(ask, matching=matching),
             phone=Phone(self.chat_id),
             asked_s=self._now(),
+            waits=waits,
         )
         entry = self.store.create(entry)
         self._index(entry)

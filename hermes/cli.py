@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
@@ -17,13 +20,16 @@ from hermes import clock as clocks, config as configuration, hook as hooks, inst
 from hermes.errors import ConfigError, Held, HermesError
 from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
+from hermes.model import OnExpiry
 from hermes.settings import Config
 from hermes.store import Store
+from hermes.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
 HELD_TRIES: Final = 30
 HELD_PAUSE_S: Final = 1.0
+FIRST, DAILY, RUNNING = "First steps", "Every day", "Running it"
 FAILED: Final = 1
 WRONG: Final = 2
 TAKEN: Final = 3
@@ -37,7 +43,8 @@ app = typer.Typer(
 )
 
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="PATH", help="The configuration file (else $HERMES_CONFIG).")
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
 ]
 LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
 
@@ -79,24 +86,248 @@ def _root(
 def _loaded(path: Path | None, *, log_json: bool, console: bool = True) -> Config:
     config = configuration.load(path, environ=os.environ)
     secrets = [server.password.get_secret_value() for server in config.opencode]
+    secrets.append(config.monitor.ping_url.get_secret_value())
     set_up(config.log, console=console, json_lines=log_json, secrets=[s for s in secrets if s])
     return config
 
 
-@app.command()
+# --- first steps ------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=FIRST)
+def demo(
+    *,
+    opencode: Annotated[
+        bool, typer.Option("--opencode", help="With the OpenCode of this machine, in an empty home.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 takes a free port.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Try Hermes in your browser: without a token, an account or an agent. Ctrl-C ends it, and leaves nothing."""
+    from hermes.demo import show
+
+    show.run(opencode=opencode, port=port, open_page=open_page, say=typer.echo)
+
+
+@app.command(rich_help_panel=FIRST)
+def setup(  # noqa: PLR0913 (one argument an option)
+    *,
+    config: ConfigOption = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file that holds the bot's token; - is standard input.")
+    ] = None,
+    chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
+    user: Annotated[list[int] | None, typer.Option(metavar="ID", help="Who may answer; once for each person.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Connect this agent: opencode.")] = None,
+    no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
+    service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
+    test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
+    api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
+) -> None:
+    """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
+    from hermes.setup import given, terminal, wizard
+
+    options = given.of_options(
+        token_from=token_file,
+        chat_id=chat,
+        users=user or (),
+        agents=() if no_agents else agent,
+        service=service,
+        test=test,
+        yes=yes,
+        api_base=api_base,
+        environ=os.environ,
+        stdin=sys.stdin,
+    )
+    place = configuration.config_path(config, environ=os.environ)
+    at = terminal.of_this_process(yes=yes)
+    raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.of(os.environ)))
+
+
+@app.command(rich_help_panel=FIRST)
+def doctor(
+    *,
+    config: ConfigOption = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without loss, and look again.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Check everything, and say what mends it; status 1 if something is broken."""
+    from rich.console import Console
+
+    from hermes import doctor as doctors
+
+    # What the libraries below have to say stands in the findings already.
+    logging.getLogger().addHandler(logging.NullHandler())
+    examine = functools.partial(
+        doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=clocks.of(os.environ).now
+    )
+    ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
+    visit = doctors.visit(examine, Console(), Console(stderr=True), ask=ask, fix=fix, as_json=as_json)
+    if not asyncio.run(visit):
+        raise typer.Exit(FAILED)
+
+
+# --- every day --------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=DAILY)
+def status(
+    *,
+    config: ConfigOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show every change; Ctrl-C leaves.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="For monitoring: one line, and 1 where it is bad.")] = False,
+) -> None:
+    """Show who listens, which servers can be reached, and what waits for an answer. Changes nothing."""
+    # A listener that runs for months shows no tables: what draws them is not loaded into it.
+    from hermes import status as state, status_view
+
+    console = status_view.console()
+    if watch and (as_json or not status_view.can_redraw(console)):
+        raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
+    place = configuration.config_path(config, environ=os.environ)
+    loaded = configuration.load(config, environ=os.environ)
+    store = Store(loaded.store.path)
+    if watch:
+        health = state.seldom(state.ask_health, every_s=status_view.HEALTH_S)
+        look = functools.partial(state.gather, loaded, store, config_file=place, health=health)
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(status_view.watch(look, console))
+        return
+    gathered = asyncio.run(state.gather(loaded, store, config_file=place))
+    if check:
+        wrong, line = status_view.verdict(gathered)
+        typer.echo(line)
+        sys.exit(FAILED if wrong else 0)
+    if as_json:
+        typer.echo(state.to_json(gathered))
+    else:
+        status_view.show(gathered, console)
+
+
+@app.command("log", rich_help_panel=DAILY)
+def history(
+    *,
+    config: ConfigOption = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only what ended since then: 2h, 7d, 2026-11-20.")
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", "-n", min=1, metavar="N", help="Only the last N (else 20, or all since WHEN)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, for programs.")] = False,
+) -> None:
+    """Show what was asked and answered: by whom, where, in which words, and how that is known."""
+    from hermes import history as past, history_view, status_view
+
+    loaded = configuration.load(config, environ=os.environ)
+    now_s, zone = time.time(), loaded.questions.zone
+    since_s = 0.0 if since is None else past.since_of(since, now_s=now_s, zone=zone)
+    told = past.gather(Store(loaded.store.path), since_s=since_s)
+    found = len(told.exchanges)
+    shown = told.exchanges[-(last or (found if since or as_json else history_view.LAST)) :]
+    for warning in told.warnings:
+        typer.echo(f"hermes: {warning}", err=True)
+    if as_json:
+        for exchange in shown:
+            typer.echo(past.to_json(exchange))
+        return
+    console, past_s = status_view.console(), now_s - since_s if since else 0.0
+    remark = history_view.remark(shown=len(shown), found=found, past_s=past_s, kept_s=loaded.store.keep_done)
+    if remark:
+        console.print(f"{remark}\n" if shown else remark, style="dim", markup=False)
+    history_view.show(shown, console, zone=zone)
+
+
+@app.command(rich_help_panel=DAILY)
+def ask(  # noqa: PLR0913 (one argument an option)
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="What is asked.", show_default=False)
+    ] = None,
+    *,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="LABEL[::WHY]", help="A choice; once for each.")
+    ] = None,
+    multiple: Annotated[bool, typer.Option("--multiple", help="Several may be chosen.")] = False,
+    custom: Annotated[bool, typer.Option("--custom/--no-custom", help="Words of one's own are an answer.")] = True,
+    recommended: Annotated[int | None, typer.Option(metavar="N", help="The choice to mark; the first is 1.")] = None,
+    header: Annotated[str, typer.Option(help="A name for the question, in a word or two.")] = "",
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Ask these instead: JSON, a list of questions; - is stdin.")
+    ] = None,
+    sender: Annotated[
+        str, typer.Option("--from", metavar="NAME", help="Who asks, as the phone shows it.")
+    ] = "A script",
+    timeout: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it can be answered, such as 20m (else `ttl`).")
+    ] = None,
+    on_expiry: Annotated[OnExpiry | None, typer.Option(help="What happens then (else the configuration's).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Ask something, on the phone and in this terminal, and print the answer; status 10 is a no, 11 out of time."""
+    from hermes import ask as asks
+    from hermes.ask import given, terminal
+
+    if (question is None) == (file is None):
+        raise ConfigError("give the question, or --file with questions, and not both.")
+    loaded = configuration.load(config, environ=os.environ)
+    questions = (
+        given.of_file(file, sys.stdin)
+        if file is not None
+        else given.of_options(
+            question or "", option or (), header=header, multiple=multiple, custom=custom, recommended=recommended
+        )
+    )
+    payload, understood = given.payload(
+        questions, asker=sender, directory=given.folder(), timeout=timeout, on_expiry=on_expiry
+    )
+    place = configuration.config_path(config, environ=os.environ)
+    told, here = asyncio.run(asks.run(loaded, place, payload, understood, terminal.of_this_process()))
+    words = asks.printed(told, here, understood, as_json=as_json)
+    if words:
+        typer.echo(words)
+    sys.exit(asks.status(told, here))
+
+
+@app.command(rich_help_panel=RUNNING)
+def mcp(*, config: ConfigOption = None) -> None:
+    """Started by an agent: an MCP server with one tool, ask_user, for agents that have no way to ask."""
+    try:
+        from hermes.ask import tool
+    except ModuleNotFoundError:
+        raise ConfigError("it needs the MCP SDK: install Hermes with it, as in `pipx install '.[mcp]'`.") from None
+    place = configuration.config_path(config, environ=os.environ)
+    tool.server(configuration.load(config, environ=os.environ), place).run("stdio")
+
+
+@app.command(rich_help_panel=DAILY)
+def unlock(*, config: ConfigOption = None) -> None:
+    """Take answers from the phone again, after /lock was sent from it."""
+    was_locked = Store(_loaded(config, log_json=False).store.path).unlock_phone()
+    typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")
+
+
+# --- running it -------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=RUNNING)
 def listen(
     *,
     config: ConfigOption = None,
     log_json: LogJsonOption = False,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Leave when nothing was open for ten minutes.")
+        bool, typer.Option("--until-idle", help="Leave once nothing has been open for ten minutes.")
     ] = False,
     idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
 ) -> None:
-    """Serve: post questions, take answers, deliver them."""
+    """Run: post to your phone what agents ask, and bring your answers back. Ctrl-C stops it."""
     # One that a hook started has the log file as its standard error already.
     loaded = _loaded(config, log_json=log_json, console=not until_idle)
-    _run(_listen_until_idle(loaded, idle_after_s) if until_idle else _listen(loaded, None))
+    _run(_listen_until_idle(loaded, idle_after_s) if until_idle else _listen_always(loaded, Supervisor(os.environ)))
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -126,18 +357,32 @@ async def _listen_until_idle(
             return
 
 
-def _listener(config: Config, idle_s: float | None = None) -> Listener:
+async def _listen_always(config: Config, supervisor: Supervisor) -> None:
+    """Serve. As a service, wait until another listener leaves, such as the one that a hook started meanwhile."""
+    while True:
+        try:
+            await _listen(config, supervisor=supervisor)
+        except Held as held:
+            if not supervisor.watches:
+                raise
+            supervisor.say(f"waiting: {held}")
+            await supervisor.pause(HELD_PAUSE_S)
+        else:
+            return
+
+
+async def _listen(config: Config, idle_s: float | None = None, *, supervisor: Supervisor | None = None) -> None:
+    await _listener(config, idle_s, supervisor).run()
+
+
+def _listener(config: Config, idle_s: float | None = None, supervisor: Supervisor | None = None) -> Listener:
     clock = clocks.of(os.environ)
-    return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s)
+    return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s, supervisor=supervisor)
 
 
-async def _listen(config: Config, idle_s: float | None) -> None:
-    await _listener(config, idle_s).run()
-
-
-@app.command()
+@app.command(rich_help_panel=RUNNING)
 def reap(*, config: ConfigOption = None, log_json: LogJsonOption = False) -> None:
-    """Without a listener: take in what was tapped, settle what is over, tidy up, leave."""
+    """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
     loaded = _loaded(config, log_json=log_json)
     try:
         _run(_reap(loaded))
@@ -149,65 +394,62 @@ async def _reap(config: Config) -> None:
     await _listener(config).run_once()
 
 
-@app.command()
-def unlock(*, config: ConfigOption = None) -> None:
-    """Take answers from the phone again, after /lock."""
-    was_locked = Store(_loaded(config, log_json=False).store.path).unlock_phone()
-    typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")
-
-
-@app.command()
-def status(
-    *, config: ConfigOption = None, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
-) -> None:
-    """Show the listener, the servers, and what is open."""
-    # A listener that runs for months shows no tables: what draws them is not loaded into it.
-    from rich.console import Console
-
-    from hermes import status as state
-
-    place = configuration.config_path(config, environ=os.environ)
-    loaded = configuration.load(config, environ=os.environ)
-    store = Store(loaded.store.path)
-    gathered = asyncio.run(state.gather(loaded, store, config_file=place))
-    if as_json:
-        typer.echo(state.to_json(gathered))
-    else:
-        state.show(gathered, Console())
-
-
 @app.command(
+    rich_help_panel=RUNNING,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     add_help_option=False,
 )
 def hook(context: typer.Context) -> None:
-    """For an agent's plugin: hand one question over (see `hermes install`)."""
-    sys.exit(hooks.main(context.args))
+    """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook.py)."""
+    words = context.args
+    if words[:1] == ["generic"] and "--store" not in words:
+        at = words.index("--config") if "--config" in words[:-1] else None
+        given = None if at is None else Path(words[at + 1])
+        place = configuration.config_path(given, environ=os.environ)
+        loaded = configuration.load(given, environ=os.environ)
+        words = ["generic", "--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place)]
+    sys.exit(hooks.main(words))
 
 
-Agent = Annotated[str, typer.Argument(help="The agent: opencode.")]
+def _names() -> list[str]:
+    return list(installing.pieces(os.environ))
 
 
-@app.command()
-def install(agent: Agent, *, config: ConfigOption = None) -> None:
-    """Connect an agent: put its plugin in place."""
-    _known(agent)
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        help="An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
+        "reap: a timer, where no listener runs.",
+        autocompletion=_names,
+    ),
+]
+
+
+@app.command(rich_help_panel=RUNNING)
+def install(
+    what: What,
+    *,
+    config: ConfigOption = None,
+    permissions: Annotated[
+        bool | None,
+        typer.Option(help="claude-code: ask for its permission prompts on the phone, too.", show_default=False),
+    ] = None,
+    headless: Annotated[
+        bool | None,
+        typer.Option(help="claude-code, oh-my-pi: ask where there is no terminal, too.", show_default=False),
+    ] = None,
+) -> None:
+    """Put an agent's plugin in place (start the agent anew after it), or Hermes as a service."""
+    piece = installing.piece(what, environ=os.environ)
     place = configuration.config_path(config, environ=os.environ)
     loaded = configuration.load(config, environ=os.environ)
-    for sentence in installing.install_opencode(
-        environ=os.environ, python=sys.executable, config_path=place, store=loaded.store.path, log=loaded.log.file
-    ):
+    for sentence in piece.install(place, loaded, {"permissions": permissions, "headless": headless}):
         typer.echo(sentence)
 
 
-@app.command()
-def uninstall(agent: Agent) -> None:
-    """Take an agent's plugin away again."""
-    _known(agent)
-    for sentence in installing.uninstall_opencode(environ=os.environ):
+@app.command(rich_help_panel=RUNNING)
+def uninstall(what: What) -> None:
+    """Take away again what `install` put in place."""
+    for sentence in installing.piece(what, environ=os.environ).uninstall():
         typer.echo(sentence)
-
-
-def _known(agent: str) -> None:
-    if agent != "opencode":
-        raise ConfigError(f"{agent!r} is no agent that Hermes knows; it knows opencode.")

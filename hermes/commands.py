@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?\s*\Z", re.IGNORECASE)
+_COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(\s+[\w-]+)?\s*\Z", re.IGNORECASE)
 _GREETINGS: Final = {"start": "help"}
 
 
@@ -57,6 +57,8 @@ class Commands:
         """Do what a command says; tell whether it was one. Raises NotSaved."""
         found = _COMMAND.match((text.text or "").strip())
         name = found[1].lower() if found else ""
+        if found and found[3] and name not in _GREETINGS:
+            return False  # a link that was pressed once more brings its code along: "/start CODE"
         name = _GREETINGS.get(name, name)
         if found is None or name not in words.COMMANDS:
             return False

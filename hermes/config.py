@@ -33,13 +33,13 @@ __all__ = [
     "Telegram",
     "config_path",
     "load",
+    "loads",
+    "read_text",
     "readable_by_others",
 ]
 
-_TWINS = {"token": "token_file", "password": "password_file"} | {
-    "token_file": "token",
-    "password_file": "password",
-}
+_TWINS = {"token": "token_file", "password": "password_file", "ping_url": "ping_url_file"}
+_TWINS |= {file: secret for secret, file in _TWINS.items()}
 _Key = tuple[str | int, ...]
 
 
@@ -61,7 +61,16 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     Raises ConfigError with one sentence: place, key, what is wrong, what would be right.
     """
     place = config_path(path, environ=environ)
-    settings = _read(place, named=path is not None or bool(environ.get("HERMES_CONFIG")))
+    text = read_text(place)
+    if text is None and (path is not None or environ.get("HERMES_CONFIG")):
+        message = f"{place} does not exist; `hermes setup` writes it, or name another file with --config."
+        raise ConfigError(message)
+    return loads(text or "", place, environ=environ)
+
+
+def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
+    """All settings as `load` would return them if `text` stood in the file `place`. Raises as `load`."""
+    settings = _parsed(text, place)
     overlay = _overlay(environ)
     for section in settings:
         # Before `Config` sees it: pydantic-settings would take some names for switches of its own.
@@ -74,31 +83,35 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     raise ConfigError(sentence)  # outside the handler: the cause would carry the values
 
 
+def read_text(place: Path) -> str | None:
+    """The text of the file as it stands, line ends and all, or None where there is none. Raises ConfigError."""
+    try:
+        return place.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        wrong = f"cannot be read ({error.strerror}); it must be a file that you may read"
+    except UnicodeDecodeError:
+        wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
+    raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would carry the content
+
+
+def _parsed(text: str, place: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        wrong = f"is not TOML ({error}); config.example.toml shows how it is written"
+    except (ValueError, RecursionError):
+        wrong = "is not TOML (a number of far too many digits, or far too deep); see config.example.toml"
+    raise ConfigError(f"{place} {wrong}.")
+
+
 def readable_by_others(path: Path) -> bool:
     """Whether somebody besides the owner may read the file; one that is not there can be read by nobody."""
     try:
         return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
     except FileNotFoundError:
         return False
-
-
-def _read(place: Path, *, named: bool) -> dict[str, Any]:
-    try:
-        return tomllib.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if not named:
-            return {}
-        wrong = "does not exist; copy config.example.toml there, or name another file with --config"
-    except OSError as error:
-        wrong = f"cannot be read ({error.strerror}); it must be a file that you may read"
-    except UnicodeDecodeError:
-        wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
-    except tomllib.TOMLDecodeError as error:
-        wrong = f"is not TOML ({error}); config.example.toml shows how it is written"
-    except (ValueError, RecursionError):
-        wrong = "is not TOML (a number of far too many digits, or far too deep); see config.example.toml"
-    message = f"{place} {wrong}."
-    raise ConfigError(message)
 
 
 def _overlay(environ: Mapping[str, str]) -> dict[str, Any]:

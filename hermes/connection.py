@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.errors import HermesError
     from hermes.memory import Memory
     from hermes.phone_side import PhoneSide
+    from hermes.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Connection:
         memory: Memory,
         look: Look,
         *,
+        supervisor: Supervisor,
         machine: str,
         now: Callable[[], float],
     ) -> None:
@@ -50,6 +52,7 @@ class Connection:
         self._phone = phone
         self._memory = memory
         self._look = look
+        self._supervisor = supervisor
         self._machine = machine
         self._now = now
         self._last_poll_s: float | None = None
@@ -68,6 +71,7 @@ class Connection:
             on_good_poll=self._polled,
             on_trouble=self._poll_failed,
             now=now,
+            sleep=supervisor.pause,
         )
 
     @property
@@ -76,11 +80,11 @@ class Connection:
         polled_s = self._last_poll_s
         return polled_s is not None and abs(self._now() - polled_s) < HEALTHY_S and not self._troubled
 
-    def recover(self) -> None:
-        """At a start: say that nobody listened, where that was for long."""
+    def recover(self, *, by_timer: bool = False) -> None:
+        """At a start: say that nobody listened, where that was for long. `by_timer`: that is so all the time."""
         self._bring_along()
         last_s = self._memory.at.last_poll_s
-        if last_s is not None and self._now() - last_s > ABSENCE_S:
+        if not by_timer and last_s is not None and self._now() - last_s > ABSENCE_S:
             self._back_after(last_s)
 
     def refused(self, error: HermesError) -> None:
@@ -139,9 +143,9 @@ class Connection:
         """
         self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s)
         if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
-            self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save_offset)
+            self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save)
 
-    def _save_offset(self) -> None:
+    def _save(self) -> None:
         try:
             self._memory.save()
         except NotSaved as error:
@@ -155,11 +159,16 @@ class Connection:
         if last_s is not None and at_s - last_s > ABSENCE_S:
             self._back_after(last_s)
         self._troubled = False
+        self._supervisor.polled()
         self._memory.note(last_poll_s=at_s)
+        if last_s is None:
+            # Who looks at `status` right after a start is told that Telegram answers.
+            self._save()
         self._over(self._poll_trouble)
 
     def _poll_failed(self, trouble: Trouble) -> None:
         self._troubled = True
+        self._supervisor.say(f"no updates from Telegram: {trouble.sentence}")
         if not trouble.loud:
             return
         if trouble.kind == "conflict" and abs(self._now() - self._rival_told_s) > PEACE_S:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hermes.agents import Adapter
     from hermes.book import Book
-    from hermes.model import Ask, Decision, Entry, Route, Verdict
+    from hermes.model import Ask, Decision, Entry, Proof, Route, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ TOGETHER_S: Final = 30.0
 """A permission that ends this soon after our word on another one of its session was ended by that."""
 
 Answers = tuple[tuple[str, ...], ...]
+ALLOWED: Final[Answers] = (("allowed",),)
+"""What a permission came to, where nobody tells for how long."""
 
 
 class Server(Protocol):
@@ -173,13 +175,34 @@ class Delivery:
 
     def told(self, entry: Entry, signal: Replied | Dismissed | Quiet) -> None:
         """Take an agent's own word for it, where nothing else can prove it."""
+        proof: Proof = "event" if entry.ask.source.server in self._servers else "plugin"
         match signal:
             case Replied(answers=answers):
-                self._judged(entry, AnsweredWith(answers))
+                self._judged(entry, AnsweredWith(answers, proof))
             case Dismissed():
-                self._judged(entry, WasDismissed())
+                self._judged(entry, WasDismissed(proof=proof))
             case Quiet():
-                self._judged(entry, Dead())
+                # A turn that ended without another word has taken what it was given.
+                given = self._has_only_silence(entry)
+                self._judged(entry, self._expected(entry, "receipt") if given else Dead(proof))
+
+    def handed_over(self, entry_id: str) -> None:
+        """A hook has printed the answer; where its agent may tell more, that comes first. Raises NotSaved."""
+        entry = self._book.get(entry_id)
+        if entry is not None and self._says_no_more(entry) and not entry.ask.capabilities.silence_s:
+            self._judged(entry, self._expected(entry, "receipt"))
+
+    def _has_only_silence(self, entry: Entry) -> bool:
+        """Tell whether something was handed over of which its agent need not tell what came of it."""
+        return entry.waiter_taken and self._says_no_more(entry)
+
+    def _says_no_more(self, entry: Entry) -> bool:
+        """Tell whether this agent need not tell what comes of what is being sent."""
+        can, decision = entry.ask.capabilities, entry.state.decision
+        if entry.state.phase != "sending" or can.reports or decision is None:
+            return False
+        answers = entry.ask.permission is None and decision.kind in {"answer", "skip"}
+        return not (answers and can.tells_answers)
 
     def forget_failures(self, entry_id: str) -> None:
         """The agent is back: the next try is the first again."""
@@ -238,7 +261,7 @@ class Delivery:
             return None
         if self._awaits_confirmation(entry.id):
             return self._look_in_s(entry.id)
-        self._judged(entry, self._expected(entry) if entry.id in self._accepted_s else Dead())
+        self._judged(entry, self._expected(entry, "accepted") if entry.id in self._accepted_s else Dead())
         return None
 
     async def _send(self, server: Server, entry: Entry, decision: Decision) -> None:
@@ -266,6 +289,11 @@ class Delivery:
         now_s = self._monotonic()
         if not self._room.waiting(entry.ask):
             alone_s = now_s - self._lonely_s.setdefault(entry.id, now_s)
+            if self._has_only_silence(entry):
+                left_s = entry.ask.capabilities.silence_s - alone_s
+                if left_s <= 0:
+                    self._judged(entry, self._expected(entry, "receipt"))
+                return max(0.0, left_s) or None
             told = entry.id in self._heard and entry.ask.source.server in self._servers
             if not told and alone_s <= (TAKEN_GRACE_S if entry.waiter_taken else WAITER_GRACE_S):
                 return WAITER_LOOK_S
@@ -284,7 +312,7 @@ class Delivery:
     async def _without_waiter(self, entry: Entry) -> float | None:
         """No hook waits any more: its server tells what became of the answer, or carries it now."""
         server = self._servers.get(entry.ask.source.server)
-        verdict = await server.verdict(entry.ask) if server is not None else Dead()
+        verdict = await server.verdict(entry.ask) if server is not None else Dead("left")
         if isinstance(verdict, StillOpen):
             self._book.change(entry.id, lambda found: replace(found, route="server"))
             return CONFIRM_S
@@ -306,18 +334,22 @@ class Delivery:
         ours = self._took_effect(entry, verdict)
         together = "" if ours else self._with_another(entry, verdict)
         match verdict:
+            case AnsweredWith(answers) if ours and answers == ALLOWED and not self._has_said(entry.id):
+                # Our word may have left before a restart, or the desk may have said more than we meant.
+                self._book.apply(entry.id, Delivered(at_s, verdict.proof, ALLOWED))
             case AnsweredWith() | WasDismissed() if ours:
-                self._book.apply(entry.id, Delivered(at_s))
-            case AnsweredWith(answers) if is_refusal(entry.ask, answers):
-                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk", answers, together))
-            case AnsweredWith(answers):
-                self._book.apply(entry.id, Ended(at_s, "answered_at_desk", answers, together))
-            case WasDismissed():
-                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk"))
-            case Dead():
-                self._book.apply(entry.id, Ended(at_s, "gone", reason="ended"))
+                self._book.apply(entry.id, Delivered(at_s, verdict.proof))
+            case AnsweredWith(answers, proof) if is_refusal(entry.ask, answers):
+                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk", answers, together, proof))
+            case AnsweredWith(answers, proof):
+                self._book.apply(entry.id, Ended(at_s, "answered_at_desk", answers, together, proof))
+            case WasDismissed(proof=proof):
+                self._book.apply(entry.id, Ended(at_s, "rejected_at_desk", proof=proof))
+            case Dead(proof):
+                self._book.apply(entry.id, Ended(at_s, "gone", reason="ended", proof=proof))
         self._forget(entry.id)
-        log.info("entry %s: %s%s", entry.id, type(verdict).__name__, " by us" if ours else "")
+        by = " by us" if ours else ""
+        log.info("entry %s: %s%s, known by: %s", entry.id, type(verdict).__name__, by, verdict.proof)
 
     def _took_effect(self, entry: Entry, verdict: Verdict) -> bool:
         """Tell whether what took effect at the agent is what was decided on the phone."""
@@ -325,11 +357,14 @@ class Delivery:
             return False
         expected = self._expected(entry)
         if entry.ask.permission is not None and isinstance(verdict, AnsweredWith):
-            said = entry.id in self._accepted_s or entry.id in self._put_s
-            return isinstance(expected, AnsweredWith) and _agree(verdict.answers, expected.answers, said=said)
+            return isinstance(expected, AnsweredWith) and _agree(verdict.answers, expected.answers)
         if isinstance(verdict, WasDismissed) and isinstance(expected, AnsweredWith):
             return verdict.same_as == expected.answers
         return verdict == expected or (isinstance(verdict, WasDismissed) and isinstance(expected, WasDismissed))
+
+    def _has_said(self, entry_id: str) -> bool:
+        """Tell whether this listener has sent the decision."""
+        return entry_id in self._accepted_s or entry_id in self._put_s
 
     def _with_another(self, entry: Entry, verdict: Verdict) -> str:
         """Return "together" where our word on another permission of its session ended this one, too."""
@@ -349,12 +384,12 @@ class Delivery:
             kept = {session: said for session, said in self._said.items() if now_s - said[1] < TOGETHER_S}
             self._said = {**kept, entry.ask.source.session_id: (word, now_s)}
 
-    def _expected(self, entry: Entry) -> Verdict:
+    def _expected(self, entry: Entry, proof: Proof = "") -> Verdict:
         """Return the verdict that proves our own decision."""
         decision = entry.state.decision
         if decision is None or (decision.kind == "reject" and entry.ask.permission is None):
-            return WasDismissed()
-        return AnsweredWith(self._adapters[entry.ask.source.agent].answers(entry.ask, decision))
+            return WasDismissed(proof=proof)
+        return AnsweredWith(self._adapters[entry.ask.source.agent].answers(entry.ask, decision), proof)
 
     def _failed(self, entry: Entry, why: str) -> float:
         failures = self._failures.get(entry.id, 0)
@@ -374,13 +409,10 @@ def is_refusal(ask: Ask, answers: Answers) -> bool:
     return ask.permission is not None and is_no(answers)
 
 
-def _agree(found: Answers, meant: Answers, *, said: bool) -> bool:
-    """Tell whether what became of a permission can be what was meant; what is found may be known in part only.
-
-    `said`: our word has left. One that never did has allowed nothing for good, whatever its tool shows.
-    """
-    if found == (("allowed",),):
-        return meant == (("once",),) or (meant == (("always",),) and said)
+def _agree(found: Answers, meant: Answers) -> bool:
+    """Tell whether what became of a permission can be what was meant; what is found may be known in part only."""
+    if found == ALLOWED:
+        return not is_no(meant)
     return found == meant or (found == (("refused",),) and is_no(meant))
 
 

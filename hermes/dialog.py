@@ -339,9 +339,9 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
     if state.phase != "open" or state.joining is not None:
         return state
     if not ask.answerable or event.rule == "keep":
-        return _released(state, event.at_s)
+        return _released(ask, state, event.at_s)
     if ask.permission is not None and event.rule != "reject":
-        return _released(state, event.at_s)  # never allowed by time
+        return _released(ask, state, event.at_s)  # never allowed by time
     if event.rule == "recommended":
         answers = _recommended(ask, state)
         if answers is not None:
@@ -350,19 +350,29 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
         return _decided(state, "skip", event.at_s, None)
     # A "no" that lets the agent go on would be an answer that nobody gave: the desk keeps the question instead.
     if event.rule == "skip" or not ask.capabilities.reject_stops:
-        return _released(state, event.at_s)
+        return _released(ask, state, event.at_s)
     return _decided(state, "reject", event.at_s, None)
 
 
 def _recommended(ask: Ask, state: State) -> tuple[Answer, ...] | None:
     answers = tuple(
-        given if given or question.recommended is None else Answer((question.recommended,))
+        given or Answer(_taken_by_time(ask, question))
         for question, given in zip(ask.questions, state.answers, strict=True)
     )
     return answers if answers and all(answers) else None
 
 
-def _released(state: State, at_s: float) -> State:
+def _taken_by_time(ask: Ask, question: Question) -> tuple[int, ...]:
+    """Return what is recommended; else the first option where the agent's own timer takes it; else nothing."""
+    if question.recommended is not None:
+        return (question.recommended,)
+    return (0,) if ask.capabilities.else_first and question.options else ()
+
+
+def _released(ask: Ask, state: State, at_s: float) -> State:
+    """Leave it to the desk; who has none would wait for ever, and is told no."""
+    if ask.answerable and not ask.capabilities.desk_stays_open:
+        return _decided(state, "reject", at_s, None)
     decided = _decided(state, "release", at_s, None)
     return replace(decided, phase="settled", outcome=Outcome("expired", at_s))
 
@@ -375,11 +385,11 @@ def _told(state: State, event: Event) -> State:
         case Matched() if state.phase == "matching":
             return replace(state, phase="open")
         case Delivered() if state.phase == "sending":
-            return _settled(state, Outcome(_outcome(state.decision), event.at_s))
+            return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
         case Failed() if state.phase == "sending":
             return replace(state, away=True)
         case Ended() if state.phase != "settled":
-            return _settled(state, Outcome(event.kind, event.at_s, event.answers, event.reason))
+            return _settled(state, Outcome(event.kind, event.at_s, event.answers, event.reason, event.proof))
         case Worked() if state.phase in {"sending", "settled"}:
             return replace(state, working=True)
         case _:

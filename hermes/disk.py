@@ -23,7 +23,7 @@ _SENTENCES = {
     errno.ENOSPC: "the disk is full; free some space, then try again",
     errno.EDQUOT: "your quota on this disk is used up; free some space, then try again",
     errno.EFBIG: "the file would be larger than this process may write; see `ulimit -f`",
-    errno.EROFS: "the file system is read-only; make it writable, or set store.path to another folder",
+    errno.EROFS: "the file system is read-only; make it writable, or choose another folder",
     errno.EACCES: "this user may not write there; give the folder to the user that runs Hermes",
     errno.EPERM: "this user may not write there; give the folder to the user that runs Hermes",
     errno.ENOENT: "the folder is gone; start Hermes again, and it will be made anew",

@@ -3,6 +3,7 @@
     HermesError
     ├── ConfigError            a setting is missing, unknown or wrong (exit status 2)
     ├── Held                   another listener holds the bot or the store (exit status 3)
+    ├── ServiceError           the machine's service manager is not there, refused, or could not start Hermes
     ├── StoreError
     │   ├── NotSaved           nothing changed on disk: full, read-only, not ours
     │   ├── Conflict           somebody else changed the entry first
@@ -34,6 +35,10 @@ class ConfigError(HermesError):
 
 class Held(HermesError):
     """Another process holds the lock that this one needs."""
+
+
+class ServiceError(HermesError):
+    """The machine's service manager is not there, refused, or could not start Hermes."""
 
 
 class StoreError(HermesError):

@@ -1,16 +1,24 @@
-"""`hermes hook AGENT`: keep what an agent tells and leave; with --wait, stay until its answer is there.
+"""`hermes hook AGENT`: keep what an agent tells and leave; where it asks, stay until its answer is there.
 
-An agent's plugin starts this, so it never gets in the agent's way: whatever happens it leaves with 0, and
+`generic` is for any program, and always waits. It takes one line of JSON on stdin, `{"questions": [{"question",
+"header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?, "recommended"?}], "agent"?, "title"?,
+"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?}` (`recommended` counts from 0; `stops` is false where a no
+does not end its work), and prints one: `{"kind": "answer", "answers": [[…]]}` (for each question its labels as chosen,
+then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with `"by": "timer"` where nobody answered in time, or
+`{"kind": "refused", "error"}` where the questions have another shape. Nothing printed means that nothing was answered:
+it could not be kept (stderr says `refused`), the time ran out and nobody decides (`on_expiry` is "keep"), or it was
+stopped. Whoever no longer wants to know ends it by SIGTERM; the question is closed then, as it is when the program that
+started it is gone. A program that can be answered by itself, too, says so by a second line, `{"answers": [[…]]}` or
+`{"kind": "reject"}`; the first wins: it gets `{"kind": "desk"}`, or the phone's answer.
+
+Where --store and --log are not given, the command line takes them from the configuration.
+
+An agent's plugin or settings start this, so it never gets in the agent's way: whatever happens it leaves with 0, and
 says nothing on stdout but the answer; trouble is one line in the log, without a word of any question.
 
 It is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the
-folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python.
-
-Once the payload is on disk it writes `kept` to stderr; a plugin that does not read that runs it again. With
---wait it then ends in one of three ways: the answer comes (printed as one line, and a receipt dropped), stdin
-ends (the agent is gone, and a record says so), or SIGTERM releases it, in silence. With --stay besides, it
-goes on waiting after the answer for one of the other two: as long as it is there, the agent is too, and may
-still read what was printed.
+folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python. What waits
+stands in `waiting.py`.
 """
 
 # ruff: noqa: PTH100, PTH119, PTH120 (pathlib would cost as much as json does)
@@ -18,7 +26,6 @@ still read what was printed.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import select
@@ -29,15 +36,65 @@ from hermes import spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 MAX_LINE_BYTES = 1024 * 1024
+MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
 PATIENCE_S = 10.0
-LOOK_EVERY_S = 2.0
-LOOKS_A_NUDGE = 15
-USAGE = "usage: hermes hook opencode --store DIR --log FILE [--config PATH] [--wait [--stay]]"
+
+
+class Agent:
+    """What this module knows of an agent: what tells its payload from rubbish, and an ask from news.
+
+    `shape` are the keys that must be there, `carried` what is kept of a payload (all of it where that is None). An
+    agent without `calls` has its asks called by their hooks; with them, its own plugin starts --wait where it needs it.
+    What is started `by_hand` ends with the terminal that it was started in, and at its Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        shape: Mapping[str, type],
+        carried: tuple[str, ...] | None,
+        asks: Callable[[Mapping[str, Any]], bool],
+        *,
+        calls: bool = False,
+        by_hand: bool = False,
+    ) -> None:
+        self.shape = shape
+        self.carried = carried
+        self.asks = asks
+        self.calls = calls
+        self.by_hand = by_hand
+
+
 OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
-SHAPE: dict[str, type] = {"type": str, "properties": dict, "directory": str, "context": dict}
+CLAUDE_ASKS = frozenset({"PermissionRequest", "PreToolUse"})
+CLAUDE_TELLS = ("session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input")
+AGENTS = {
+    "opencode": Agent(
+        {"type": str, "properties": dict, "directory": str, "context": dict},
+        None,
+        lambda payload: payload["type"] in OPENING,
+        calls=True,
+    ),
+    "generic": Agent(
+        {"questions": list},
+        ("questions", "agent", "title", "directory", "context", "ttl_s", "on_expiry", "stops"),
+        lambda _: True,
+        by_hand=True,
+    ),
+    "claude-code": Agent(
+        {"hook_event_name": str, "session_id": str},
+        CLAUDE_TELLS,
+        lambda payload: payload["hook_event_name"] in CLAUDE_ASKS,
+    ),
+    "oh-my-pi": Agent(
+        {"questions": list}, ("questions", "session", "directory", "title", "context", "headless"), lambda _: True
+    ),
+    "neovate": Agent({"questions": list}, ("questions", "session", "directory", "title", "context"), lambda _: True),
+}
+USAGE = f"usage: hermes hook {'|'.join(AGENTS)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 
 
 class _Refused(Exception):
@@ -70,9 +127,9 @@ def main(argv: list[str]) -> int:
 
 def _options(argv: list[str]) -> dict[str, str] | None:
     """Return the command line by name; argparse alone would cost as much as a bare Python."""
-    if argv[:1] != ["opencode"]:
+    if not argv or argv[0] not in AGENTS:
         return None
-    found = {"agent": argv[0], "state": "not kept:"}
+    found = {"agent": argv[0], "state": "not kept:", "parent": str(os.getppid())}
     rest = iter(argv[1:])
     for word in rest:
         if word in {"--wait", "--stay"}:
@@ -85,28 +142,63 @@ def _options(argv: list[str]) -> dict[str, str] | None:
 
 
 def _run(options: dict[str, str]) -> None:
-    with contextlib.suppress(OSError):
-        os.setsid()  # no terminal's Ctrl-C or hang-up reaches us; fails where the plugin has done it already
-    released = _release_on_sigterm() if "wait" in options else -1
-    payload = _payload(_line(0, PATIENCE_S))
-    record = spool.record(options["agent"], payload)
-    if "wait" in options:
-        _wait(options, record, payload, released)
-    else:
-        _keep(options, record)
-        _nudge(options, payload)
+    agent = AGENTS[options["agent"]]
+    if not agent.by_hand:
+        with contextlib.suppress(OSError):
+            os.setsid()  # no terminal's Ctrl-C or hang-up reaches us; fails where the plugin has done it already
+    if "wait" in options or not agent.calls:
+        _stay(options, agent)
+        return
+    payload = _payload(agent, _line(0, PATIENCE_S)[0])
+    _keep(options, payload)
+    _nudge(options, opens=agent.asks(payload))
+
+
+def _stay(options: dict[str, str], agent: Agent) -> None:
+    """Wait for what comes of an ask. Mere news is kept where somebody waits for some, or it would pile up."""
+    from hermes import waiting  # noqa: PLC0415 (who only drops a record needs none of it)
+
+    released = waiting.release_on_signal(by_hand=agent.by_hand)
+    line, rest = _line(0, PATIENCE_S, MAX_LINE_BYTES if agent.carried is None else MAX_READ_BYTES)
+    payload = _payload(agent, line)
+    asks = agent.asks(payload)
+    if asks or agent.calls:
+        waiting.wait(
+            waiting.Hook(options["agent"], options["store"], int(options["parent"]), ours=not agent.calls),
+            _request_id(payload if "id" in payload else payload["properties"]),
+            released,
+            keep=lambda: _keep(options, payload),
+            nudge=lambda: _nudge(options, opens=asks),
+            told=lambda word: _told(options, payload, word),
+            rest=rest,
+            stay="stay" in options,
+        )
+    elif spool.nudge(options["store"]) or spool.waited_for(options["store"]) or spool.listing(options["store"]):
+        _keep(options, payload)
+        spool.nudge(options["store"])
+
+
+def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
+    """Keep what was said at the desk, and tell whether it could be understood."""
+    try:
+        _keep(options, payload | {"desk": _object(word)})
+    except _Refused as refusal:
+        _log(options, f"the word from the desk is passed over: {refusal}")
+        return False
+    return True
 
 
 # --- what comes in --------------------------------------------------------------------------------------
 
 
-def _line(stdin: int, patience_s: float) -> bytes:
-    """Read one line; the end of stdin ends it too."""
+def _line(stdin: int, patience_s: float, most: int = MAX_LINE_BYTES) -> tuple[bytes, bytes]:
+    """Read one line, and return it with what came behind it; the end of stdin ends it too."""
     waiting = select.poll()
     waiting.register(stdin, select.POLLIN)
     end_s = time.monotonic() + patience_s
-    data = b""
-    while b"\n" not in data:
+    data = bytearray()
+    more = b""
+    while b"\n" not in more:
         left_s = end_s - time.monotonic()
         if left_s <= 0 or not waiting.poll(left_s * 1000):
             raise _Refused(f"no line came within {patience_s:g} s")
@@ -114,12 +206,13 @@ def _line(stdin: int, patience_s: float) -> bytes:
         if not more:
             break
         data += more
-        if len(data) > MAX_LINE_BYTES + 1:
-            raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
-    return data.split(b"\n", 1)[0]
+        if len(data) > most + 1:
+            raise _Refused(f"more than {most} bytes")
+    line, _, rest = bytes(data).partition(b"\n")
+    return line, rest
 
 
-def _payload(line: bytes) -> dict[str, object]:
+def _object(line: bytes) -> dict[str, Any]:
     try:
         payload = json.loads(line.decode())
     except json.JSONDecodeError as error:
@@ -130,22 +223,41 @@ def _payload(line: bytes) -> dict[str, object]:
         raise _Refused(f"no JSON that can be read ({type(error).__name__})") from None
     if not isinstance(payload, dict):
         raise _Refused("no JSON object")
-    for key, kind in SHAPE.items():
-        if not isinstance(payload.get(key, {} if key == "context" else None), kind):
-            raise _Refused(f"its {key!r} is missing or of the wrong type")
     return payload
 
 
-def _keep(options: dict[str, str], record: dict[str, object]) -> None:
-    spool.drop(options["store"], record)
-    options["state"] = "kept, but then:"  # what the log says of any trouble from here on
-    with contextlib.suppress(OSError):
-        os.write(2, b"kept\n")
+def _payload(agent: Agent, line: bytes) -> dict[str, Any]:
+    payload = _object(line)
+    for key, kind in agent.shape.items():
+        if not isinstance(payload.get(key, {} if key == "context" else None), kind):
+            raise _Refused(f"its {key!r} is missing or of the wrong type")
+    if agent.carried is None:
+        return payload
+    carried = {key: payload[key] for key in agent.carried if key in payload}
+    if len(line) > MAX_LINE_BYTES and len(json.dumps(carried)) > MAX_LINE_BYTES:
+        raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
+    # Each hook is an ask of its own, and what it is called is not for others to say.
+    return {"id": os.urandom(8).hex()} | carried if agent.asks(payload) else carried
 
 
-def _nudge(options: dict[str, str], payload: dict[str, object]) -> None:
+def _request_id(request: object) -> str:
+    request_id = request.get("id") if isinstance(request, dict) else None
+    if not request_id or not isinstance(request_id, str):
+        raise _Refused("its 'properties' have no 'id' to wait for")
+    return request_id
+
+
+def _keep(options: dict[str, str], payload: dict[str, Any]) -> None:
+    spool.drop(options["store"], spool.record(options["agent"], payload))
+    if options["state"] == "not kept:":
+        options["state"] = "kept, but then:"  # what the log says of any trouble from here on
+        with contextlib.suppress(OSError):
+            os.write(2, b"kept\n")
+
+
+def _nudge(options: dict[str, str], *, opens: bool) -> None:
     """Tell the listener; where there is none and something was opened, start one."""
-    if not spool.nudge(options["store"]) and payload["type"] in OPENING:
+    if not spool.nudge(options["store"]) and opens:
         _start_listener(options)
 
 
@@ -167,7 +279,7 @@ def _start_listener(options: dict[str, str]) -> None:
 
 
 def _become_listener(options: dict[str, str]) -> None:
-    import signal  # noqa: PLC0415 (only here and in the waiter)
+    import signal  # noqa: PLC0415 (only here, and in what waits)
 
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -176,141 +288,10 @@ def _become_listener(options: dict[str, str]) -> None:
     log = _open_log(options)
     for ours, theirs in ((null, 0), (null, 1), (log, 2)):
         os.dup2(ours, theirs)
-    _close_inherited()
+    spool.close_inherited()
     config = ["--config", options["config"]] if options.get("config") else []
     command = [sys.executable, "-I", "-m", "hermes", "listen", "--until-idle", *config]
     os.execv(sys.executable, command)  # noqa: S606 (no shell is wanted)
-
-
-def _close_inherited() -> None:
-    """Close what an agent left open for its children: its port, or the pipes of another waiter."""
-    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
-
-
-# --- waiting --------------------------------------------------------------------------------------------
-
-
-def _release_on_sigterm() -> int:
-    """Return a descriptor that is readable after SIGTERM: between taking and printing it loses nothing."""
-    import signal  # noqa: PLC0415 (it loads `enum`; only a waiter needs it)
-
-    _close_inherited()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    released, wakeup = os.pipe()
-    os.set_blocking(wakeup, False)
-    signal.set_wakeup_fd(wakeup)
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    return released
-
-
-def _wait(options: dict[str, str], record: dict[str, object], payload: dict[str, object], out: int) -> None:
-    store, agent = options["store"], options["agent"]
-    wait_id = spool.wait_id(agent, spool.machine(), _request_id(payload))
-    held = spool.hold_wait(store, wait_id)  # before the drop: whoever reads the record finds us waiting
-    try:
-        _keep(options, record)
-        _nudge(options, payload)
-
-        def again() -> None:
-            _nudge(options, payload)
-
-        outcome = _outcome(store, wait_id, out, again)
-        if outcome == "receipt" and "stay" in options:
-            _report(options, outcome, wait_id)
-            outcome = _left(out, again)
-    finally:
-        spool.leave_wait(store, wait_id, held)
-    if outcome is not None:
-        _report(options, outcome, wait_id)
-
-
-def _report(options: dict[str, str], outcome: str, wait_id: str) -> None:
-    spool.drop(options["store"], spool.record(options["agent"], {"type": outcome, "waitID": wait_id}))
-    spool.nudge(options["store"])
-
-
-def _request_id(payload: dict[str, object]) -> str:
-    properties = payload["properties"]
-    request_id = properties.get("id") if isinstance(properties, dict) else None
-    if not request_id or not isinstance(request_id, str):
-        raise _Refused("its 'properties' have no 'id' to wait for")
-    return request_id
-
-
-def _outcome(store: str, wait_id: str, released: int, again: Callable[[], None]) -> str | None:
-    """Wait, print the answer, and return the type of the record that tells how it went; None: released."""
-    bell = None
-    with contextlib.suppress(OSError):  # without a bell there is still the look every two seconds
-        bell = spool.wait_socket(store, wait_id)
-    try:
-        answer = _answer(store, wait_id, released, bell.fileno() if bell else -1, again)
-        return None if answer is None else _print(answer)
-    except EOFError:
-        return "waiter.gone"
-    finally:
-        if bell:
-            spool.close_socket(bell)
-
-
-def _answer(
-    store: str,
-    wait_id: str,
-    released: int,
-    bell: int,
-    again: Callable[[], None],
-    look_every_s: float = LOOK_EVERY_S,
-) -> str | None:
-    """Return the answer once it is there, None at SIGTERM; raise EOFError where stdin has ended.
-
-    `again` is called now and then: a listener that died is started anew, or the buttons would be dead.
-    """
-    looks = 0
-    waiting = select.poll()
-    for descriptor in (0, released, bell):
-        if descriptor >= 0:
-            waiting.register(descriptor, select.POLLIN)
-    while True:
-        answer = spool.take_answer(store, wait_id)
-        if answer is not None:
-            return answer
-        looks += 1
-        if looks % LOOKS_A_NUDGE == 0:
-            again()
-        for descriptor, _ in waiting.poll(look_every_s * 1000):
-            if descriptor == released:
-                return None
-            if not os.read(descriptor, 65536) and descriptor == 0:
-                raise EOFError
-
-
-def _left(released: int, again: Callable[[], None], look_every_s: float = LOOK_EVERY_S) -> str | None:
-    """Stay until SIGTERM (None), or until the agent is gone."""
-    waiting = select.poll()
-    for descriptor in (0, released):
-        waiting.register(descriptor, select.POLLIN)
-    while True:
-        ready = waiting.poll(LOOKS_A_NUDGE * look_every_s * 1000)
-        if not ready:
-            again()
-        for descriptor, _ in ready:
-            if descriptor == released:
-                return None
-            if not os.read(descriptor, 65536):
-                return "waiter.gone"
-
-
-def _print(answer: str) -> str:
-    """Print one line; a receipt says that it left, nothing more: the plugin's own events tell the rest."""
-    data = memoryview(answer.replace("\n", " ").encode() + b"\n")
-    try:
-        while data:
-            data = data[os.write(1, data) :]
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            return "waiter.gone"
-        raise
-    return "receipt"
 
 
 # --- trouble --------------------------------------------------------------------------------------------

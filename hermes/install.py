@@ -1,120 +1,108 @@
-"""Put Hermes into an agent, and take it out again.
+"""What can be put in place and taken away: Hermes in an agent, as its own folder knows it, and Hermes as a service."""
 
-For OpenCode that is one file of our own in the user's plugin folder, with absolute paths in it; their JSON is
-never touched. Both directions say what they did and are safe to repeat.
-"""
-
-import contextlib
-import json
-import os
-import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
-from hermes.errors import ConfigError, NotSaved
+from hermes import service
+from hermes.agents.claude_code import connect as claude_code
+from hermes.agents.neovate import connect as neovate
+from hermes.agents.oh_my_pi import connect as oh_my_pi
+from hermes.agents.opencode import connect as opencode
+from hermes.errors import ConfigError
+from hermes.settings import Config
 
-PLUGIN_NAME = "hermes-telegram-phone.js"  # OpenCode 1.1.53 takes two plugins of one file name for one
-MARKER = "// hermes-telegram-phone:"
-SETTINGS = '"@SETTINGS@"'
-PYTHON_ANSWERS_S = 30
-_TEMPLATE = Path(__file__).parent / "agents" / "opencode" / "plugin.js"
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent: as `hermes install` calls it, as people do, its program, both directions, and whether it is connected.
+
+    `options` are those of `hermes install` that it knows: its `install` takes each by name, None where it was not said.
+    """
+
+    name: str
+    title: str
+    program: str
+    install: Callable[..., list[str]]
+    uninstall: Callable[..., list[str]]
+    is_connected: Callable[[Mapping[str, str]], bool]
+    options: tuple[str, ...] = ()
 
 
-def install_opencode(
-    *, environ: Mapping[str, str], python: str, config_path: Path, store: Path, log: Path
+def connect(
+    agent: Agent,
+    config: Config,
+    config_path: Path,
+    *,
+    environ: Mapping[str, str],
+    options: Mapping[str, bool | None] = MappingProxyType({}),
 ) -> list[str]:
-    """Write the plugin, and return what was done, one sentence each.
+    """Install what connects the agent to the store of this configuration. Returns and raises as its `install`."""
+    for name, said in options.items():
+        if said is not None and name not in agent.options:
+            knowing = ", ".join(one.name for one in AGENTS if name in one.options)
+            raise ConfigError(f"--{name} is nothing that {agent.name} knows; it is for {knowing}.")
+    known = {name: options.get(name) for name in agent.options}
+    paths = {"config_path": config_path, "store": config.store.path, "log": config.log.file}
+    return agent.install(environ=environ, python=sys.executable, **paths, **known)
 
-    `python` is the interpreter that has Hermes (`sys.executable`), `environ` says where OpenCode looks.
-    Raises ConfigError (a foreign file of that name; a Python without Hermes) and NotSaved.
+
+def _agent(name: str, title: str, program: str, connect: ModuleType, *options: str) -> Agent:
+    return Agent(name, title, program, connect.install, connect.uninstall, connect.is_connected, options)
+
+
+AGENTS = (
+    _agent("opencode", "OpenCode", "opencode", opencode),
+    _agent("claude-code", "Claude Code", "claude", claude_code, "permissions", "headless"),
+    _agent("oh-my-pi", "oh-my-pi", "omp", oh_my_pi, "headless"),
+    _agent("neovate", "Neovate Code", "neovate", neovate),
+)
+"""`install` and `uninstall` take what those of OpenCode take, by name."""
+
+
+class Piece(NamedTuple):
+    """Something that is put in place and taken away; both say what they did, one sentence each.
+
+    `install` takes the configuration's place, the configuration, and options that may be None where nothing was said.
     """
-    place = plugin_path(environ)
-    paths = {"store": store, "log": log, "config": config_path}
-    settings = {"python": interpreter(python)} | {name: str(path.absolute()) for name, path in paths.items()}
-    wanted = _TEMPLATE.read_text(encoding="utf-8").replace(SETTINGS, json.dumps(settings))
-    there = _ours(place)
-    if there == wanted:
-        return [f"{place} is already installed and up to date."]
-    with _saving(place):
-        _replace(place.resolve(), wanted)
-    done = "was updated" if there is not None else "is installed"
-    return [f"{place} {done}.", "An OpenCode that is running takes it in when it is started again."]
+
+    install: Callable[[Path, Config, Mapping[str, bool | None]], list[str]]
+    uninstall: Callable[[], list[str]]
 
 
-def uninstall_opencode(*, environ: Mapping[str, str]) -> list[str]:
-    """Remove the plugin, nothing else, and return what was done, one sentence each.
-
-    Raises ConfigError (a foreign file of that name, which stays) and NotSaved.
-    """
-    place = plugin_path(environ)
-    if _ours(place) is None:
-        return [f"{place} is not there; nothing was changed."]
-    with _saving(place):
-        place.resolve().unlink()
-        if place.is_symlink():
-            place.unlink()
-    return [f"{place} was removed.", "An OpenCode that is running keeps it until it is started again."]
+def piece(name: str, *, environ: Mapping[str, str]) -> Piece:
+    """Return what has this name. Raises ConfigError: nothing has."""
+    known = pieces(environ)
+    if name not in known:
+        raise ConfigError(f"{name!r} is nothing that Hermes can install; it knows {', '.join(known)}.")
+    return known[name]
 
 
-def plugin_path(environ: Mapping[str, str]) -> Path:
-    """Return where the plugin belongs: `opencode/plugin` in the user's configuration folder.
-
-    OpenCode reads that folder whatever OPENCODE_CONFIG_DIR names besides.
-    """
-    base = environ.get("XDG_CONFIG_HOME") or ""
-    home = Path(environ.get("HOME") or Path.home())
-    config = Path(base) if Path(base).is_absolute() else home / ".config"
-    return config / "opencode" / "plugin" / PLUGIN_NAME
+def pieces(environ: Mapping[str, str]) -> dict[str, Piece]:
+    """Return all that can be installed, by name: the agents, then what runs in the background."""
+    agents = {agent.name: _connection(agent, environ) for agent in AGENTS}
+    return agents | {what: _job(what) for what in service.JOBS}
 
 
-def interpreter(python: str) -> str:
-    """Return the absolute path of a Python that can load Hermes, with no shim in front of it.
+def _connection(agent: Agent, environ: Mapping[str, str]) -> Piece:
+    def install(place: Path, config: Config, options: Mapping[str, bool | None]) -> list[str]:
+        return connect(agent, config, place, environ=environ, options=options)
 
-    The interpreter is asked itself: a shim of pyenv (ten times as slow) names the real one, and a virtual
-    environment's names itself, not what its link points to, which would know nothing of Hermes.
-    Raises ConfigError.
-    """
-    command = [python, "-I", "-c", "import sys, hermes.hook; print(sys.executable)"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_ANSWERS_S, check=True)
-    except (OSError, subprocess.SubprocessError):
-        raise ConfigError(f"{python} is no Python that has Hermes; run this with the one that has.") from None
-    return answer.stdout.strip()
+    return Piece(install, lambda: agent.uninstall(environ=environ))
 
 
-def _ours(place: Path) -> str | None:
-    """Return the text of our plugin there, None where there is nothing.
+def _job(what: str) -> Piece:
+    def install(place: Path, config: Config, options: Mapping[str, bool | None]) -> list[str]:
+        if said := [f"--{name}" for name, value in options.items() if value is not None]:
+            raise ConfigError(f"{said[0]} is for agents; {what} has no such option.")
+        return list(service.install_service(what, python=sys.executable, config_path=place, log=config.log.file))
 
-    Raises ConfigError: something else has its name.
-    """
-    try:
-        found = place.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{place} cannot be read ({error.strerror}).") from None
-    if not found.startswith(MARKER):
-        raise ConfigError(f"{place} was not written by Hermes; it stays as it is. Move it away first.")
-    return found
+    return Piece(install, lambda: list(service.uninstall_service(what)))
 
 
-def _replace(place: Path, text: str) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        unfinished.replace(place)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _saving(place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise NotSaved(f"{place} could not be changed ({error.strerror}).") from None
+def is_any_connected(environ: Mapping[str, str]) -> bool:
+    """Tell whether an agent is connected, which starts a listener when it asks."""
+    return any(agent.is_connected(environ) for agent in AGENTS)

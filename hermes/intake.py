@@ -32,7 +32,7 @@ class Intake:
     """Takes signals in.
 
     `hinted` is called with every hint that an open entry may have ended; `admitted` gives an ask as it is to be taken
-    in, None where it is not.
+    in, None where it is not; `refused` is called with an ask that is not taken in, for who waits for it.
     """
 
     def __init__(
@@ -42,9 +42,11 @@ class Intake:
         now: Callable[[], float],
         hinted: Callable[[Hinted], None],
         admitted: Callable[[Ask], Ask | None] = lambda ask: ask,
+        refused: Callable[[Ask], None] = lambda _: None,
     ) -> None:
         self._book = book
         self._admitted = admitted
+        self._refused = refused
         self._now = now
         self._hinted = hinted
         self._ended: set[str] = set()
@@ -56,16 +58,15 @@ class Intake:
             NotSaved: nothing changed; the signal must be kept and taken again.
         """
         match signal:
-            case Asked(ask):
-                self._asked(self._admitted(ask))
+            case Asked():
+                self._asked(signal)
             case Announced(ask):
                 if self._book.find(ask.source) is None:
                     self._book.create(ask, matching=True)
             case Replied() | Dismissed():
-                for entry in self._of(signal.session_id):
-                    if entry.ask.source.request_id == signal.request_id:
-                        self._ended.add(entry.id)
-                        self._hinted(Hinted(entry, signal))
+                for entry in self._meant(signal):
+                    self._ended.add(entry.id)
+                    self._hinted(Hinted(entry, signal))
             case Quiet():
                 for entry in self._of(signal.session_id):
                     self._hinted(Hinted(entry, signal))
@@ -82,12 +83,18 @@ class Intake:
         self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
         self._book.apply(entry.id, Matched(self._now()))
 
-    def _asked(self, ask: Ask | None) -> None:
-        if ask is None or self._book.is_closed(ask.source):
+    def _asked(self, asked: Asked) -> None:
+        ask = self._admitted(asked.ask)
+        if ask is None:
+            self._refused(asked.ask)
+            return
+        if self._book.is_closed(ask.source):
             return
         entry = self._book.find(ask.source)
+        if entry is None and asked.nonce:
+            self._supersede(ask)
         if entry is None:
-            created = self._book.create(ask)
+            created = self._book.create(ask, waits=asked.waits)
             log.info(
                 "asked: entry %s, request %s of session %s", created.id, ask.source.request_id, ask.source.session_id
             )
@@ -104,6 +111,23 @@ class Intake:
         for entry in self._of(busy.session_id):
             if entry.state.phase == "settled" or entry.id in self._ended:
                 self._book.apply(entry.id, Worked(self._now()))
+
+    def _meant(self, signal: Replied | Dismissed) -> list[Entry]:
+        """Return what this speaks of; of several that only share their call, the oldest."""
+        mine = self._of(signal.session_id)
+        if signal.request_id:
+            return [entry for entry in mine if entry.ask.source.request_id == signal.request_id]
+        same = [entry for entry in mine if entry.ask.source.call_id == signal.call_id]
+        return [entry for entry in same if entry.state.phase != "settled"][:1]
+
+    def _supersede(self, ask: Ask) -> None:
+        """Close what this session has asked before in the same words: its dialog is gone, or is this one's."""
+        ours = ask.source
+        for entry in self._of(ours.session_id):
+            known = entry.ask.source
+            same = known.call_id == ours.call_id and known.request_id != ours.request_id
+            if same and entry.state.phase in {"open", "held"}:
+                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
 
     def _of(self, session_id: str) -> list[Entry]:
         return [entry for entry in self._book.entries() if entry.ask.source.session_id == session_id]

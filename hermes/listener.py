@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import re
+import math
 import signal
 import socket
-import sys
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import hermes
@@ -34,13 +31,14 @@ from hermes.delivery import Delivery
 from hermes.errors import ChatRefused, HermesError, NotSaved
 from hermes.memory import Memory
 from hermes.model import Ticked
-from hermes.permitting import Rules
+from hermes.monitor import Pinger
 from hermes.phone_side import PhoneSide
 from hermes.posting import Posting
 from hermes.room import Room
 from hermes.row import Row
 from hermes.steps import Steps
 from hermes.store import LISTENER, Store
+from hermes.supervisor import Supervisor, installed_version
 from hermes.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
@@ -48,16 +46,18 @@ if TYPE_CHECKING:
 
     from hermes.config import Config
     from hermes.model import Entry, Route
-    from hermes.settings import Permissions
 
 log = logging.getLogger(__name__)
 
 IDLE_S: Final = 600.0
 """A listener that a hook started leaves after nothing was open for this long."""
+UNTIL_IDLE: Final = "hermes listen --until-idle"
+"""As what such a listener holds its locks."""
 TICK_S: Final = 0.25
 SLOW_TICK_S: Final = 2.0
 REMEMBER_S: Final = 10.0
 INBOX_LOOK_S: Final = 2.0
+INBOX_WELL_S: Final = 30.0
 HOUSEKEEPING_S: Final = 600.0
 STUMBLE_S: Final = 1.0
 REAPING_S: Final = 20.0
@@ -67,7 +67,7 @@ class Listener:
     """One listener of one bot and one store. `run` returns when it was told to stop or has nothing left to do.
 
     `now` is the epoch clock, `monotonic` one that never jumps, both in seconds; `rate_scale` 2 sends twice as fast
-    as Telegram is known to take it.
+    as Telegram is known to take it; `supervisor` is told how things go.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class Listener:
         monotonic: Callable[[], float] = time.monotonic,
         idle_s: float | None = None,
         rate_scale: float = 1.0,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._config = config
+        self._supervisor = supervisor or Supervisor()
         self._rate_scale = rate_scale
         self._now = now
         self._monotonic = monotonic
@@ -88,6 +90,7 @@ class Listener:
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._restart = False
+        self._inbox_read_s = -math.inf
         self._store = Store(self._root, now=now)
 
     # --- life -------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class Listener:
             StoreError: the store cannot be used.
         """
         loop = asyncio.get_running_loop()
-        with self._alone("hermes listen"):
+        with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
             nudges = spool.listen_socket(self._root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._stop.set)
@@ -115,24 +118,30 @@ class Listener:
                 self._supervise(self._keep_time)
                 for server in self._servers.values():
                     self._supervise(lambda server=server: self._agents.follow(server))  # type: ignore[misc]
+                if self._config.monitor.ping_url:
+                    self._supervise(Pinger(self._config.monitor.ping_url.get_secret_value(), is_well=self._is_well).run)
                 await self._stop.wait()
+                if not self._restart:
+                    self._supervisor.stopping()
             finally:
                 # First of all: a hook that finds nobody from now on starts a listener of its own.
                 spool.close_socket(nudges)
                 await self._close()
         if self._restart:
             log.info("the installed version changed: starting anew")
-            os.execv(sys.executable, [sys.executable, "-I", "-m", "hermes", *sys.argv[1:]])  # noqa: S606
+            self._supervisor.restart()
 
     async def run_once(self) -> None:
-        """Do what is due and leave: take taps in, settle what is dead, expire, deliver, tidy up. Raises as `run`."""
+        """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.
+
+        The time to answer stands still: what a reaper said about it would not be kept. Raises as `run`.
+        """
         with self._alone("hermes reap"):
             try:
-                self._recover()
+                self._recover(by_timer=True)
                 await self._connection.poller.step(poll_s=0)
                 self._take_inbox()
                 await self._agents.look_once()
-                self._time.tick(self._book, answerable=self._is_answerable())
                 await self._steps.idle(REAPING_S)
                 self._tidy()
             finally:
@@ -147,7 +156,7 @@ class Listener:
             self._wire()
             yield
 
-    def _recover(self) -> None:
+    def _recover(self, *, by_timer: bool = False) -> None:
         """Open the book and let every step look at every entry."""
         spool.sweep(self._root)
         self._book.open(keep_s=self._config.store.keep_done)
@@ -158,7 +167,7 @@ class Listener:
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             self._remember()
-        self._connection.recover()
+        self._connection.recover(by_timer=by_timer)
         for entry in open_now:
             self._changed(entry)
         self._spawn(self._time.ask_about_hold(self._book))
@@ -238,7 +247,14 @@ class Listener:
             now=now,
         )
         self._connection = Connection(
-            self._bot, self._book, self._phone, self._memory, self._look, machine=machine, now=now
+            self._bot,
+            self._book,
+            self._phone,
+            self._memory,
+            self._look,
+            supervisor=self._supervisor,
+            machine=machine,
+            now=now,
         )
         return Posting(
             self._book,
@@ -280,7 +296,7 @@ class Listener:
             spawn=self._spawn,
             ttl_s=config.questions.ttl,
             matching=config.matching,
-            rules=_rules(config.permissions),
+            rules=config.permissions.rules,
             followed=self._memory.at.followed,
             now=self._now,
             monotonic=self._monotonic,
@@ -310,6 +326,9 @@ class Listener:
 
     def _is_answerable(self) -> bool:
         return self._connection.answerable and not self._store.is_phone_locked()
+
+    def _is_well(self) -> bool:
+        return self._connection.answerable and self._monotonic() - self._inbox_read_s < INBOX_WELL_S
 
     def _blocked(self, sentence: str) -> None:
         self._connection.in_trouble(sentence)
@@ -358,8 +377,8 @@ class Listener:
             self._steps.kick("deliver", entry.id, after_s=after_s)
         elif entry.state.due_s is not None:
             self._steps.kick("due", entry.id)
-        if phase == "settled" and entry.waits:
-            self._room.withdraw(entry.ask)
+        if phase == "settled" and (entry.waits or not entry.ask.source.server):
+            self._agents.over(entry)
         if phase == "settled" and entry.ask.permission is not None:
             self._wake_the_next(entry)
 
@@ -393,6 +412,7 @@ class Listener:
         try:
             self._agents.inbox.drain()
             self._agents.look_for_the_dead()
+            self._inbox_read_s = self._monotonic()
         except NotSaved as error:
             log.error("the inbox waits: %s", error)  # noqa: TRY400 (a full disk, not a defect)
 
@@ -431,26 +451,6 @@ class Listener:
     def _tidy(self) -> None:
         self._store.prune(self._config.store.keep_done)
         spool.sweep(self._root)
-        if _installed_version() not in {hermes.__version__, ""}:
+        if installed_version() not in {hermes.__version__, ""}:
             self._restart = True
             self._stop.set()
-
-
-def _rules(permissions: Permissions) -> Rules:
-    return Rules(
-        wanted=permissions.mode == "ask",
-        always=permissions.always,
-        never_always=permissions.never_always,
-        without_projects=permissions.without_projects,
-        without_tools=permissions.without_tools,
-    )
-
-
-def _installed_version() -> str:
-    """Return the version on disk, which is another one after an upgrade, or "" where it cannot be read."""
-    try:
-        text = Path(hermes.__file__).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    found = re.search(r'__version__ = "([^"]+)"', text)
-    return found[1] if found else ""

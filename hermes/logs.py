@@ -136,7 +136,8 @@ def set_up(
 ) -> tuple[logging.Handler, ...]:
     """Send the log of this process to the configured file, and to its standard error where `console` is true.
 
-    `secrets` (token, passwords) are hidden wherever they turn up. Where the file cannot be opened, the log
+    `secrets` (token, passwords) are hidden wherever they turn up. Where standard error is that file already, as
+    launchd is told to have it, no line is written twice. Where the file cannot be opened, the log
     goes to standard error alone and begins with a warning: nobody goes without an answer for want of a log.
     Before the file grows beyond `file_bytes` it is put aside; two older ones are kept. Libraries that log URLs
     are heard from WARNING on. Returns the handlers, for `take_down`.
@@ -173,7 +174,14 @@ def _handlers(file: Path, *, console: bool, file_bytes: int) -> tuple[tuple[logg
         trouble = ""
     except OSError as error:
         kept, trouble = (), error.strerror or str(error)
-    return (*kept, Console()) if console or trouble else kept, trouble
+    is_wanted = console and not _is_standard_error(file)
+    return (*kept, Console()) if is_wanted or trouble else kept, trouble
+
+
+def _is_standard_error(file: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(2), file.stat())
+    return False
 
 
 def _say_lost(record: logging.LogRecord) -> None:

@@ -6,7 +6,7 @@ empty. Nothing here does I/O; the dialog gives these values their meaning, the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 # --- what an agent asks -------------------------------------------------------------------------------------
@@ -34,13 +34,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an agent can do; the dialog and the words on the phone read this and nothing else about it."""
+    """What an agent can do; the dialog and the words on the phone read this and nothing else about it.
+
+    `reports` is false where nobody is sure to tell what became of an answer: that it was handed over, and
+    `silence_s` seconds without another word, is all there is to know then; `tells_answers` where it does tell of the
+    answers to questions, so that of those silence proves nothing. `else_first`: where nothing is recommended,
+    its own timer takes the first option.
+    """
 
     agent_name: str
     reject_stops: bool = True
     can_skip: bool = True
     notes: bool = False
     desk_stays_open: bool = True
+    reports: bool = True
+    silence_s: float = 0.0
+    tells_answers: bool = False
+    else_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,7 @@ class Source:
     server: str = ""
 
 
+OnExpiry = Literal["reject", "recommended", "skip", "keep"]
 DeedKind = Literal["command", "change", "folder", "fetch", "other"]
 
 
@@ -88,13 +99,20 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request for input. `answerable` is false where only the desk can answer (the words say so)."""
+    """One request for input. `answerable` is false where only the desk can answer (the words say so).
+
+    `ttl_s` and `on_expiry` are the asker's own, None where the configuration's count. `given` is what its adapter keeps
+    of the payload to answer in the agent's form, and nobody else reads.
+    """
 
     source: Source
     questions: tuple[Question, ...]
     capabilities: Capabilities
     answerable: bool = True
     permission: Permission | None = None
+    ttl_s: float | None = None
+    on_expiry: OnExpiry | None = None
+    given: str = ""
 
 
 # --- what a person answers ----------------------------------------------------------------------------------
@@ -137,6 +155,11 @@ class Decision:
 
 
 OutcomeKind = Literal["answered", "rejected", "skipped", "answered_at_desk", "rejected_at_desk", "expired", "gone"]
+Proof = Literal["", "record", "event", "plugin", "list", "accepted", "receipt", "left"]
+"""How an end is known. "record": the agent's own record of the tool call shows it; "event": its server's events told,
+"plugin": its plugin told, where no record does; "list": its server asks for it no more, or its session is over;
+"accepted": the server took the reply, and nothing else could be seen; "receipt": it was handed over to a program that
+reports no more; "left": whoever waited for it is gone; "": nothing had to be known, or nobody noted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +174,7 @@ class Outcome:
     at_s: float
     answers: tuple[tuple[str, ...], ...] = ()
     reason: str = ""
+    proof: Proof = ""
 
 
 # --- the dialog's state -------------------------------------------------------------------------------------
@@ -372,9 +396,14 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The decision took effect: confirmed by the agent, not assumed."""
+    """The decision took effect: confirmed by the agent, not assumed.
+
+    `answers` is what its agent shows, where that is less than what was decided: that it was allowed, not for how long.
+    """
 
     at_s: float
+    proof: Proof = ""
+    answers: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +421,7 @@ class Ended:
     kind: Literal["answered_at_desk", "rejected_at_desk", "gone"]
     answers: tuple[tuple[str, ...], ...] = ()
     reason: str = ""
-
-
-OnExpiry = Literal["reject", "recommended", "skip", "keep"]
+    proof: Proof = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,9 +595,15 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An ask with its request id."""
+    """An ask with its request id.
+
+    `waits`: its hook holds its place already, and is never started again. `nonce`: the hook made the request id up, so
+    that an open ask of its session with its call id is an older one of the same, which nobody can answer any more.
+    """
 
     ask: Ask
+    waits: bool = False
+    nonce: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,19 +615,24 @@ class Announced:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """Somebody's answer took effect (or went to a zombie): `answers` are strings, one tuple a question."""
+    """Somebody's answer took effect (or went to a zombie): `answers` are strings, one tuple a question.
+
+    Where the agent does not name the request, `request_id` is "", and `call_id` is what it shares with its ask.
+    """
 
     request_id: str
     session_id: str
     answers: tuple[tuple[str, ...], ...]
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """Somebody's rejection took effect."""
+    """Somebody's rejection took effect; the ids are those of `Replied`."""
 
     request_id: str
     session_id: str
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,6 +659,7 @@ class Receipt:
 Signal = Asked | Announced | Replied | Dismissed | Quiet | Busy | Receipt
 
 # --- what is true of a request at its agent -----------------------------------------------------------------
+# `proof` tells how it is known, and is no part of what is true: two verdicts that differ in it alone are equal.
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +672,7 @@ class AnsweredWith:
     """Its tool call is completed with these answers: strings, one tuple a question."""
 
     answers: tuple[tuple[str, ...], ...]
+    proof: Proof = field(default="record", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -640,11 +680,14 @@ class WasDismissed:
     """Its tool call ended by a rejection. `same_as` are answers that would have ended it just the same way."""
 
     same_as: tuple[tuple[str, ...], ...] | None = None
+    proof: Proof = field(default="record", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
     """Nobody waits for it any more: aborted, deleted, restarted, or a zombie that is still listed."""
+
+    proof: Proof = field(default="list", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,7 @@ class Room:
 
     def put(self, ask: Ask, text: str) -> None:
         """Lay the text ready and wake who waits. Raises NotSaved."""
-        try:
-            spool.put_answer(self.root, wait_id(ask), text)
-        except OSError as error:
-            raise NotSaved(f"the answer could not be laid ready in {self.root / 'wait'}: {error}") from error
+        _lay_ready(self.root, wait_id(ask), text)
 
     def is_ready(self, ask: Ask) -> bool:
         """Tell whether a text lies ready that nobody took yet."""
@@ -52,6 +49,13 @@ class Room:
             spool.take_answer(self.root, wait_id(ask))
         except OSError as error:
             log.warning("an answer that is no longer wanted could not be removed: %s", error)
+
+
+def _lay_ready(root: Path, name: str, text: str) -> None:
+    try:
+        spool.put_answer(root, name, text)
+    except OSError as error:
+        raise NotSaved(f"the answer could not be laid ready in {root / 'wait'}: {error}") from error
 
 
 def wait_id(ask: Ask) -> str:
@@ -86,8 +90,10 @@ class Inbox:
     def drain(self) -> None:
         """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
         for path in spool.listing(self._root):
+            record: Mapping[str, object] = {}
             try:
-                self._take(spool.read(path))
+                record = spool.read(path)
+                self._take(record)
             except NotSaved:
                 raise
             except TooNew as error:
@@ -97,6 +103,7 @@ class Inbox:
                 continue
             except (PayloadError, ValueError) as error:
                 log.warning("inbox: %s was put into quarantine: %s", path.name, error)
+                self._refuse(record, str(error))
                 self._store.quarantine(path.name, path.read_bytes(), str(error))
             except FileNotFoundError:
                 continue
@@ -105,6 +112,17 @@ class Inbox:
                 log.exception("inbox: %s could not be taken in, and stays", path.name)
                 continue
             path.unlink(missing_ok=True)
+
+    def _refuse(self, record: Mapping[str, object], why: str) -> None:
+        """Tell the program that asked, or send its hook away: it waits for what nobody sees. Raises NotSaved."""
+        agent, machine, payload = record.get("agent"), record.get("machine"), record.get("payload")
+        request_id = payload.get("id") if isinstance(payload, dict) else None
+        if isinstance(agent, str) and isinstance(machine, str) and isinstance(request_id, str):
+            adapter = self._adapters.get(agent)
+            last_word = None if adapter is None else adapter.refusal(why) or adapter.goodbye
+            name = spool.wait_id(agent, machine, request_id)
+            if last_word is not None and spool.waiters(self._root, name):
+                _lay_ready(self._root, name, last_word)
 
     def _take(self, record: Mapping[str, object]) -> None:
         version = record.get("v")

@@ -25,6 +25,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from hermes.permitting import Rules
+
 # ---------------------------------------------------------------- kinds of values
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -34,15 +36,16 @@ _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-def _seconds(value: object) -> float:
+def seconds(value: object) -> float:
+    """Return the seconds of a duration such as "1h30m". Raises ValueError, whose text ends a sentence."""
     text = str(value).replace(" ", "")
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
         message = f"is {json.dumps(value, default=str)}, which is no duration"
         raise ValueError(message)
-    seconds = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
-    if seconds > _LONGEST_S:
+    total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    if total_s > _LONGEST_S:
         raise ValueError("is longer than a hundred years")
-    return seconds
+    return total_s
 
 
 def _whole(value: object) -> object:
@@ -88,7 +91,9 @@ def _quiet(value: object) -> object:
     return hours
 
 
-def _url(value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False) -> str:
+def _url(
+    value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False, query: bool = False
+) -> str:
     """A URL without its last slash; the sentence of an error never holds it (there may be a password)."""
     text = str(value).strip()
     try:
@@ -100,7 +105,7 @@ def _url(value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: 
         raise ValueError("is no URL of the right kind")
     if not login and "@" in parts.netloc:
         raise ValueError("has a user name or password in it, and URLs end up in logs")
-    if parts.query or parts.fragment:
+    if parts.fragment or (parts.query and not query):
         raise ValueError("has a '?' or '#' in it")
     return text.rstrip("/")
 
@@ -165,14 +170,19 @@ def _words(value: object) -> object:
 
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
-MaybeSeconds = Annotated[Annotated[float, BeforeValidator(_seconds)] | None, BeforeValidator(_or_none)]
+Seconds = Annotated[float, BeforeValidator(seconds)]
+MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Url = Annotated[str, BeforeValidator(_url)]
 FullPath = Annotated[Path, BeforeValidator(_path)]
 MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]
 
 # ---------------------------------------------------------------- sections
+
+
+def is_token(text: str) -> bool:
+    """Whether this has the form of a bot's token."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 class _Section(BaseModel):
@@ -208,7 +218,7 @@ class Telegram(_Section):
         token = _secret(value, info.data.get("token_file"), "token_file")
         if not token:
             raise ValueError("is missing")
-        if not _TOKEN.fullmatch(token):
+        if not is_token(token):
             raise ValueError("has not the form of a token")
         return token
 
@@ -270,6 +280,17 @@ class Permissions(_Section):
     without_projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
     without_tools: Words = Field(default=(), description='a list of the agent\'s names for its tools, such as ["edit"]')
 
+    @property
+    def rules(self) -> Rules:
+        """The same, as decisions go by it."""
+        return Rules(
+            wanted=self.mode == "ask",
+            always=self.always,
+            never_always=self.never_always,
+            without_projects=self.without_projects,
+            without_tools=self.without_tools,
+        )
+
 
 class Store(_Section):
     """Where entries are kept, and for how long once they are settled. Seconds."""
@@ -322,6 +343,27 @@ class Log(_Section):
     )
 
 
+class Monitor(_Section):
+    """Whom to tell, minute by minute, that all is well: somebody who raises an alarm when this stops."""
+
+    ping_url_file: MaybePath = Field(
+        default=None, description='the path of a file that holds the URL and nothing else, or "none"'
+    )
+    ping_url: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or stand in ping_url_file',
+    )
+
+    @field_validator("ping_url", mode="before")
+    @classmethod
+    def _ping_url_or_its_file(cls, value: object, info: ValidationInfo) -> str:
+        url = _secret(value, info.data.get("ping_url_file"), "ping_url_file")
+        if url:
+            _url(url, login=True, query=True)
+        return url
+
+
 class Config(BaseSettings):
     """All settings, checked; frozen, and its `repr` shows no secret."""
 
@@ -343,6 +385,7 @@ class Config(BaseSettings):
         default=(), description="tables [[opencode]] in double brackets, one a server, each with its own name"
     )
     log: Log = Field(default_factory=Log, description="a table [log]")
+    monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
 
     @field_validator("opencode")
     @classmethod
@@ -372,4 +415,5 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "matching": Matching,
     "opencode": OpenCode,
     "log": Log,
+    "monitor": Monitor,
 }

@@ -95,6 +95,11 @@ def machine() -> str:
     return os.uname().nodename
 
 
+def close_inherited() -> None:
+    """Close what an agent left open for its children: its port, or the pipes of another waiter."""
+    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
+
+
 # --- the nudge ------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What `hermes status` says: is somebody listening, who can be reached, what is still open.
+"""What `hermes status` knows: is somebody listening, who can be reached, what is still open.
 
 It only looks: entries stay as they are, and servers are asked for nothing but their health. So it tells the
 same whether the listener runs or not.
@@ -6,14 +6,12 @@ same whether the listener runs or not.
 
 import asyncio
 import json
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePath
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from pathlib import Path
+from typing import Literal
 
 from hermes import __version__, spool
 from hermes.agents.opencode.client import OpenCodeServer
@@ -21,7 +19,7 @@ from hermes.codec import ChatMemory
 from hermes.config import readable_by_others
 from hermes.errors import HermesError
 from hermes.expiry import AnswerableClock
-from hermes.model import Entry
+from hermes.model import Ask, DeedKind, Entry, Permission
 from hermes.settings import Config, OpenCode
 from hermes.store import LISTENER, Store
 
@@ -54,7 +52,12 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class EntryStatus:
-    """An open ask. `left_s` is the time to answer that is left, None where no clock runs."""
+    """An open ask. `left_s` is the time to answer that is left, None where no clock runs.
+
+    `question` is the text of the first of its `questions`; of a permission it begins what `header` ends ("May it run",
+    "ls"). `answerable` is false where only the computer can answer, `paused` true where the time ran out together with
+    others' and the phone waits for a word on all of them.
+    """
 
     id: str
     code: str
@@ -68,6 +71,11 @@ class EntryStatus:
     asked_s: float
     age_s: float
     left_s: float | None
+    kind: Literal["question", "permission"]
+    question: str
+    questions: int
+    answerable: bool
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,25 @@ async def ask_health(server: OpenCode) -> str:
         server.name, server.url, machine=spool.machine(), username=server.username, password=password
     ) as asked:
         return await asked.health()
+
+
+def seldom(health: Health, *, every_s: float, monotonic: Callable[[], float] = time.monotonic) -> Health:
+    """Return `health` for one who looks again and again: each server is asked once in `every_s` seconds."""
+    known: dict[str, tuple[float, str | HermesError]] = {}
+
+    async def asked(server: OpenCode) -> str:
+        asked_s, told = known.get(server.name, (-math.inf, ""))
+        if monotonic() - asked_s >= every_s:
+            try:
+                told = await health(server)
+            except HermesError as error:
+                told = error
+            known[server.name] = monotonic(), told
+        if isinstance(told, HermesError):
+            raise told.with_traceback(None)
+        return told
+
+    return asked
 
 
 async def gather(
@@ -179,103 +206,33 @@ def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
         asked_s=entry.asked_s,
         age_s=max(0.0, now_s - entry.asked_s),
         left_s=max(0.0, left_s or 0.0) if runs else None,
+        kind="question" if entry.ask.permission is None else "permission",
+        question=_question(entry.ask),
+        questions=len(entry.ask.questions),
+        answerable=entry.ask.answerable,
+        paused=entry.timing.paused,
     )
+
+
+def _question(ask: Ask) -> str:
+    if ask.permission is not None:
+        return wish(ask.permission)
+    return ask.questions[0].text if ask.questions else ""
+
+
+def wish(permission: Permission) -> str:
+    """Return how a line begins that goes on with what the agent wants to do: "May it run"."""
+    return _WISHES.get(permission.kind) or f"May it use {permission.tool} for"
+
+
+_WISHES: Mapping[DeedKind, str] = {
+    "command": "May it run",
+    "change": "May it change",
+    "folder": "May it go outside, to",
+    "fetch": "May it fetch",
+}
 
 
 def to_json(status: Status) -> str:
     """Return one JSON object whose keys are the fields above; `age_s`, `left_s` and `at_s` are numbers."""
     return json.dumps(asdict(status), indent=2)
-
-
-# --- for people -----------------------------------------------------------------------------------------
-
-_PHASES = {
-    "matching": "looking for the request",
-    "open": "waiting for an answer",
-    "held": "answered, can be undone for some seconds",
-    "sending": "answered, on its way to the agent",
-    "settled": "done, the phone does not show it yet",
-}
-
-
-def show(status: Status, console: Console) -> None:
-    """Print it in plain words."""
-    for line in (*_about_listener(status), *_about_servers(status)):
-        console.print(line, soft_wrap=True)
-    if status.entries:
-        console.print(_table(status))
-    else:
-        console.print("Nothing is open.")
-    for line in _about_files(status):
-        console.print(line, soft_wrap=True)
-
-
-def _about_listener(status: Status) -> list[Text]:
-    listener = status.listener
-    if listener.running:
-        since = f", for {_span(status.at_s - listener.since_s)}" if listener.since_s else ""
-        lines = [_text(f"Listening: {listener.command or 'hermes'} (pid {listener.pid}){since}")]
-    else:
-        lines = [_text("Nobody is listening: answers wait until `hermes listen` runs.", "bold red")]
-    if listener.last_poll_s is None:
-        lines.append(_text("Telegram: not reached yet"))
-    else:
-        lines.append(_text(f"Telegram: last reached {_span(status.at_s - listener.last_poll_s)} ago"))
-    if listener.trouble:
-        lines.append(_text(f"Telegram: {listener.trouble}", "bold red"))
-    if listener.phone_locked:
-        lines.append(_text("The phone is locked: no answers are taken until `hermes unlock`.", "bold red"))
-    return lines
-
-
-def _about_servers(status: Status) -> list[Text]:
-    lines = []
-    for server in status.servers:
-        wrong = server.trouble and f"trouble: {server.trouble}"
-        right = f"version {server.version}" if server.version else "not asked"
-        lines.append(_text(f"{server.name} ({server.url}): {wrong or right}", "bold red" if wrong else ""))
-    return lines
-
-
-def _about_files(status: Status) -> list[Text]:
-    lines = []
-    if status.quarantined:
-        files = "file is" if status.quarantined == 1 else "files are"
-        place = Path(status.store) / "quarantine"
-        lines.append(_text(f"{status.quarantined} {files} in quarantine: {place}", "yellow"))
-    lines += [_text(f"Cannot be read: {path}", "bold red") for path in status.damaged]
-    lines += [_text(f"Written by a newer Hermes, left alone: {path}", "bold red") for path in status.too_new]
-    lines += [_text(f"Warning: {warning}", "yellow") for warning in status.warnings]
-    return lines
-
-
-def _table(status: Status) -> Table:
-    table = Table("", "Project", "Question", "State", "Asked", "Time left", box=None, pad_edge=False)
-    for entry in status.entries:
-        project = PurePath(entry.directory).name or entry.machine
-        left = "–" if entry.left_s is None else _span(entry.left_s)
-        cells = (entry.code, project, entry.header or entry.session, _state(entry), _span(entry.age_s), left)
-        table.add_row(*map(_text, cells))
-    return table
-
-
-def _state(entry: EntryStatus) -> str:
-    if entry.phase == "sending" and entry.away:
-        return f"answered, waits for {entry.agent} to be back"
-    return _PHASES.get(entry.phase, entry.phase)
-
-
-def _span(seconds: float) -> str:
-    """Return a length of time in its two largest units: "3 h 05 min"."""
-    whole = max(0, int(seconds))
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if days:
-        return f"{days} d {hours % 24} h"
-    if hours:
-        return f"{hours} h {minutes % 60:02} min"
-    return f"{minutes} min" if minutes else f"{whole} s"
-
-
-def _text(words: str, style: str = "") -> Text:
-    # Much of this was written by agents: no markup is made of it, and nothing in it moves the cursor.
-    return Text("".join(sign if sign.isprintable() else " " for sign in words), style=style)

@@ -45,7 +45,7 @@ _KNOWN = _MARKS | {*_FOLDERS, "wait", "log", "telegram.json", "locked"}
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is pending, oldest first, and which files of it cannot be used (with the reason)."""
+    """What is there, oldest first, and which files of it cannot be used (with the reason)."""
 
     entries: tuple[Entry, ...]
     damaged: tuple[tuple[Path, str], ...]
@@ -137,22 +137,13 @@ class Store:
 
     def survey(self) -> Survey:
         """Read all that is pending and change nothing: for those who only look."""
-        entries, damaged, too_new, unread = [], [], [], []
         with disk.reading(self._pending):
-            paths = entry_files(self._pending)
-        for path in paths:
-            try:
-                entries.append(_read_entry(path))
-            except Missing:
-                continue  # settled just now
-            except Unreadable as error:
-                damaged.append((path, str(error)))
-            except TooNew:
-                too_new.append(path)
-            except StoreError as error:
-                unread.append((path, str(error)))
-        entries.sort(key=lambda entry: (entry.asked_s, entry.id))
-        return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
+            return _surveyed(entry_files(self._pending))
+
+    def survey_done(self, since_s: float) -> Survey:
+        """Read all that was settled at `since_s` (epoch) or later, and change nothing."""
+        with disk.reading(self.root):
+            return _surveyed(self._done.since(since_s))
 
     def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; damaged files go to quarantine on the way, loudly."""
@@ -407,6 +398,23 @@ def _read_entry(path: Path) -> Entry:
     if entry.id != path.stem:
         raise Unreadable(f"it holds another entry, {entry.id}")
     return entry
+
+
+def _surveyed(paths: Iterable[Path]) -> Survey:
+    entries, damaged, too_new, unread = [], [], [], []
+    for path in paths:
+        try:
+            entries.append(_read_entry(path))
+        except Missing:
+            continue  # settled or forgotten just now
+        except Unreadable as error:
+            damaged.append((path, str(error)))
+        except TooNew:
+            too_new.append(path)
+        except StoreError as error:
+            unread.append((path, str(error)))
+    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
+    return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
 
 
 def _read_chat(path: Path) -> ChatMemory:

@@ -61,7 +61,8 @@ class Timekeeper:
     def started(self, entry: Entry, extra_s: float = 0.0) -> Timing:
         """Return the timing of an ask whose time to answer starts now, or anew; `extra_s` longer than usual."""
         timing = entry.timing if entry.timing.posted_s is not None else None
-        return self.clock.started(now_s=self._now(), ttl_s=self._questions.ttl + extra_s, timing=timing)
+        ttl_s = self._questions.ttl if entry.ask.ttl_s is None else entry.ask.ttl_s
+        return self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
 
     def retimed(self, entry: Entry, extra_s: float) -> Timing:
         """Return the timing of an ask that a person touched; one that was never posted has none yet."""

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,28 +15,39 @@ from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode,
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui
 
+HALVES = 2
+"""One worker alone would play the scenes of a version for longer than the others play all the rest."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
 
-    All scenes of one version go to one worker, which needs only one shared server then.
+    Scenes of one version and one half of the files go to one worker, which needs only one shared server for them.
     """
     for item in items:
         if "opencode_version" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
             parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-            item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}"))
+            half = zlib.crc32(item.path.name.encode()) % HALVES
+            item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}-{half}"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip scenes whose binary is missing, all in one line; fail them where scenes are required."""
-    if item.get_closest_marker("scene") is None:
+    """Skip scenes whose binary is missing, all in one line; fail them where scenes are required.
+
+    `scene(needs=…)` names what looks for the binary of another agent than OpenCode.
+    """
+    marker = item.get_closest_marker("scene")
+    if marker is None:
         return
     parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     wanted = parameters.get("opencode_version")
     try:
+        if "needs" in marker.kwargs:
+            marker.kwargs["needs"]()
+            return
         for version in [wanted] if wanted else VERSIONS:
             binary(version)
     except BinaryMissingError as error:

@@ -266,14 +266,14 @@ class House:
         spool.drop(self.store, spool.record("opencode", {"type": kind, "waitID": wait}))
         spool.nudge(self.store)
 
-    def wait_id(self, request_id: str) -> str:
+    def wait_id(self, request_id: str, agent: str = "opencode") -> str:
         """The name under which a hook waits for this request."""
-        return spool.wait_id("opencode", spool.machine(), request_id)
+        return spool.wait_id(agent, spool.machine(), request_id)
 
     @contextmanager
-    def waiting(self, request_id: str) -> Iterator[str]:
+    def waiting(self, request_id: str, agent: str = "opencode") -> Iterator[str]:
         """Wait as a hook does, until the end of the block."""
-        wait = self.wait_id(request_id)
+        wait = self.wait_id(request_id, agent)
         held = spool.hold_wait(self.store, wait)
         try:
             yield wait

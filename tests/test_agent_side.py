@@ -173,6 +173,24 @@ async def test_a_zombie_is_not_posted_again(home: House, caplog: pytest.LogCaptu
     assert home.entries() == []
 
 
+@pytest.mark.parametrize("permission", [False, True])
+async def test_events_that_come_backwards_leave_nothing_open(home: House, *, permission: bool) -> None:
+    """Its session was deleted, and told so, before it was heard of: it is looked up, and closed."""
+    await home.start()
+    agent = home.agent
+    agent.hold_events()
+    session = agent.session("Over soon")
+    if permission:
+        agent.ask_permission("bash", ["make"], session=session)
+    else:
+        agent.ask([question()], session=session)
+    agent.delete(session)
+    agent.release_events(backwards=True)
+    await until(lambda: home.person.shown() or None, "a message")
+    await home.closed()
+    assert all(not message.labels for message in home.person.shown())
+
+
 async def test_a_hint_outlasts_an_error(home: House) -> None:
     """The session fell silent, and its server stumbles when it is asked about it: asked again."""
     await home.start()

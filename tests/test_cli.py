@@ -18,9 +18,11 @@ import pytest
 import hermes
 from hermes import cli, holding, spool
 from hermes.demo.botapi import RunningBotApi, running_botapi
+from hermes.install import AGENTS
 from hermes.store import LISTENER, Store
 from tests.harness.processes import Proc, until
 from tests.listening import a_request
+from tests.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +85,7 @@ def test_the_version_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == cli.WRONG
 
 
-@pytest.mark.parametrize("command", ["listen", "reap", "status"])
+@pytest.mark.parametrize("command", ["listen", "reap", "status", "log"])
 def test_a_wrong_configuration_is_one_sentence(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,11 +99,13 @@ def test_a_wrong_configuration_is_one_sentence(
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_an_agent_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Status 2, and the one that is known."""
+def test_a_piece_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, and those that are known."""
     assert run("install", "skynet", "--config", str(config)) == cli.WRONG
     assert run("uninstall", "skynet") == cli.WRONG
-    assert capsys.readouterr().err == "hermes: 'skynet' is no agent that Hermes knows; it knows opencode.\n" * 2
+    known = ", ".join(agent.name for agent in AGENTS)
+    said = f"hermes: 'skynet' is nothing that Hermes can install; it knows {known}, service, reap.\n"
+    assert capsys.readouterr().err == said * 2
 
 
 # --- listening ----------------------------------------------------------------------------------------------------
@@ -211,11 +215,51 @@ def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: p
 def test_status_for_people_and_for_machines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whether anybody listens or not."""
     assert run("status", "--config", str(config)) == 0
-    assert "Nobody is listening" in capsys.readouterr().out
+    assert "nobody listens" in capsys.readouterr().out
     assert run("status", "--json", "--config", str(config)) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["listener"]["running"] is False
     assert told["servers"][0]["trouble"]
+
+
+def test_log_for_people_and_for_machines(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last ones, or all; what cannot be read is said beside, on standard error."""
+    assert run("log", "--config", str(config)) == 0
+    assert capsys.readouterr().out.startswith("Nothing was asked (what is settled is kept for 7 days")
+    store = Store(tmp_path / "store")
+    store.open()
+    for number in range(22):
+        store.create(an_entry(f"aaaa22{number:02}", asked_s=1000.0 + number))
+    assert run("log", "--config", str(config)) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("2 earlier not shown: hermes log -n 22\n\n")
+    assert told.count("waits for you") == 20
+    assert run("log", "-n", "3", "--json", "--config", str(config)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["aaaa2219", "aaaa2220", "aaaa2221"]
+    (store.root / "pending/aaaa2200.json").write_bytes(b"")
+    assert run("log", "--since", "2h", "--json", "--config", str(config)) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 21
+    assert said.err == f"hermes: cannot be read: {store.root / 'pending/aaaa2200.json'}\n"
+    assert run("log", "--since", "once", "--config", str(config)) == cli.WRONG
+    assert "neither a length of time" in capsys.readouterr().err
+
+
+def test_monitoring_is_told_in_one_line(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 1 where nobody listens, 0 where a listener does; an agent that is away is a remark."""
+    assert run("status", "--check", "--config", str(config)) == cli.FAILED
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("nobody is listening; Telegram was not reached yet; opencode: ")
+    with Proc(
+        [sys.executable, "-I", "-m", "hermes", "listen", "--config", config],
+        cwd=tmp_path,
+        environ=os.environ,
+        log_dir=tmp_path,
+        name="listener",
+    ):
+        until(lambda: run("status", "--check", "--config", str(config)) == 0, 20, "a good word")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("all is well, 0 open; opencode: ")
 
 
 # --- agents -------------------------------------------------------------------------------------------------------
@@ -232,6 +276,47 @@ def test_install_and_uninstall(
     assert str(tmp_path / "xdg") in capsys.readouterr().out.replace("\n", "")
     assert run("uninstall", "opencode") == 0
     assert not list((tmp_path / "xdg").rglob("*.js"))
+
+
+def test_options_are_for_the_agents_that_know_them(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code's permission prompts; for anything else one sentence, and nothing is put anywhere."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    assert run("install", "claude-code", "--permissions", "--config", str(config)) == 0
+    settings = tmp_path / ".claude" / "settings.json"
+    assert "SubagentStop" in settings.read_text()
+    assert run("install", "claude-code", "--no-permissions", "--config", str(config)) == 0
+    assert "SubagentStop" not in settings.read_text()
+    assert run("uninstall", "claude-code") == 0
+    assert not settings.exists()
+    capsys.readouterr()
+    assert run("install", "opencode", "--headless", "--config", str(config)) == cli.WRONG
+    assert run("install", "reap", "--no-permissions", "--config", str(config)) == cli.WRONG
+    assert capsys.readouterr().err.splitlines() == [
+        "hermes: --headless is nothing that opencode knows; it is for claude-code, oh-my-pi.",
+        "hermes: --permissions is for agents; reap has no such option.",
+    ]
+    assert not list(tmp_path.rglob("*.js"))
+
+
+def test_a_service_without_a_service_manager(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1, one sentence that says what to do instead, and nothing is written; there is nothing to take away."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    for what in ("service", "reap"):
+        assert run("install", what, "--config", str(config)) == cli.FAILED
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("hermes: systemd does not run here for this user")
+        assert "run `hermes " in line
+        assert not (tmp_path / ".config").exists()
+        assert run("uninstall", what) == 0
+        assert "is not there; nothing was changed." in capsys.readouterr().out
 
 
 def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:

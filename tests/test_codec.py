@@ -2,7 +2,7 @@
 
 import json
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hermes.codec import CHATS, ENTRIES, ChatMemory, Codec, Hold
 from hermes.errors import TooNew, Unreadable
-from hermes.model import Entry
+from hermes.model import Answer, Entry, Outcome, State
 from tests.store_process import an_entry
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -73,6 +73,19 @@ def test_an_entry_of_the_first_version_can_be_read_for_ever() -> None:
         '"asked_s":1000.0}}'
     )
     assert ENTRIES.decode(body.encode()) == an_entry()
+
+
+def test_how_an_end_is_known_is_kept_and_may_be_missing() -> None:
+    """An older Hermes did not note it, and passes over what a newer one wrote: the same entry but for that."""
+    outcome = Outcome("answered", 1010.0, proof="record")
+    entry = replace(an_entry(), state=State("settled", answers=(Answer(),), outcome=outcome))
+    record = json.loads(ENTRIES.encode(entry))
+    assert record["v"] == 1
+    assert record["entry"]["state"]["outcome"].pop("proof") == "record"
+    older = ENTRIES.decode(json.dumps(record).encode())
+    assert older == replace(entry, state=replace(entry.state, outcome=replace(outcome, proof="")))
+    record["entry"]["state"]["outcome"]["of_tomorrow"] = "record"
+    assert ENTRIES.decode(json.dumps(record).encode()) == older
 
 
 def test_keys_of_tomorrow_are_passed_over() -> None:

@@ -344,6 +344,24 @@ def test_a_secret_file_that_does_not_serve_is_named(
     assert f"[telegram] {sentence.format(file=file)}" in told(tmp_path, text)
 
 
+def test_the_address_of_a_monitor_is_a_secret_of_any_form(tmp_path: Path) -> None:
+    """With a query, from a file, from the environment; none where nothing is said."""
+    assert not load(written(tmp_path, NEEDED), environ={}).monitor.ping_url
+    url = "https://kuma.example/api/push/5ecre7/?status=up&ping="
+    file = tmp_path / "url"
+    file.write_text(f"{url}\n")
+    text = f'{NEEDED}[monitor]\nping_url_file = "{file}"'
+    for environ in ({}, {"HERMES_MONITOR__PING_URL": url}):
+        config = load(written(tmp_path, text), environ=environ)
+        assert config.monitor.ping_url.get_secret_value() == url
+        assert "5ecre7" not in repr(config)
+    for wrong in ("ftp://5ecre7", "5ecre7", "https://a/5ecre7#x", "https://a /5ecre7"):
+        sentence = told(tmp_path, f'{NEEDED}[monitor]\nping_url = "{wrong}"')
+        assert "[monitor] ping_url " in sentence
+        assert 'it must be an http(s) URL such as "https://hc-ping.com/your-uuid"' in sentence
+        assert "5ecre7" not in sentence
+
+
 SECRET = "hush-hush-hush-hush-hush"
 
 
@@ -400,7 +418,7 @@ def test_the_argument_comes_before_the_variable_and_that_before_the_platform(
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     """Absent though named, a folder, not UTF-8, not TOML: one sentence each, with the path."""
     for name, held, sentence in (
-        ("none.toml", None, "does not exist; copy config.example.toml there"),
+        ("none.toml", None, "does not exist; `hermes setup` writes it"),
         ("binary.toml", b"\xff", "is not UTF-8; it must be TOML"),
         ("broken.toml", b"[telegram\n", "is not TOML (Expected ']'"),
     ):

@@ -20,6 +20,7 @@ from hermes.errors import ChatRefused, NotSaved
 from hermes.memory import Memory
 from hermes.phone_side import PhoneSide
 from hermes.store import Store
+from hermes.supervisor import Supervisor
 from tests.asks import ask, question
 
 if TYPE_CHECKING:
@@ -68,7 +69,16 @@ class Line:
         self.book.open(keep_s=1e6)
         look = Look(tz=UTC, group=True, context_chars=600)
         phone, bot = cast("PhoneSide", self.phone), cast("Bot", None)
-        return Connection(bot, self.book, phone, self.memory, look, machine="laptop", now=lambda: self.now_s)
+        return Connection(
+            bot,
+            self.book,
+            phone,
+            self.memory,
+            look,
+            supervisor=Supervisor(),
+            machine="laptop",
+            now=lambda: self.now_s,
+        )
 
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""

@@ -383,6 +383,24 @@ async def test_a_hook_carries_a_no_and_a_skip(portless: House, label: str, confi
         await portless.person.sees("⏭ Skipped", buttons=False)
 
 
+async def test_an_end_that_is_told_before_its_answer_is_proven_first(home: House) -> None:
+    """A stream that comes late, the last event first: the session stopped, since it had its answer by the hook."""
+    await home.start()
+    await until(lambda: home.listener._agents._connected, "its list taken in")
+    home.agent.hold_events()
+    request_id = home.agent.ask([question()])
+    request = home.agent.pending[request_id]
+    with home.waiting(request_id) as wait:
+        home.hook("question.asked", request)
+        await home.person.taps(await home.person.sees(ASKED), "SQLite")
+        await laid_ready(home, wait)
+    home.word("receipt", request_id)
+    home.agent.answer(request_id, [["SQLite"]])
+    home.agent.release_events(backwards=True)
+    await home.person.sees("✅ SQLite", buttons=False)
+    await home.closed()
+
+
 async def test_a_hook_that_takes_nothing_is_told_of(portless: House) -> None:
     """An answer that lies ready for long is not delivered, and the phone says so."""
     with portless.waiting("que_1") as wait:

@@ -10,7 +10,15 @@ import pytest
 
 from hermes.agents import ADAPTERS
 from hermes.book import Book
-from hermes.delivery import CONFIRM_S, PUT_AGAIN_S, TAKEN_GRACE_S, WAITER_GRACE_S, WAITER_LOOK_S, Delivery
+from hermes.delivery import (
+    CONFIRM_S,
+    PUT_AGAIN_S,
+    TAKEN_GRACE_S,
+    UNCONFIRMED_S,
+    WAITER_GRACE_S,
+    WAITER_LOOK_S,
+    Delivery,
+)
 from hermes.errors import AgentAway, NotSaved
 from hermes.model import (
     AnsweredWith,
@@ -123,6 +131,11 @@ class Way:
         outcome = self.entry().state.outcome
         return outcome.kind if outcome is not None else ""
 
+    def ended(self) -> tuple[str, str]:
+        """How it ended, and how that is known."""
+        outcome = self.entry().state.outcome
+        return (outcome.kind, outcome.proof) if outcome is not None else ("", "")
+
 
 @pytest.fixture
 def way(tmp_path: Path) -> Way:
@@ -152,6 +165,56 @@ async def test_of_what_is_settled_nothing_is_remembered(way: Way) -> None:
     await way.step()
     assert way.outcome() == "answered"
     assert not any(memory for memory in vars(way.delivery).values() if isinstance(memory, dict) and way.id in memory)
+
+
+# --- how an end is known ------------------------------------------------------------------------------------------
+
+
+async def test_how_a_servers_verdict_is_known_is_kept(way: Way) -> None:
+    """By the record of the call; by an event where nothing else tells."""
+    way.servers["desk"] = Desk([SQLITE])
+    way.sent_by("server")
+    await way.step()
+    assert way.ended() == ("answered", "record")
+
+
+async def test_an_event_alone_is_told_as_that(way: Way) -> None:
+    """No call proves it."""
+    way.servers["desk"] = Desk([Unproven()])
+    await way.delivery.examine(way.id, Replied("que_1", "ses_1", (("Redis",),)))
+    assert way.ended() == ("answered_at_desk", "event")
+
+
+async def test_the_word_of_a_plugin_is_told_as_that(way: Way) -> None:
+    """There is no server that could prove it."""
+    way.sent_by("waiter")
+    way.delivery.told(way.entry(), Replied("que_1", "ses_1", (("SQLite",),)))
+    assert way.ended() == ("answered", "plugin")
+
+
+async def test_a_reply_that_was_only_accepted_is_told_as_that(way: Way) -> None:
+    """It went out, its ask is listed no more, and neither a call nor an event tells."""
+    way.servers["desk"] = Desk([StillOpen(), Unproven()])
+    way.sent_by("server")
+    await way.step()
+    way.now_s += UNCONFIRMED_S + 1
+    await way.step()
+    assert way.ended() == ("answered", "accepted")
+
+
+async def test_what_was_handed_over_is_told_as_that(way: Way) -> None:
+    """Nobody reports what the program does with it."""
+    mute = replace(way.entry().ask, capabilities=replace(way.entry().ask.capabilities, reports=False))
+    way.book.change(way.id, lambda found: replace(found, ask=mute))
+    way.sent_by("waiter")
+    way.delivery.handed_over(way.id)
+    assert way.ended() == ("answered", "receipt")
+
+
+async def test_an_agent_that_left_is_told_as_that(way: Way) -> None:
+    """Its hook is gone, and nobody else knows it."""
+    await gone_for(way, WAITER_GRACE_S + 1)
+    assert way.ended() == ("gone", "left")
 
 
 # --- verdicts of a past moment ------------------------------------------------------------------------------------

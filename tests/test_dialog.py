@@ -23,6 +23,7 @@ from hermes.model import (
     Go,
     Hint,
     KeepWaiting,
+    Outcome,
     Part,
     Pick,
     Send,
@@ -362,9 +363,8 @@ def test_a_failed_delivery_says_so_and_keeps_the_frozen_answer() -> None:
     assert talk.tap(Pick(0, 1)) == Toast("on_its_way")
     talk.tell(Expired(12.0, "reject"))
     assert talk.state.decision == frozen
-    talk.tell(Delivered(13.0))
-    assert talk.state.outcome is not None
-    assert talk.state.outcome.kind == "answered"
+    talk.tell(Delivered(13.0, "record"))
+    assert talk.state.outcome == Outcome("answered", 13.0, proof="record")
     assert talk.tap(Pick(0, 1)) == Toast("settled")
     assert talk.write("late") == Hint("settled")
 
@@ -375,9 +375,8 @@ def test_the_desk_is_followed_in_every_phase() -> None:
         talk = Talk(ONE)
         for action in prepare:
             talk.tap(action)
-        talk.tell(Ended(11.0, "answered_at_desk", (("PostgreSQL",),)))
-        assert talk.state.outcome is not None
-        assert talk.state.outcome.answers == (("PostgreSQL",),)
+        talk.tell(Ended(11.0, "answered_at_desk", (("PostgreSQL",),), proof="event"))
+        assert talk.state.outcome == Outcome("answered_at_desk", 11.0, (("PostgreSQL",),), proof="event")
         talk.tell(Worked(12.0))
         assert talk.state.working
 

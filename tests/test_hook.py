@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes import hook, spool
+from hermes import hook, spool, waiting as waiter
 from tests.harness.processes import until
 
 Process = subprocess.Popen[bytes]
@@ -439,9 +439,15 @@ def standard_input() -> Iterator[int]:
             os.close(writing)
 
 
+def watch(released: int, again: Callable[[], None], store: Path = Path(), *, look_every_s: float) -> waiter.Watch:
+    """What a hook of OpenCode's plugin looks at."""
+    held = waiter.Hook("opencode", str(store), os.getppid(), ours=False)
+    return waiter.Watch(held, WAIT, released, again, lambda _: False, look_every_s=look_every_s)
+
+
 def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path) -> None:
     """One that died is started anew, or the buttons would be dead; the answer ends it."""
-    assert hook.LOOK_EVERY_S * hook.LOOKS_A_NUDGE == 30
+    assert waiter.LOOK_EVERY_S * waiter.LOOKS_A_NUDGE == 30
     nudges: list[float] = []
     began = time.monotonic()
 
@@ -454,7 +460,7 @@ def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path) -> None:
     given_up = threading.Timer(30, os.write, (release, b"!"))
     given_up.start()
     with standard_input():
-        assert hook._answer(str(tmp_path), WAIT, released, -1, again, 0.01) == "at last"
+        assert watch(released, again, tmp_path, look_every_s=0.01).answer() == "at last"
     given_up.cancel()
     os.close(released)
     os.close(release)
@@ -475,10 +481,10 @@ def test_a_waiter_that_stays_asks_for_a_listener_too() -> None:
             if len(nudges) == 3:
                 os.write(release, b"!")
 
-        assert hook._left(released, again, 0.001) == "waiter.gone"
+        assert watch(released, again, look_every_s=0.001).left() == "waiter.gone"
         assert len(nudges) == 2
     with standard_input():
-        assert hook._left(released, again, 0.001) is None
+        assert watch(released, again, look_every_s=0.001).left() is None
         assert len(nudges) == 3
     os.close(released)
     os.close(release)
@@ -500,7 +506,7 @@ def test_a_waiter_is_small_and_sleeps(desk: Desk) -> None:
         def spent() -> int:
             return sum(map(int, (state / "stat").read_text().split()[13:15]))
 
-        before, end_s = spent(), time.monotonic() + 2 * hook.LOOK_EVERY_S + 0.5
+        before, end_s = spent(), time.monotonic() + 2 * waiter.LOOK_EVERY_S + 0.5
         until(lambda: time.monotonic() > end_s, 20, "two looks")
         assert spent() - before <= 1
         (peak,) = (text for text in (state / "status").read_text().splitlines() if "VmHWM" in text)
@@ -539,7 +545,7 @@ class Lonely(Desk):
         super().__init__(root)
         package = root / "site" / "hermes"
         package.mkdir(parents=True)
-        for name in ("__init__.py", "__main__.py", "hook.py", "spool.py"):
+        for name in ("__init__.py", "__main__.py", "hook.py", "waiting.py", "spool.py"):
             (package / name).symlink_to(Path(spool.__file__).parent / name)
         self.told = root / "told"
         (package / "cli.py").write_text(f"TOLD = {str(self.told)!r}\n{LISTENER}")

@@ -8,11 +8,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+CONNECTED = ("opencode", "claude_code", "oh_my_pi", "neovate")
+
 # A module imports only what stands above it; a folder's modules may import its face, and the face its own.
 ROWS = (
     *("spool", "errors", "model", "dialog", "routing", "permitting"),
-    *("agents", "agents.opencode", "agents.opencode.shapes", "agents.opencode.permissions"),
-    *("agents.opencode.adapter", "agents.opencode.matching"),
+    *("agents", "agents.shapes", "agents.questions", "agents.generic"),
+    *("agents.claude_code", "agents.oh_my_pi", "agents.neovate"),
+    *("agents.opencode", "agents.opencode.permissions", "agents.opencode.adapter", "agents.opencode.matching"),
     *("agents.opencode.proof", "agents.opencode.wire", "agents.opencode.living", "agents.opencode.sessions"),
     *("agents.opencode.api", "agents.opencode.client", "agents.opencode.events"),
     *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.deed", "chat.page", "chat.review", "chat.sides"),
@@ -20,8 +23,19 @@ ROWS = (
     *("chat.access", "chat.bot", "chat.poll", "chat.outbox"),
     *("clock", "settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
     *("memory", "expiry", "timekeeper", "intake", "row", "posting", "delivery", "commands"),
-    *("phone_side", "connection", "agent_side", "hook", "listener"),
-    *("install", "status", "demo", "cli", "__main__"),
+    *("supervisor", "monitor", "phone_side", "connection", "agent_side", "waiting", "hook", "listener"),
+    *(
+        "asking",
+        "placing",
+        *(f"agents.{name}.connect" for name in CONNECTED),
+        "service",
+        "install",
+        "status",
+        "status_view",
+        "history",
+        "history_view",
+    ),
+    *("demo", "doctor", "setup", "ask", "cli", "__main__"),
 )
 CHAT_WORDS = ("text", "buttons", "screen", "deed", "page", "review", "sides", "ending", "words", "render")
 PURE = (
@@ -30,13 +44,15 @@ PURE = (
     "routing",
     *(f"chat.{name}" for name in CHAT_WORDS),
     "agents.*.adapter",
-    "agents.*.shapes",
+    "agents.shapes",
+    "agents.questions",
     "agents.*.permissions",
     "agents.*.matching",
     "agents.*.living",
+    "ask.typed",
 )
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
-STANDARD_ALONE = {"spool": set(), "hook": {"spool"}, "errors": None, "model": None}
+STANDARD_ALONE = {"spool": set(), "waiting": {"spool"}, "hook": {"spool", "waiting"}, "errors": None, "model": None}
 
 FILES = sorted((ROOT / "hermes").rglob("*.py"))
 

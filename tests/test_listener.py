@@ -13,8 +13,9 @@ import pytest
 
 import hermes
 from hermes import holding, spool
+from hermes.connection import ABSENCE_S
 from hermes.errors import Held, StoreError
-from hermes.listener import HOUSEKEEPING_S, REMEMBER_S, _installed_version
+from hermes.listener import HOUSEKEEPING_S, REMEMBER_S
 from hermes.store import LISTENER, Store
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
@@ -198,6 +199,20 @@ async def test_reaping_does_once_what_a_listener_does(home: House) -> None:
     assert not home.api.control.state().polling
 
 
+async def test_a_reaper_makes_no_words_about_its_absence(home: House) -> None:
+    """It is away most of the time: nothing is said at each run, and nothing drawn afresh."""
+    await home.start()
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await home.polled()
+    await home.stop()
+    before = [len(home.api.control.calls(method)) for method in ("sendMessage", "editMessageText")]
+    home.clock.advance(ABSENCE_S + 1)
+    await home.new().run_once()
+    assert [len(home.api.control.calls(method)) for method in ("sendMessage", "editMessageText")] == before
+    assert len(home.entries()) == 1
+
+
 async def test_reaping_outlasts_an_agent_that_is_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """It is passed over; nothing is lost."""
     home.agent.away()
@@ -248,11 +263,6 @@ async def test_an_upgrade_starts_it_anew(home: House, tmp_path: Path) -> None:
         assert await asyncio.to_thread(process.wait) == 0
         assert f"hermes {hermes.__version__}" in process.output()
         assert "never said" not in process.output()
-
-
-def test_the_installed_version_is_read_from_disk() -> None:
-    """It is what this process runs, where nobody upgraded it."""
-    assert _installed_version() == hermes.__version__
 
 
 async def test_the_log_tells_when_it_listens(home: House, caplog: pytest.LogCaptureFixture) -> None:

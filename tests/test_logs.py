@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -211,3 +212,22 @@ def test_the_console_that_closes_stops_nothing(set_up: SetUp, monkeypatch: pytes
         file = set_up(console=True)
         log.info("still here")
     assert "still here" in file.read_text()
+
+
+TO_ITSELF = """
+import logging, sys
+from pathlib import Path
+from hermes import logs
+from hermes.settings import Log
+logs.set_up(Log(file=Path(sys.argv[1])), console=True)
+logging.getLogger("hermes").info("one line")
+"""
+
+
+@pytest.mark.parametrize(("is_log", "times"), [(True, 1), (False, 2)])
+def test_a_log_that_is_standard_error_gets_no_line_twice(tmp_path: Path, is_log: bool, times: int) -> None:
+    """As launchd starts a listener; elsewhere both are written."""
+    file, console = tmp_path / "hermes.log", tmp_path / ("hermes.log" if is_log else "console")
+    with console.open("a") as stream:
+        subprocess.run([sys.executable, "-c", TO_ITSELF, str(file)], stderr=stream, check=True)
+    assert sum(place.read_text().count("one line") for place in {file, console}) == times

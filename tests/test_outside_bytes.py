@@ -75,10 +75,10 @@ def handed_over(line: bytes, store: Path) -> dict[str, object]:
     try:
         os.write(writing, line[:60_000])  # a pipe holds no more unread
         os.close(writing)
-        payload = hook._payload(hook._line(reading, 5.0))
+        payload = hook._payload(hook.AGENTS["opencode"], hook._line(reading, 5.0)[0])
     finally:
         os.close(reading)
-    hook._keep({"store": str(store)}, spool.record("opencode", payload))
+    hook._keep({"store": str(store), "agent": "opencode", "state": "kept"}, payload)
     return payload
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RUN = "May it run this?"
 REFUSE = "⏹ Refuse and stop"
 home = house("new")
+old = house("old")
 portless = house(started=True)
 
 
@@ -265,7 +266,23 @@ async def test_a_word_for_good_that_never_left_is_not_told_as_given(home: House)
     await home.person.sees("can't be reached")
     home.agent.permit(request_id, "once")
     home.agent.back()
-    await home.person.sees("🖥 Allowed on the computer", buttons=False)
+    await home.person.sees("✅ Allowed ·", buttons=False)
+    await home.closed()
+
+
+async def test_a_word_that_may_never_have_left_is_told_as_far_as_it_is_known(home: House) -> None:
+    """Allowed once on the phone, for good at the desk while nobody listened: that it was allowed is all one sees."""
+    await home.start()
+    request_id, _ = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one")
+    home.agent.away()
+    await home.person.taps(shown, "Allow once")
+    await home.person.sees("can't be reached")
+    await home.stop()
+    home.agent.permit(request_id, "always")
+    home.agent.back()
+    await home.start()
+    await home.person.sees("✅ Allowed ·", buttons=False)
     await home.closed()
 
 
@@ -374,6 +391,18 @@ async def test_the_commands_are_registered(home: House) -> None:
     await until(lambda: len([one for one in home.person.shown() if "/open –" in one.text]) == 2, "the same again")
 
 
+async def test_a_link_that_is_pressed_again_is_a_start(home: House) -> None:
+    """It brings its old code along; that is no answer to anything. Other commands take nothing along."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    shown = await home.person.sees("Which database?")
+    home.person.write("/start wV3-x_9")
+    await home.person.sees("/lock – take no answers")
+    home.person.write("/open sesame", to=shown)
+    await home.closed()
+    assert home.agent.came_of(request_id) == [(("/open sesame",),)]
+
+
 async def test_everything_open_is_posted_again(home: House) -> None:
     """At the end of the chat; the older messages go; nothing open is said."""
     await home.start()
@@ -436,3 +465,38 @@ async def test_another_bots_command_is_not_ours(home: House) -> None:
     home.person.write("/unknown")
     await home.person.sees("Tap a button below a question")
     assert not home.listener._store.is_phone_locked()
+
+
+# --- what was told in part only -----------------------------------------------------------------------------------
+
+ALWAYS = "Always…"
+
+
+async def in_part(home: House) -> ShownMessage:
+    """Let the agent ask for a command when neither its events nor its server tell which."""
+    home.agent.hold_events()
+    await wishes(home, "echo one")
+    home.agent.fault("message", status=503, times=999)
+    home.agent.release_events(backwards=True)
+    asked = await home.person.sees("Only parts of the command")
+    assert ALWAYS not in str(asked.labels)
+    return asked
+
+
+async def test_a_command_that_came_in_part_is_completed(old: House) -> None:
+    """Its server would not tell all of it at first: once it does, the whole command is shown, and may be given."""
+    await old.start()
+    asked = await in_part(old)
+    old.agent.clear_faults()
+    await until(lambda: ALWAYS in str(old.person.message(asked.message_id).labels), "the whole of it")
+    assert "Only parts" not in old.person.message(asked.message_id).text
+
+
+async def test_a_command_that_came_in_part_is_completed_by_the_next_listener(old: House) -> None:
+    """Also where this one's tries were all in vain: every list of what is pending begins them anew."""
+    await old.start()
+    asked = await in_part(old)
+    await old.stop()
+    old.agent.clear_faults()
+    await old.start()
+    await until(lambda: ALWAYS in str(old.person.message(asked.message_id).labels), "the whole of it")

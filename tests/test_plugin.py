@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from hermes import install, spool
+from hermes import spool
+from hermes.agents.opencode import connect
 from hermes.demo.model_server import ScriptedModel
 from tests.harness.home import Home, binary
 from tests.harness.opencode import OpenCode
@@ -44,8 +45,8 @@ class Phone:
     def install(self, environ: dict[str, str], python: str = sys.executable) -> Path:
         """Put the plugin into this environment's OpenCode."""
         paths = {"config_path": self.store / "config.toml", "store": self.store, "log": self.log}
-        install.install_opencode(environ=environ, python=python, **paths)
-        return install.plugin_path(environ)
+        connect.install(environ=environ, python=python, **paths)
+        return connect.plugin_path(environ)
 
     def payloads(self) -> list[Json]:
         """All that was kept so far, in order."""
@@ -410,7 +411,7 @@ def test_two_copies_of_the_plugin_double_nothing(desk: Home, phone: Phone, priva
     directory = desk.project("copied")
     copy = directory / ".opencode" / "plugin" / "copy.js"
     copy.parent.mkdir(parents=True)
-    copy.write_text(install.plugin_path(desk.environ()).read_text())
+    copy.write_text(connect.plugin_path(desk.environ()).read_text())
     opencode = private_opencode(directory=directory)
     session = opencode.session()
     opencode.prompt(session, [asks()])

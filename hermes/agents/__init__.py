@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from hermes.agents.claude_code import adapter as claude_adapter
+from hermes.agents.generic import adapter as generic_adapter
+from hermes.agents.neovate import adapter as neovate_adapter
+from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
 from hermes.agents.opencode import adapter as opencode_adapter
 from hermes.model import Ask, Capabilities, Decision, Signal
 
@@ -18,6 +22,8 @@ class Adapter(Protocol):
     """What each agent's `adapter` module offers."""
 
     capabilities: Capabilities
+    goodbye: str | None
+    """What a hook prints that still waits when its ask is over ("" is nothing), None where its plugin ends it."""
 
     def read(self, payload: object, *, machine: str) -> Signal:
         """Understand a hook's payload (decoded JSON of any shape).
@@ -35,5 +41,15 @@ class Adapter(Protocol):
         """Return what the waiting hook prints for the plugin: one line of JSON without its newline."""
         ...
 
+    def refusal(self, why: str) -> str:
+        """Return what the waiting hook prints where its payload was not understood, "" where nobody would read it."""
+        ...
 
-ADAPTERS: Mapping[str, Adapter] = {"opencode": opencode_adapter}
+
+ADAPTERS: Mapping[str, Adapter] = {
+    "opencode": opencode_adapter,
+    "generic": generic_adapter,
+    "claude-code": claude_adapter,
+    "oh-my-pi": oh_my_pi_adapter,
+    "neovate": neovate_adapter,
+}

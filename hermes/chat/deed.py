@@ -130,8 +130,13 @@ def word_on(entry: Entry) -> str:
             return "No longer needed"
         case "expired":
             return "⌛ Nobody answered"
+        case "answered" if outcome is not None and outcome.answers:
+            return "✅ Allowed"
         case _:
-            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}"
+            # Its agent tells of no such end, and its own dialog was open: what was said there first counts.
+            proof, can = outcome.proof if outcome is not None else "", entry.ask.capabilities
+            unless = ", unless the computer was quicker" if proof == "receipt" and can.desk_stays_open else ""
+            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{unless}"
 
 
 def is_refused(entry: Entry) -> bool:

@@ -189,9 +189,14 @@ class Trouble:
     loud: bool
 
 
+CONFLICT = (
+    "another program receives the updates of this bot, and with them taps and texts: "
+    "stop it, or give Hermes a bot of its own"
+)
+"""The trouble that `ChatMemory` keeps while somebody else polls."""
+
 _SENTENCES = {
-    "conflict": "another program receives the updates of this bot, and with them taps and texts: "
-    "stop it, or give Hermes a bot of its own",
+    "conflict": CONFLICT,
     "webhook": "a webhook was set for this bot, and nothing can be polled beside it: it will be removed",
     "unauthorized": "Telegram does not accept the bot's token: look at telegram.token and telegram.api_base",
 }

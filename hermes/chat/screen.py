@@ -33,7 +33,8 @@ class Look:
 
     def rule(self, ask: Ask) -> OnExpiry:
         """Return what happens to this ask when nobody answers."""
-        return self.on_expiry if ask.permission is None else self.permission_expiry
+        rule = ask.on_expiry or (self.on_expiry if ask.permission is None else self.permission_expiry)
+        return "reject" if rule == "keep" and not ask.capabilities.desk_stays_open else rule
 
 
 @dataclass(frozen=True, slots=True)

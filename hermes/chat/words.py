@@ -189,6 +189,11 @@ def help_screen() -> Screen:
     return draw(lambda _: [opening, *listed])
 
 
+def connected() -> Screen:
+    """Return the first word in a chat that questions are to come to."""
+    return note("✅ Connected. When your coding agent asks something, it comes here.")
+
+
 def reposted(count: int) -> Screen:
     """Return the word before everything that is open comes again."""
     if not count:

@@ -180,7 +180,7 @@ def _json(content: bytes) -> Any:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-class _Server(uvicorn.Server):
+class AbruptServer(uvicorn.Server):
     """uvicorn in a thread, which leaves within moments."""
 
     async def main_loop(self) -> None:
@@ -208,8 +208,8 @@ class ScriptedAgent(AgentWorld):
 
     def __init__(self, *, port: int = 0, **world: Any) -> None:
         super().__init__(**world)
-        self._reserved = _bound(port)
-        self._server: _Server | None = None
+        self._reserved = bound(port)
+        self._server: AbruptServer | None = None
         self._thread: threading.Thread | None = None
         self.port: int = self._reserved.getsockname()[1]
 
@@ -226,7 +226,7 @@ class ScriptedAgent(AgentWorld):
             Http(self).app(), http=CuttableProtocol, ws="none", lifespan="off", log_config=None, log_level="error",
             timeout_graceful_shutdown=1,
         )  # fmt: skip
-        self._server = _Server(config)
+        self._server = AbruptServer(config)
         self._reserved.listen(128)
         sockets = [self._reserved]
         self._thread = threading.Thread(target=self._server.run, args=(sockets,), name="agent", daemon=True)
@@ -240,7 +240,7 @@ class ScriptedAgent(AgentWorld):
         self._server.should_exit = True
         self._thread.join(STOP_S)
         self._server = self._thread = None
-        self._reserved = _bound(self.port)  # bound, not listening: it refuses, and nobody else can take it
+        self._reserved = bound(self.port)  # bound, not listening: it refuses, and nobody else can take it
 
     def close(self) -> None:
         """End it."""
@@ -248,12 +248,17 @@ class ScriptedAgent(AgentWorld):
         self._reserved.close()
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int) -> socket.socket:
+    """Return a socket of loopback at this port (0: a free one), which does not listen yet. Raises OSError."""
     # Named as TCP, so that asyncio turns Nagle's algorithm off.
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind((HOST, port))
-    return bound
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((HOST, port))
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 @contextmanager

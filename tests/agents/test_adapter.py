@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from hermes.agents import ADAPTERS
 from hermes.agents.opencode import adapter
 from hermes.agents.opencode.adapter import answers, read, waiter_text
-from hermes.agents.opencode.shapes import sound
+from hermes.agents.shapes import sound
 from hermes.errors import PayloadError
 from hermes.model import (
     Announced,

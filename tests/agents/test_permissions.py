@@ -187,3 +187,19 @@ def evidence(
 def test_what_became_of_a_permission(seen: Evidence, verdict: Verdict | Settling) -> None:
     """Each row of what the list, the event and the tool can say."""
     assert judge_permission(seen) == verdict
+
+
+@pytest.mark.parametrize(
+    ("seen", "proof"),
+    [
+        (evidence(DONE, heard=ONCE), "record"),
+        (evidence(TOLD_WHY), "record"),
+        (evidence(None, heard=ONCE), "event"),
+        (evidence(RUNNING, "busy", heard=ONCE), "event"),
+    ],
+)
+def test_a_word_is_known_by_the_tools_end_or_by_an_event(seen: Evidence, proof: str) -> None:
+    """A tool that still runs has nothing in its record yet."""
+    verdict = judge_permission(seen)
+    assert isinstance(verdict, AnsweredWith)
+    assert verdict.proof == proof

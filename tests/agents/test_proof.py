@@ -88,6 +88,19 @@ def test_each_row_has_its_verdict(given: Evidence, verdict: Verdict) -> None:
     assert judge(given) == verdict
 
 
+def test_a_verdict_says_how_it_is_known() -> None:
+    """By the record of the call; by an event where there is no call; by the list where nobody waits any more."""
+    proofs = {getattr(judge(given), "proof", "") for given, _ in ROWS}
+    assert proofs == {"", "record", "event", "list"}
+    for part, heard, proof in ((ANSWERED, None, "record"), (ANSWERED, THEIRS, "record"), (None, OURS, "event")):
+        verdict = judge(evidence(part, heard=heard))
+        assert isinstance(verdict, AnsweredWith)
+        assert verdict.proof == proof
+    dead = judge(evidence(RUNNING))
+    assert isinstance(dead, Dead)
+    assert dead.proof == "list"
+
+
 PARTS = (None, RUNNING, PENDING, ANSWERED, DISMISSED, ABORTED, PLAN_YES, PLAN_NO)
 FLAGS = ("listed", "foreign", "busy", "unknown", "gone", "went on")
 

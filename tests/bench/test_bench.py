@@ -33,12 +33,15 @@ SPEED: Final = Figure("the speed of a test", "ms", 8.0)
     "name", [pytest.param(name, marks=NEEDS_OPENCODE if name in {"opencode", "permission"} else ()) for name in GROUPS]
 )
 def test_each_group_measures_each_of_its_figures(name: str, tmp_path: Path) -> None:
-    """No row is left out, none is made up, and none is zero where something was at work."""
+    """No row is left out, none is made up, and none is zero where something was at work.
+
+    From an event to a message it may be less: who follows the events beside Hermes may be the slower one.
+    """
     figures, failed = run([name], TINY, tmp_path)
     assert not failed
     assert [figure.name for figure in figures] == [figure.name for figure in GROUPS[name].figures(TINY)]
     assert [figure.missing for figure in figures] == [""] * len(figures)
-    assert all(value > 0 for figure in figures for value in figure.values if "CPU" not in figure.name)
+    assert all(value != 0 for figure in figures for value in figure.values if "CPU" not in figure.name)
 
 
 def test_every_row_of_the_issue_has_its_limit() -> None:

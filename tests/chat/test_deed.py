@@ -108,6 +108,9 @@ def test_the_end_is_told_in_its_own_words() -> None:
     assert ended("answered", Decision("always", AT_1812, (), ANN)) == "✅ Always allowed"
     assert ended("answered", why) == "✋ Refused: “use pnpm”"
     assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused"
+    assert ended("rejected", Decision("reject", AT_1812, (), ANN), proof="receipt") == (
+        "✋ Refused, unless the computer was quicker"
+    )
     assert ended("answered_at_desk", answers=(("once",),)) == "🖥 Allowed on the computer"
     assert ended("answered_at_desk", answers=(("always",),)) == "🖥 Always allowed on the computer"
     assert ended("rejected_at_desk", answers=(("refused", ""),)) == "🖥 Refused on the computer"

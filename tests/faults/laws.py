@@ -100,6 +100,9 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
         said += [TIME_OUT] if person.time_was_up else []
     if came[0] == ask.wanted:
         said.append(WORDS.get(ask.shape, "✅ "))
+    if ask.shape in {"once", "always"} and came[0] in {(("once",),), (("always",),)}:
+        # As above, where a listener was killed with the word in its hands.
+        said.append("✅ Allowed ·")
     return said
 
 

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes.demo.model_server import MODEL_ID
-from tests.harness.processes import LOOPBACK
+from hermes.demo import opencode_home
 
 VERSIONS = ("1.18.33", "1.1.53")
 ROOT = Path(__file__).parents[2]
-DEAD_REGISTRY = f"http://{LOOPBACK}:9/"
 
 Json = dict[str, Any]
 
@@ -67,45 +65,17 @@ class Home:
         self.settings = self.path / ".config" / "opencode"
         self.projects = root / "projects"
         self.logs = root / "logs"
-        (self.path / "tmp").mkdir(parents=True, exist_ok=True)
-        self._seed(self.settings)
-
-    def _seed(self, folder: Path) -> None:
-        # With any plugin OpenCode installs its own plugin package here, and waits for that; this says that it
-        # is there already. (1.1.53 waits 3 s even for a dead registry, 1.18.33 up to 70 s for a silent one.)
-        (folder / "node_modules").mkdir(parents=True, exist_ok=True)
-        wanted = {"dependencies": {"@opencode-ai/plugin": self.version}}
-        (folder / "package.json").write_text(json.dumps(wanted))
+        opencode_home.make(self.path, version)
 
     def environ(self, **extra: str) -> dict[str, str]:
         """Return the whole environment of a process in this home; `extra` is laid over it."""
-        return {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "TERM": "xterm-256color",
-            "SHELL": "/bin/sh",
-            "HOME": str(self.path),
-            "TMPDIR": str(self.path / "tmp"),
-            "XDG_CONFIG_HOME": str(self.path / ".config"),
-            "XDG_DATA_HOME": str(self.path / ".local" / "share"),
-            "XDG_STATE_HOME": str(self.path / ".local" / "state"),
-            "XDG_CACHE_HOME": str(self.path / ".cache"),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "OPENCODE_DISABLE_MODELS_FETCH": "1",
-            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-            "npm_config_fetch_retries": "0",
-            "npm_config_registry": DEAD_REGISTRY,
-            **extra,
-        }
+        return {**opencode_home.environ(self.path), **extra}
 
     def project(self, name: str = "project", **config: Any) -> Path:
         """Make a project directory; `config` is laid over its opencode.json (permission, agent, plugin …)."""
         directory = self.projects / name
         directory.mkdir(parents=True)
-        settings = self._config() | config
+        settings = opencode_home.settings(self.model_url) | config
         (directory / "opencode.json").write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
         git = ["git", "-c", "user.name=Desk", "-c", "user.email=desk@localhost"]
         # OpenCode tells projects apart by their first commit: two equal empty ones would be one project.
@@ -113,19 +83,3 @@ class Home:
         for command in (["git", "init", "--quiet"], first):
             subprocess.run(command, cwd=directory, env=self.environ(), check=True, capture_output=True)
         return directory
-
-    def _config(self) -> Json:
-        model = f"fake/{MODEL_ID}"
-        return {
-            "model": model,
-            "small_model": model,
-            "provider": {
-                "fake": {
-                    "npm": "@ai-sdk/openai-compatible",
-                    "options": {"baseURL": self.model_url, "apiKey": "x"},
-                    "models": {MODEL_ID: {"limit": {"context": 200000, "output": 8000}}},
-                }
-            },
-            "permission": {"bash": "ask"},
-            "snapshot": False,  # a git snapshot at each step costs time and shows nothing here
-        }

@@ -74,6 +74,12 @@ def until(
         time.sleep(every_s)
 
 
+def has_ended(pid: int) -> bool:
+    """Tell whether this process runs no more, also where nobody has taken note of its end yet (a zombie)."""
+    listed = ["ps", "-o", "state=", "-p", str(pid)]
+    return subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip()[:1] in {"", "Z"}
+
+
 def free_port() -> int:
     """Return a loopback port that nothing holds now, outside the range that outgoing connections take.
 

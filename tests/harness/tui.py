@@ -1,4 +1,4 @@
-"""OpenCode at the desk: its terminal interface in a pseudo-terminal, read as a person reads the screen."""
+"""An agent at the desk: its terminal interface in a pseudo-terminal, read as a person reads the screen."""
 
 import contextlib
 import fcntl
@@ -8,7 +8,7 @@ import select
 import struct
 import termios
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +25,7 @@ ENTER, ESC, TAB = "\r", "\x1b", "\t"
 
 
 class _Screen(pyte.Screen):
-    """A screen that answers when OpenCode asks its terminal who it is and where the cursor stands."""
+    """A screen that answers when an agent asks its terminal who it is and where the cursor stands."""
 
     def __init__(self, send: Callable[[str], None]) -> None:
         super().__init__(COLUMNS, LINES)
@@ -35,39 +35,20 @@ class _Screen(pyte.Screen):
         self._send(data)
 
 
-class Tui:
-    """A plain `opencode` without a port, of one version, in a terminal of 120 x 45.
-
-    With `steps` the first prompt goes along as `--prompt` and the model keeps its results under `key`;
-    otherwise type it with `prompt()`.
-    """
+class Terminal:
+    """A program in a terminal of 120 x 45; arguments as of `Proc`."""
 
     def __init__(
-        self,
-        home: Home,
-        directory: Path,
-        *,
-        steps: Steps | None = None,
-        key: str = "desk",
-        arguments: tuple[str, ...] = (),
-        environ: Mapping[str, str] | None = None,
+        self, command: Sequence[str | Path], *, cwd: Path, environ: Mapping[str, str], log_dir: Path, name: str
     ) -> None:
-        self.key = key
-        self._prompts = 0
         self._screen = _Screen(self.send)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
-        first = ("--prompt", script(steps, key)) if steps is not None else ()
         self._ours, theirs = os.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         try:
             self.proc = Proc(
-                [binary(home.version), *arguments, *first],
-                cwd=directory,
-                environ=home.environ(COLORTERM="truecolor", **(environ or {})),
-                log_dir=home.logs,
-                name=f"tui-{self._ours}-{key}",
-                terminal=theirs,
+                command, cwd=cwd, environ=environ, log_dir=log_dir, name=f"{name}-{self._ours}", terminal=theirs
             )
         finally:
             os.close(theirs)
@@ -82,7 +63,7 @@ class Tui:
         self.kill()
 
     def kill(self) -> None:
-        """End OpenCode and everything in its process group at once (SIGKILL). Safe to repeat."""
+        """End the program and everything in its process group at once (SIGKILL). Safe to repeat."""
         self.proc.close()
         if not self._ended.is_set():
             self._ended.set()
@@ -128,6 +109,35 @@ class Tui:
             return until(shown, timeout_s, f"{what} on the screen")
         except AssertionError as error:  # as text, not as a repr in which every line end is escaped
             raise AssertionError(str(error).replace("\\n", "\n")) from None
+
+
+class Tui(Terminal):
+    """A plain `opencode` without a port, of one version.
+
+    With `steps` the first prompt goes along as `--prompt` and the model keeps its results under `key`;
+    otherwise type it with `prompt()`.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        directory: Path,
+        *,
+        steps: Steps | None = None,
+        key: str = "desk",
+        arguments: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.key = key
+        self._prompts = 0
+        first = ("--prompt", script(steps, key)) if steps is not None else ()
+        super().__init__(
+            [binary(home.version), *arguments, *first],
+            cwd=directory,
+            environ=home.environ(COLORTERM="truecolor", **(environ or {})),
+            log_dir=home.logs,
+            name=f"tui-{key}",
+        )
 
     def prompt(self, steps: Steps) -> None:
         """Type a prompt with these steps and press Enter; its results are kept under `key`."""

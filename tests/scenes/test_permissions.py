@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes import install
+from hermes.agents.opencode import connect
 from hermes.demo.model_server import script
 from tests.harness.processes import until
 from tests.scenes.stage import question
@@ -91,7 +91,7 @@ def start(
             stage.write_config(**sections)
             command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
             assert command.wait() == 0, command.output()
-            assert install.plugin_path(home.environ()).exists()
+            assert connect.plugin_path(home.environ()).exists()
             directory = home.project("guarded", permission=ASKS)
             opencode = request.getfixturevalue("private_opencode")(directory=directory)
         stage.start(**sections)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import install, spool
+from hermes import spool
+from hermes.agents.opencode import connect
 from hermes.demo.model_server import script
 from hermes.store import LISTENER, Store
 from tests.harness.processes import until
@@ -38,7 +39,7 @@ def desk(stage: Stage, home: Home) -> Home:
     stage.write_config()
     command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
     assert command.wait() == 0, command.output()
-    assert install.plugin_path(home.environ()).exists()
+    assert connect.plugin_path(home.environ()).exists()
     return home
 
 
@@ -476,7 +477,7 @@ def test_a_question_of_the_second_engine_is_for_the_computer(
         pytest.skip("contract 9, New in 1.18.33: there is no second engine in 1.1.53")
     opencode = private_opencode()
     if way == "server":
-        install.uninstall_opencode(environ=desk.environ())
+        connect.uninstall(environ=desk.environ())
         opencode.restart()
         stage.connect(opencode)
     stage.start()

@@ -11,16 +11,15 @@ halves become U+FFFD here, so that nothing later trips over them. The index stay
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hermes.agents.opencode.permissions import completed, read_permission, read_reply
-from hermes.agents.opencode.shapes import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
+from hermes.agents.questions import labels, read_answers, read_questions
+from hermes.agents.shapes import Record, id_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
 from hermes.model import (
     Announced,
-    Answer,
     Ask,
     Asked,
     Busy,
@@ -40,8 +39,7 @@ AGENT = "opencode"
 
 # A reject ends the turn; a reply without labels lets the model go on with "Unanswered".
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
-
-_RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
+goodbye: str | None = None
 
 # --- what came: payloads to signals -------------------------------------------------------------------------
 
@@ -186,45 +184,11 @@ KINDS = frozenset(_READERS)
 
 
 def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> Ask:
-    listed = list_of(questions, f"{where}.questions")
-    read = tuple(_question(one, f"{where}.questions[{place}]") for place, one in enumerate(listed))
+    read = read_questions(questions, f"{where}.questions")
     # Free text is forbidden by `plan_exit` alone, and that takes any answer but "No" for a yes, an empty one
     # too (seen on both versions): there a skip would not leave the choice to the agent but approve its plan.
     can_skip = all(question.custom for question in read)
     return Ask(source, read, replace(capabilities, can_skip=can_skip), answerable)
-
-
-def _question(value: object, where: str) -> Question:
-    record = record_of(value, where)
-    listed = list_of(record.get("options", []), f"{where}.options")
-    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
-    marked = (place for place, one in enumerate(options) if _RECOMMENDED.search(one.label))
-    return Question(
-        text=text_of(record, "question", where),
-        header=words_of(record, "header", where),
-        options=options,
-        multiple=flag_of(record, "multiple", where, absent=False),
-        custom=flag_of(record, "custom", where, absent=True),
-        recommended=next(marked, None),
-    )
-
-
-def _option(value: object, where: str) -> Option:
-    record = record_of(value, where)
-    return Option(text_of(record, "label", where), words_of(record, "description", where))
-
-
-def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
-    """Read OpenCode's form of answers: a list of strings for each question.
-
-    Raises:
-        PayloadError: it has another shape.
-    """
-    where = f"{where}.answers"
-    lists = [list_of(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where))]
-    if not all(isinstance(text, str) for texts in lists for text in texts):
-        raise PayloadError(f"OpenCode: {where} holds what is no text")
-    return tuple(tuple(sound(str(text)) for text in texts) for texts in lists)
 
 
 # --- what goes out: decisions to answers --------------------------------------------------------------------
@@ -240,12 +204,7 @@ def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
     """
     if ask.permission is not None and decision.kind != "release":
         return (_word(decision),)
-    if decision.kind == "skip":
-        return ((),) * len(ask.questions)
-    if decision.kind != "answer":
-        raise ValueError(f"a {decision.kind} has no answers")
-    given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
-    return tuple(_labels(question, one) for question, one in zip(ask.questions, given, strict=True))
+    return labels(ask, decision)
 
 
 def _word(decision: Decision) -> tuple[str, ...]:
@@ -265,11 +224,6 @@ def reply_body(word: Sequence[str]) -> dict[str, str]:
     return {"reply": "reject", "message": word[1]} if word[1:] and word[1] else {"reply": "reject"}
 
 
-def _labels(question: Question, answer: Answer) -> tuple[str, ...]:
-    labels = tuple(question.options[index].label for index in answer.picks)
-    return labels if answer.text is None else (*labels, answer.text)
-
-
 def waiter_text(ask: Ask, decision: Decision) -> str:
     """Return `{"requestID", "kind": "reply", "answers"}` or `{"requestID", "kind": "reject"}` as one line.
 
@@ -284,3 +238,8 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
     else:
         told |= {"kind": "reply", "answers": answers(ask, decision)}
     return json.dumps(told)  # ASCII: no character in it can end the line
+
+
+def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
+    """Return "": the plugin looks for itself whether its request is still open."""
+    return ""

@@ -21,12 +21,13 @@ import httpx
 import httpx_sse
 
 from hermes.agents.opencode import proof, wire
-from hermes.agents.opencode.adapter import AGENT, read_answers, read_request, read_wish, reply_body, with_wish
+from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body, with_wish
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.living import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.questions import read_answers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model import AnsweredWith, Ask, Dead, Source, StillOpen, Unproven, Verdict
 
@@ -104,7 +105,7 @@ class OpenCodeServer:
     async def _all_sessions(self, recent: Mapping[str, int]) -> list[wire.Session]:
         version = self._version or await self.health()
         # Not tried out on others: what old does not know it passes on to the internet.
-        if _numbers(version) >= _ONE_LIST:
+        if numbers(version) >= _ONE_LIST:
             with contextlib.suppress(AgentRefused):
                 return await self._sessions("/experimental/session", recent)
         found = []
@@ -211,7 +212,8 @@ class OpenCodeServer:
             await self._sleep(pause_s)
         if ask.permission is not None:
             # It is no longer asked for, and its tool goes on, or takes its time to say that it may not.
-            return AnsweredWith(self.sessions.reply(ask.source.request_id or "") or proof.ALLOWED)
+            heard = self.sessions.reply(ask.source.request_id or "")
+            return AnsweredWith(proof.ALLOWED, "list") if heard is None else AnsweredWith(heard, "event")
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
 
     async def _evidence(self, ask: Ask) -> Evidence:
@@ -363,7 +365,8 @@ class OpenCodeServer:
         return self._api.listening()
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers to compare: 1, 18, 33."""
     return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 

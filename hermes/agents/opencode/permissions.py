@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hermes.agents.opencode.shapes import Record, id_of, list_of, sound, text_of, words_of
+from hermes.agents.shapes import Record, id_of, list_of, sound, text_of, words_of
 from hermes.errors import PayloadError
 from hermes.model import DeedKind, Permission
 

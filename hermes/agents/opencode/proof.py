@@ -98,7 +98,7 @@ def judge(evidence: Evidence) -> Verdict | Settling:
         return Dead()
     if evidence.part is None:
         # Without a call to prove it the stream's word is the best there is.
-        return Unproven() if evidence.heard is None else AnsweredWith(evidence.heard)
+        return Unproven() if evidence.heard is None else AnsweredWith(evidence.heard, "event")
     return Settling() if evidence.busy and not evidence.went_on else Dead()
 
 
@@ -119,11 +119,11 @@ def judge_permission(evidence: Evidence) -> Verdict | Settling:
     if not evidence.known or evidence.gone:
         return Dead()
     if part is None:
-        return Unproven() if heard is None else AnsweredWith(heard)
+        return Unproven() if heard is None else AnsweredWith(heard, "event")
     if not evidence.busy or evidence.went_on:
         return Dead()
     if heard is not None and heard[0][0] != "refused":
-        return AnsweredWith(heard)
+        return AnsweredWith(heard, "event")
     return StillOpen() if evidence.listed is None and heard is None else Settling()
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hermes.agents.opencode.adapter import read_answers
 from hermes.agents.opencode.permissions import read_reply
 from hermes.agents.opencode.proof import Answers
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session, shaped
+from hermes.agents.questions import read_answers
 from hermes.model import Source
 
 T = TypeVar("T")

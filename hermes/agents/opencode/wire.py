@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hermes.agents.opencode.shapes import sound
+from hermes.agents.shapes import sound
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hermes.demo.botapi.access import chat_of, message_of, reply_target, text_of, thread_of
 from hermes.demo.botapi.keyboard import Markup, parse_inline, parse_markup
-from hermes.demo.botapi.shapes import full_chat_json, me_json, member_json, message_json
+from hermes.demo.botapi.shapes import full_chat_json, me_json, member_json, message_json, standing_json
 from hermes.demo.botapi.text import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, Entity, units
 from hermes.demo.botapi.wire import Described, Params, SentFile, refused
 from hermes.demo.botapi.world import Chat, Message, World
@@ -50,7 +50,7 @@ def send_message(world: World, params: Params) -> Any:
     if not params.text("text"):
         raise refused("Message text is empty")
     text, entities = _text(params)
-    return _send(world, params, text=text, entities=entities, preview=_preview(params))
+    return _send(world, params, "text messages", text=text, entities=entities, preview=_preview(params))
 
 
 def send_document(world: World, params: Params) -> Any:
@@ -69,7 +69,7 @@ def send_document(world: World, params: Params) -> Any:
     caption, entities = text_of(
         params, "caption", "caption_entities", limit=MAX_CAPTION_UNITS, too_long="Message caption is too long"
     )
-    return _send(world, params, text=caption, entities=entities, content=content)
+    return _send(world, params, "documents", text=caption, entities=entities, content=content)
 
 
 def _uploaded(params: Params) -> SentFile:
@@ -97,9 +97,11 @@ def _preview(params: Params) -> dict[str, Any] | None:
     return options or None
 
 
-def _send(world: World, params: Params, **what: Any) -> Any:
+def _send(world: World, params: Params, kind: str, **what: Any) -> Any:
     markup = parse_markup(params.structure("reply_markup", MARKUP_ERROR))
     chat = chat_of(world, params, "write")
+    if chat.standing == "restricted":
+        raise refused(f"not enough rights to send {kind} to the chat")
     thread_id = thread_of(params, chat)
     reply_to = reply_target(world, params, chat)
     world.rates.take(chat.id, group=chat.kind != "private", now=world.now())
@@ -173,7 +175,7 @@ def delete_message(world: World, params: Params) -> Any:
 
 
 def send_chat_action(world: World, params: Params) -> Any:
-    """SendChatAction: true."""
+    """SendChatAction: true. As DialogActionManager.cpp it asks for access to the chat, not for the right to write."""
     if params.text("action").lower() not in ACTIONS:
         raise refused("Wrong parameter action in request")
     thread_of(params, chat_of(world, params, "write"))
@@ -216,7 +218,7 @@ def get_chat_member(world: World, params: Params) -> Any:
     if user_id <= 0:
         raise refused("Invalid user_id specified")
     if user_id == world.me.id:
-        return member_json(world, world.me)
+        return standing_json(world, chat)
     if user_id not in world.users or not _in_chat(chat, user_id):
         raise refused("PARTICIPANT_ID_INVALID")
     return member_json(world, world.users[user_id])

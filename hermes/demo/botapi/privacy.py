@@ -6,7 +6,8 @@ from hermes.demo.botapi.world import Message, World
 
 def bot_may_see(world: World, message: Message) -> bool:
     """All of a private chat; of a group commands, mentions, replies to the bot, and its own notices."""
-    if world.chats[message.chat_id].kind == "private" or not world.privacy_mode:
+    chat = world.chats[message.chat_id]
+    if chat.kind == "private" or chat.standing == "administrator" or not world.privacy_mode:
         return True
     if "migrate_to_chat_id" in message.content or "migrate_from_chat_id" in message.content:
         return True

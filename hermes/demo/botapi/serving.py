@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from types import FrameType
 
@@ -86,8 +87,9 @@ class BotApiServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """As uvicorn's own, which looks at `should_exit` ten times a second; here the end is news at once."""
-        await self.on_tick(0)
         while not self.should_exit:
+            date = formatdate(self.world.now(), usegmt=True).encode()
+            self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
             await self.world.changed(self.world.version, LOOK_S)
 
     def serve_forever(self) -> None:

@@ -6,6 +6,13 @@ from hermes.demo.botapi.world import Chat, Message, Question, User, World
 
 Json = dict[str, Any]
 
+_SENDS = "messages audios documents photos videos video_notes voice_notes polls other_messages"
+_MAY = "react_to_messages add_web_page_previews edit_tag change_info invite_users pin_messages manage_topics"
+_RULES = (
+    "be_edited manage_chat delete_messages manage_video_chats restrict_members promote_members change_info "
+    "invite_users post_stories edit_stories delete_stories send_welcome_messages"
+)
+
 
 def user_json(user: User) -> Json:
     """User."""
@@ -63,6 +70,19 @@ def member_json(world: World, user: User, *, present: bool = True) -> Json:
     if user == world.me:
         return {"status": "kicked", "user": user_json(user), "until_date": 0}
     return {"status": "left", "user": user_json(user)}
+
+
+def standing_json(world: World, chat: Chat) -> Json:
+    """ChatMember of the bot itself: what it is in this chat."""
+    if chat.blocked:
+        return member_json(world, world.me, present=False)
+    shape = member_json(world, world.me) | {"status": chat.standing}
+    if chat.standing == "administrator":
+        return shape | dict.fromkeys((f"can_{right}" for right in _RULES.split()), False) | {"is_anonymous": False}
+    if chat.standing == "restricted":
+        rights = [*(f"can_send_{kind}" for kind in _SENDS.split()), *(f"can_{right}" for right in _MAY.split())]
+        return shape | dict.fromkeys(rights, False) | {"is_member": True, "until_date": 0}
+    return shape
 
 
 def message_json(world: World, message: Message, *, nested: bool = False) -> Json:

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ DEMO_TOKEN = "7000000001:demo-token-of-a-bot-that-does-not-exist"  # noqa: S105 
 SUPERGROUP_BELOW = -1_000_000_000_000
 
 ChatKind = Literal["private", "group", "supergroup"]
+Standing = Literal["member", "administrator", "restricted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,17 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup)."""
+    """A chat the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup).
+
+    `standing` is what the bot is in a group; one that is restricted may not write.
+    """
 
     id: int
     title: str = ""
     topics: tuple[int, ...] = ()
     blocked: bool = False
     migrated_to: int | None = None
+    standing: Standing = "member"
 
     @property
     def kind(self) -> ChatKind:
@@ -173,7 +179,8 @@ class World:
         news = asyncio.Event()
 
         def wake() -> None:
-            loop.call_soon_threadsafe(news.set)
+            with suppress(RuntimeError):  # its loop has ended meanwhile, and nobody waits there any more
+                loop.call_soon_threadsafe(news.set)
 
         with self.lock:
             self._wakers.add(wake)

@@ -1,4 +1,4 @@
-"""Reads of OpenCode's JSON: each gives a value of the kind that is named, or a PayloadError that says where. Pure.
+"""Reads of an agent's JSON: each gives a value of the kind that is named, or a PayloadError that says where. Pure.
 
 Values never stand in an error, since errors end up in logs. JSON can carry half of a surrogate pair, UTF-8 cannot:
 such halves become U+FFFD here.
@@ -13,6 +13,7 @@ from hermes.errors import PayloadError
 
 _LONE = re.compile("[\ud800-\udfff]")
 _ID_LENGTH = 200
+_ENDLESS = 10 * 366 * 86400.0
 
 Record = Mapping[str, object]
 
@@ -27,14 +28,14 @@ def sound(text: str) -> str:
 def record_of(value: object, where: str) -> Record:
     """Read an object."""
     if not isinstance(value, Mapping):
-        raise PayloadError(f"OpenCode: {where} is no object")
+        raise PayloadError(f"{where} is no object")
     return value
 
 
 def list_of(value: object, where: str) -> list[object]:
     """Read a list."""
     if not isinstance(value, list):
-        raise PayloadError(f"OpenCode: {where} is no list")
+        raise PayloadError(f"{where} is no list")
     return value
 
 
@@ -42,7 +43,7 @@ def text_of(record: Record, key: str, where: str) -> str:
     """Read a text that must be there."""
     value = record.get(key)
     if not isinstance(value, str):
-        raise PayloadError(f"OpenCode: {where}.{key} is no text")
+        raise PayloadError(f"{where}.{key} is no text")
     return sound(value)
 
 
@@ -55,8 +56,18 @@ def id_of(record: Record, key: str, where: str) -> str:
     """Read an id: a text that is neither empty nor endless."""
     value = text_of(record, key, where)
     if not 0 < len(value) <= _ID_LENGTH:
-        raise PayloadError(f"OpenCode: {where}.{key} is no id")
+        raise PayloadError(f"{where}.{key} is no id")
     return value
+
+
+def number_of(record: Record, key: str, where: str) -> float | None:
+    """Read a number above zero that may be absent."""
+    value = record.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _ENDLESS:
+        raise PayloadError(f"{where}.{key} is no number above zero")
+    return float(value)
 
 
 def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
@@ -65,5 +76,5 @@ def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
     if value is None:
         return absent
     if not isinstance(value, bool):
-        raise PayloadError(f"OpenCode: {where}.{key} is neither true nor false")
+        raise PayloadError(f"{where}.{key} is neither true nor false")
     return value

@@ -1,0 +1,1 @@
+"""Claude Code, whose hooks are commands that its settings name."""

@@ -1,0 +1,67 @@
+"""The payload of `hermes hook generic` and the line that it prints: for an agent that Hermes has never heard of. Pure.
+
+What comes and what goes is described where people look for it, at the head of `hermes/hook.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import get_args
+
+from hermes.agents.questions import labels, read_desk, read_questions, read_source
+from hermes.agents.shapes import Record, flag_of, number_of, record_of, words_of
+from hermes.errors import PayloadError
+from hermes.model import Ask, Asked, Capabilities, Decision, OnExpiry, Signal
+
+AGENT = "generic"
+
+# Nobody tells what the program did with its answer: it has it once the hook has printed it. Where it has a desk of its
+# own, it stops at a no all the same; where it has none, nobody would ever answer what a timer has only let go.
+capabilities = Capabilities(agent_name="A program", desk_stays_open=False, reports=False)
+goodbye: str | None = ""
+
+_RULES: tuple[OnExpiry, ...] = get_args(OnExpiry)
+
+
+def read(payload: object, *, machine: str) -> Signal:
+    """Understand one payload of `hermes hook generic` (see `hermes.agents.Adapter.read`)."""
+    record = record_of(payload, "payload")
+    source = read_source(record, AGENT, machine)
+    said = read_desk(record, source)
+    if said is not None:
+        return said
+    asker = words_of(record, "agent", "payload") or capabilities.agent_name
+    questions = read_questions(record.get("questions"), "payload.questions")
+    ttl_s, rule = number_of(record, "ttl_s", "payload"), _rule(record)
+    stops = flag_of(record, "stops", "payload", absent=True)
+    can = replace(capabilities, agent_name=asker, reject_stops=stops, desk_stays_open=rule == "keep")
+    return Asked(Ask(source, questions, can, ttl_s=ttl_s, on_expiry=rule), waits=True)
+
+
+def _rule(record: Record) -> OnExpiry | None:
+    said = words_of(record, "on_expiry", "payload")
+    rule = next((rule for rule in _RULES if rule == said), None)
+    if said and rule is None:
+        raise PayloadError(f"payload.on_expiry is none of {', '.join(_RULES)}")
+    return rule
+
+
+def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    return labels(ask, decision)
+
+
+def waiter_text(ask: Ask, decision: Decision) -> str:
+    """Return `{"kind", "answers"?, "by"?}` as one line; `by` is "timer" where nobody decided."""
+    told: dict[str, object] = {"kind": decision.kind}
+    if decision.kind == "answer":
+        told["answers"] = answers(ask, decision)
+    if decision.by is None:
+        told["by"] = "timer"
+    return json.dumps(told)  # ASCII: no character in it can end the line
+
+
+def refusal(why: str) -> str:
+    """Return `{"kind": "refused", "error"}` as one line."""
+    return json.dumps({"kind": "refused", "error": why})

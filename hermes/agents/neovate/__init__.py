@@ -1,0 +1,1 @@
+"""All that Hermes knows of Neovate Code (0.28.2 was run once; here it could not be)."""

@@ -1,0 +1,86 @@
+"""Neovate Code's `AskUserQuestion`: an approval of its terminal, raced by our plugin. Pure.
+
+The payload of `hermes hook neovate` is `{"questions", "session", "directory", "title"?, "context"?}`; its questions are
+`{"question", "header"?, "options": [{"label", "description"?}], "multiSelect"?}` as the model wrote them. What the hook
+prints is what an approval returns: `{"approved": true, "params": {"answers": [{"question", "answer"}]}}`, of which the
+plugin makes the tool's own parameters, or `{"approved": false, "denyReason"}`. 0.28.2 was seen to work so.
+"""
+
+from __future__ import annotations
+
+import json
+
+from hermes.agents.questions import labels, read_desk, read_source, recommended
+from hermes.agents.shapes import flag_of, list_of, record_of, text_of, words_of
+from hermes.model import Ask, Asked, Capabilities, Decision, Option, Question, Signal
+
+AGENT = "neovate"
+REASON = "The user does not want to answer this from their phone."
+
+# A no with a reason is a result like any other: the turn goes on. Without answers the tool fails, so nothing can be
+# skipped. It says no more of its answer, but takes it in one step with the line that brings it.
+capabilities = Capabilities(agent_name="Neovate Code", reject_stops=False, can_skip=False, reports=False)
+goodbye: str | None = ""
+
+# --- what came ----------------------------------------------------------------------------------------------
+
+
+def read(payload: object, *, machine: str) -> Signal:
+    """Understand one payload of `hermes hook neovate` (see `hermes.agents.Adapter.read`)."""
+    record = record_of(payload, "payload")
+    source = read_source(record, AGENT, machine)
+    said = read_desk(record, source)
+    if said is not None:
+        return said
+    listed = list_of(record.get("questions"), "payload.questions")
+    read = [_question(one, f"payload.questions[{place}]") for place, one in enumerate(listed)]
+    # An answer names its question, to the letter: half a character too.
+    texts = [record_of(one, "question")["question"] for one in listed]
+    return Asked(Ask(source, tuple(read), capabilities, given=json.dumps(texts)), waits=True)
+
+
+def _question(value: object, where: str) -> Question:
+    record = record_of(value, where)
+    listed = list_of(record.get("options"), f"{where}.options")
+    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
+    return Question(
+        text=text_of(record, "question", where),
+        header=words_of(record, "header", where),
+        options=options,
+        multiple=flag_of(record, "multiSelect", where, absent=False),
+        recommended=recommended(options),
+    )
+
+
+def _option(value: object, where: str) -> Option:
+    record = record_of(value, where)
+    return Option(text_of(record, "label", where), words_of(record, "description", where))
+
+
+# --- what goes out ------------------------------------------------------------------------------------------
+
+
+def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    return labels(ask, decision)
+
+
+def waiter_text(ask: Ask, decision: Decision) -> str:
+    """Return what the approval comes to as one line; what was not answered is not in it.
+
+    Several labels are joined by ", ", as its terminal does it. Raises ValueError: there is nothing to tell (a release).
+    """
+    if decision.kind == "reject":
+        return json.dumps({"approved": False, "denyReason": REASON})
+    texts: list[str] = json.loads(ask.given)
+    answered = [
+        {"question": text, "answer": ", ".join(chosen)}
+        for text, chosen in zip(texts, answers(ask, decision), strict=True)
+        if chosen
+    ]
+    return json.dumps({"approved": True, "params": {"answers": answered}})  # ASCII: no character can end the line
+
+
+def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
+    """Return "": its own dialog stays."""
+    return ""

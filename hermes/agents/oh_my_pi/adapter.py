@@ -1,0 +1,128 @@
+"""oh-my-pi's `ask`: the dialog of its terminal, raced by our extension, or our own tool where there is none. Pure.
+
+The payload of `hermes hook oh-my-pi` is `{"questions", "session", "directory", "title"?, "context"?, "headless"?}`; its
+questions are `{"id", "question", "header"?, "options": [{"label", "description"?, "preview"?}], "multi"?,
+"recommended"?}` as its dialog gets them. What the hook prints is what that dialog returns: `{"kind": "submit",
+"results": [{"id", "question", "options", "multi", "selectedOptions", "customInput"?, "note"?, "timedOut"?}]}`, or
+`{"kind": "cancel"}`, which ends the turn as Esc does. The rules stand in its tools/ask.ts, and 18.2.3 was seen to
+follow them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hermes.agents.questions import labels, read_desk, read_source
+from hermes.agents.shapes import Record, flag_of, list_of, record_of, text_of, words_of
+from hermes.model import Answer, Ask, Asked, Capabilities, Decision, Option, Question, Signal
+
+AGENT = "oh-my-pi"
+
+# It says no more of its answer, but takes it in one step with the line that brings it. Left alone, its own timer takes
+# what is recommended, else the first.
+capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, reports=False, else_first=True)
+goodbye: str | None = ""
+
+# --- what came ----------------------------------------------------------------------------------------------
+
+
+def read(payload: object, *, machine: str) -> Signal:
+    """Understand one payload of `hermes hook oh-my-pi` (see `hermes.agents.Adapter.read`)."""
+    record = record_of(payload, "payload")
+    source = read_source(record, AGENT, machine)
+    said = read_desk(record, source)
+    if said is not None:
+        return said
+    given = [
+        record_of(one, f"payload.questions[{place}]")
+        for place, one in enumerate(list_of(record.get("questions"), "payload.questions"))
+    ]
+    questions = tuple(_question(one, f"payload.questions[{place}]") for place, one in enumerate(given))
+    headless = flag_of(record, "headless", "payload", absent=False)
+    can = replace(capabilities, can_skip=_can_skip(questions), desk_stays_open=not headless)
+    return Asked(Ask(source, questions, can, given=json.dumps([_kept(one) for one in given])), waits=True)
+
+
+def _can_skip(questions: tuple[Question, ...]) -> bool:
+    """Nothing for one single choice ends the turn; of several it tells the model so, and "none" is a choice of many."""
+    return len(questions) > 1 or any(question.multiple for question in questions)
+
+
+def _question(record: Record, where: str) -> Question:
+    listed = list_of(record.get("options"), f"{where}.options")
+    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
+    name = text_of(record, "id", where)
+    marked = record.get("recommended")
+    return Question(
+        text=text_of(record, "question", where),
+        header=words_of(record, "header", where) or name,  # as its own tabs are called
+        options=options,
+        multiple=flag_of(record, "multi", where, absent=False),
+        recommended=None
+        if isinstance(marked, bool)
+        else next((at for at in range(len(options)) if at == marked), None),
+    )
+
+
+def _option(value: object, where: str) -> Option:
+    record = record_of(value, where)
+    text_of(record, "label", where)
+    described = words_of(record, "description", where) or words_of(record, "preview", where)
+    return Option(text_of(record, "label", where), described)
+
+
+def _kept(record: Record) -> dict[str, object]:
+    """Return what of a question its answer repeats, to the letter: half a character too."""
+    options = list_of(record.get("options"), "options")
+    return {
+        "id": record.get("id"),
+        "question": record.get("question"),
+        "options": [record_of(option, "option").get("label") for option in options],
+        "multi": bool(record.get("multi")),
+    }
+
+
+# --- what goes out ------------------------------------------------------------------------------------------
+
+
+def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    return labels(ask, decision)
+
+
+def waiter_text(ask: Ask, decision: Decision) -> str:
+    """Return what its dialog would have returned, or `{"kind": "cancel"}`, as one line.
+
+    Raises ValueError: there is nothing to tell the agent (a release).
+    """
+    if decision.kind == "reject":
+        return json.dumps({"kind": "cancel"})
+    if decision.kind not in {"answer", "skip"}:
+        raise ValueError(f"a {decision.kind} has no answers")
+    chosen = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
+    by_timer = decision.kind == "answer" and decision.by is None
+    results = [
+        {**kept, **_chosen(ask, question, kept["options"], answer, by_timer=by_timer)}
+        for question, kept, answer in zip(ask.questions, json.loads(ask.given), chosen, strict=True)
+    ]
+    return json.dumps({"kind": "submit", "results": results})  # ASCII: no character in it can end the line
+
+
+def _chosen(ask: Ask, question: Question, options: list[str], answer: Answer, *, by_timer: bool) -> dict[str, object]:
+    """Return what was chosen of one question.
+
+    Of several questions the agent shows either the picks or a text of one's own, so a text beside picks goes out as
+    their note. What a timer may have chosen is marked as its own timer marks it.
+    """
+    chosen: dict[str, object] = {"selectedOptions": [options[index] for index in answer.picks]}
+    if answer.text is not None:
+        chosen["note" if answer.picks and len(ask.questions) > 1 else "customInput"] = answer.text
+    if by_timer and answer == Answer((question.recommended or 0,)):
+        chosen["timedOut"] = True
+    return chosen
+
+
+def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
+    """Return "": its own dialog stays."""
+    return ""

@@ -1,0 +1,165 @@
+// hermes-telegram-phone: answer from a phone what oh-my-pi asks.
+// `hermes install oh-my-pi` wrote this file, `hermes uninstall oh-my-pi` takes it away; edits are lost.
+//
+// It stands around the dialog of oh-my-pi's own `ask`: both are asked, the first answer counts, and the other side
+// closes. Whatever goes wrong here, that dialog goes on as if this were not there.
+
+import { spawn } from "node:child_process"
+
+const settings = "@SETTINGS@" // {python, store, log, config}: absolute paths; headless: ask where there is no dialog
+const TELL_MS = 5_000 // for a hook to say who was first
+const CONTEXT_CHARS = 3000
+const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that it stands around
+const asking = new Set() // ends what is still asked when a session ends
+
+export default function hermesTelegramPhone(pi) {
+  const session = { ctx: null, said: "" }
+  const started = (_, ctx) => {
+    try {
+      session.ctx = ctx
+      standAround(ctx.ui, session)
+      if (settings.headless && !pi.getAllTools().some(({ name }) => name === "ask")) pi.registerTool(tool(pi, session))
+    } catch {
+      // not oh-my-pi's trouble
+    }
+  }
+  pi.on("session_start", started)
+  pi.on("session_switch", started)
+  pi.on("session_shutdown", () => asking.forEach((release) => release()))
+  pi.on("message_end", ({ message }) => {
+    if (message?.role === "user") session.said = ""
+    if (message?.role === "assistant") session.said = wordsOf(message) || session.said
+  })
+}
+
+// ---- the dialog
+
+// `ctx.ui` gives dialogs that end with the handler that it was given to; the real ones are its own properties. A second
+// copy of this file, or a newer one after a reload, takes the place of the first.
+function standAround(ui, session) {
+  const there = Object.getOwnPropertyDescriptor(ui, "askDialog")
+  if (typeof there?.value !== "function") return
+  const native = there.value[OURS] ?? there.value
+  const raced = (questions, options) => race(native, ui, session, questions, options)
+  Object.defineProperty(ui, "askDialog", { ...there, value: Object.assign(raced, { [OURS]: native }) })
+}
+
+async function race(native, ui, session, questions, options) {
+  const closing = new AbortController()
+  const signal = options?.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
+  const called = phone("oh-my-pi", payloadOf(questions, session))
+  try {
+    const dialog = native.call(ui, questions, { ...options, signal }).then((result) => ({ result, onPhone: false }))
+    const answered = called.answer.then((answer) => outcomeOf(answer, questions) ?? dialog) // it goes on alone
+    let first = await Promise.race([dialog, answered])
+    if (!first.onPhone && !signal.aborted) {
+      first = outcomeOf(await called.tell(wordOf(first.result)), questions) ?? first
+    }
+    if (first.onPhone) close(ui, closing, first)
+    return first.result
+  } finally {
+    called.release()
+  }
+}
+
+function close(ui, closing, { result }) {
+  closing.abort()
+  try {
+    ui.notify(result ? "Answered on the phone." : "Stopped from the phone.", "info")
+  } catch {
+    // it is said nowhere then
+  }
+}
+
+// What the phone made of it: a result as the dialog has it (undefined is Esc); null where it made nothing of it.
+function outcomeOf(answer, questions) {
+  if (answer?.kind === "cancel") return { result: undefined, onPhone: true }
+  const { kind, results } = answer ?? {}
+  const fits = kind === "submit" && results?.length === questions.length
+  if (!fits || !questions.every(({ id }, place) => results[place].id === id)) return null
+  return { result: { kind, results }, onPhone: true }
+}
+
+// What the dialog made of it, for the phone.
+function wordOf(result) {
+  if (result?.kind !== "submit") return { kind: "reject" }
+  const texts = ({ customInput, note }) => [customInput, note].filter((text) => typeof text === "string")
+  return { answers: result.results.map((one) => [...one.selectedOptions, ...texts(one)]) }
+}
+
+function payloadOf(questions, { ctx, said }) {
+  const payload = { questions }
+  try {
+    payload.context = tail(said)
+    payload.directory = ctx.cwd
+    payload.session = ctx.sessionManager.getSessionId()
+    payload.title = ctx.sessionManager.getSessionName() ?? ""
+  } catch {
+    // the question counts
+  }
+  return payload
+}
+
+function wordsOf({ content }) {
+  const texts = Array.isArray(content) ? content.filter(({ type }) => type === "text") : []
+  return texts.map(({ text }) => text).join("\n\n")
+}
+
+// ---- where oh-my-pi offers no `ask`, since it has no dialog: one of our own, which asks on the phone alone
+
+function tool({ zod: z }, session) {
+  const option = z.object({ label: z.string(), description: z.string().optional() })
+  const question = z.object({
+    id: z.string().describe("question id"),
+    question: z.string().describe("question text"),
+    header: z.string().optional().describe("short name of the question"),
+    options: z.array(option).describe("available options; the user can always answer in their own words instead"),
+    multi: z.boolean().optional().describe("allow multiple selections"),
+    recommended: z.number().optional().describe("index of the recommended option"),
+  })
+  return {
+    name: "ask",
+    label: "Ask",
+    description:
+      "Ask the user, who answers from a phone. Use it where a choice is theirs to make and what there is does not " +
+      "tell which they want. Give 2 to 5 options a question; ask what belongs together in one call.",
+    parameters: z.object({ questions: z.array(question).min(1) }),
+    approval: "read",
+    loadMode: "essential",
+    async execute(_, { questions }, signal, __, ctx) {
+      const called = phone("oh-my-pi", { ...payloadOf(questions, session), headless: true })
+      signal?.addEventListener("abort", called.release, { once: true })
+      const outcome = outcomeOf(await called.answer, questions)
+      signal?.removeEventListener("abort", called.release)
+      if (!outcome?.result) {
+        ctx.abort() // as its own does: without an answer it must not go on
+        throw new Error(outcome ? "The user cancelled this question." : "Nobody could be asked.")
+      }
+      const { results } = outcome.result
+      return { content: [{ type: "text", text: textOf(results) }], details: { results } }
+    },
+  }
+}
+
+// In the words of its own tool.
+function textOf(results) {
+  if (results.length > 1) return `User answers:\n${results.map(lineOf).join("\n")}`
+  const [{ selectedOptions, customInput, note, timedOut }] = results
+  const parts = []
+  if (selectedOptions.length) parts.push(`User selected: ${selectedOptions.join(", ")}${inTime(timedOut)}`)
+  if (customInput !== undefined) parts.push(`User provided custom input: ${customInput}`)
+  if (note) parts.push(`User added note: ${note}`)
+  return parts.join("\n") || "User did not select any options"
+}
+
+function lineOf({ id, multi, selectedOptions, customInput, note, timedOut }) {
+  const chosen = multi ? `[${selectedOptions.join(", ")}]` : (selectedOptions[0] ?? "(cancelled)")
+  const answer = customInput === undefined ? `${chosen}${inTime(timedOut)}` : JSON.stringify(customInput)
+  return `${id}: ${answer}${note ? ` (note: ${note})` : ""}`
+}
+
+function inTime(timedOut) {
+  return timedOut ? " (auto-selected after timeout)" : ""
+}
+
+"@PHONE@"

@@ -1,0 +1,121 @@
+"""Questions and answers in the shape that OpenCode's tool has, and that Hermes offers to every other caller. Pure.
+
+A question is `{"question", "header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?,
+"recommended"?}`, the last an index; an answer is, for each question, the list of its exact labels as chosen, then the
+free text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hermes.agents.shapes import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
+from hermes.errors import PayloadError
+from hermes.model import Answer, Ask, Decision, Dismissed, Option, Question, Replied, Source
+
+_RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
+
+
+def read_questions(value: object, where: str) -> tuple[Question, ...]:
+    """Read a list of questions; without a word on it, the option whose label ends in "(Recommended)" is recommended.
+
+    Raises:
+        PayloadError: it has another shape; the text names the place, never a value.
+    """
+    return tuple(_question(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where)))
+
+
+def _question(value: object, where: str) -> Question:
+    record = record_of(value, where)
+    listed = list_of(record.get("options", []), f"{where}.options")
+    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
+    return Question(
+        text=text_of(record, "question", where),
+        header=words_of(record, "header", where),
+        options=options,
+        multiple=flag_of(record, "multiple", where, absent=False),
+        custom=flag_of(record, "custom", where, absent=True),
+        recommended=_said(record, where, options) if record.get("recommended") is not None else recommended(options),
+    )
+
+
+def _said(record: Record, where: str, options: tuple[Option, ...]) -> int:
+    index = record["recommended"]
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(options):
+        raise PayloadError(f"{where}.recommended is the place of none of its options (the first is 0)")
+    return index
+
+
+def recommended(options: tuple[Option, ...]) -> int | None:
+    """Return the index of the first option whose label ends in "(Recommended)", None where none does."""
+    return next((place for place, one in enumerate(options) if _RECOMMENDED.search(one.label)), None)
+
+
+def _option(value: object, where: str) -> Option:
+    record = record_of(value, where)
+    return Option(text_of(record, "label", where), words_of(record, "description", where))
+
+
+def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
+    """Read answers: a list of strings for each question.
+
+    Raises:
+        PayloadError: it has another shape.
+    """
+    where = f"{where}.answers"
+    lists = [list_of(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where))]
+    if not all(isinstance(text, str) for texts in lists for text in texts):
+        raise PayloadError(f"{where} holds what is no text")
+    return tuple(tuple(sound(str(text)) for text in texts) for texts in lists)
+
+
+def read_source(record: Record, agent: str, machine: str) -> Source:
+    """Read where an ask comes from, of a payload whose hook has called it.
+
+    Its shape: `{"id", "session"?, "directory"?, "title"?, "context"?}`; who names no session has one for each ask.
+
+    Raises:
+        PayloadError: it has another shape.
+    """
+    request_id = id_of(record, "id", "payload")
+    return Source(
+        agent=agent,
+        machine=machine,
+        session_id=words_of(record, "session", "payload") or request_id,
+        directory=words_of(record, "directory", "payload"),
+        request_id=request_id,
+        session_title=words_of(record, "title", "payload"),
+        last_text=words_of(record, "context", "payload"),
+    )
+
+
+def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
+    """Read what was said at the desk, which came first: `{"answers": [[…]]}`, or anything else for no answer.
+
+    None where nothing was. Raises PayloadError.
+    """
+    if record.get("desk") is None:
+        return None
+    word, request_id = record_of(record["desk"], "desk"), source.request_id or ""
+    if word.get("answers") is None:
+        return Dismissed(request_id, source.session_id)
+    return Replied(request_id, source.session_id, read_answers(word["answers"], "desk"))
+
+
+def labels(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+    """Return what was answered: picks first, in the order chosen, then the free text; skipped: nothing.
+
+    Raises:
+        ValueError: the decision is no answer (a reject, a release).
+    """
+    if decision.kind == "skip":
+        return ((),) * len(ask.questions)
+    if decision.kind != "answer":
+        raise ValueError(f"a {decision.kind} has no answers")
+    given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
+    return tuple(_labels(question, one) for question, one in zip(ask.questions, given, strict=True))
+
+
+def _labels(question: Question, answer: Answer) -> tuple[str, ...]:
+    chosen = tuple(question.options[index].label for index in answer.picks)
+    return chosen if answer.text is None else (*chosen, answer.text)

@@ -1,0 +1,182 @@
+"""The prepared asks of the demo: what the agent asks when a visitor presses a button."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Json = dict[str, Any]
+Through = Literal["server", "plugin"]
+
+RTL: Final = "\u202eexe.gpj\u202c \u200fالعربية ← مرحبا"
+"""Letters that run from right to left, and a sign that turns all that follows around."""
+
+LONG: Final = (
+    "Rewrite the importer so that it streams, keep the old one behind a flag for two releases, and write down why in "
+    "the changelog"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One prepared ask: of `questions` (in OpenCode's own shape), or of leave to run `command`.
+
+    `through` is how Hermes hears of it: from the agent's server, or from the hook that its plugin starts.
+    `hurried`: it is asked while a question waits for half a minute only.
+    """
+
+    name: str
+    label: str
+    hint: str
+    title: str
+    folder: str
+    say: str
+    questions: tuple[Json, ...] = ()
+    command: str = ""
+    through: Through = "server"
+    hurried: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What is asked, in words."""
+        return tuple(question["question"] for question in self.questions) or (self.command,)
+
+
+def _question(text: str, header: str, options: Sequence[tuple[str, str]] = (), *, multiple: bool = False) -> Json:
+    listed = [{"label": label, "description": description} for label, description in options]
+    asked: Json = {"question": text, "header": header, "options": listed}
+    return {**asked, "multiple": True} if multiple else asked
+
+
+_DATABASE = _question(
+    "Which database should I use?",
+    "Database",
+    (
+        ("PostgreSQL", "relational, robust"),
+        ("SQLite (Recommended)", "zero configuration"),
+        ("Redis", "in memory"),
+    ),
+)
+_CHECKS = _question(
+    "Which checks shall run on every push?",
+    "Checks",
+    (
+        ("Formatting", "a second"),
+        ("Types", "ten seconds"),
+        ("Unit tests", "half a minute"),
+        ("Browser tests", "six minutes"),
+    ),
+    multiple=True,
+)
+_COLOUR = _question(
+    "Which colour shall the buttons have?",
+    "Colour",
+    (("Indigo", "as on the old page"), ("Teal", "as in the logo"), ("Graphite", "quiet")),
+)
+_SIZES = _question(
+    "Which sizes shall I draw?",
+    "Sizes",
+    (("Small", "24 pixels"), ("Medium", "32 pixels"), ("Large", "48 pixels")),
+    multiple=True,
+)
+_NAME = _question("What shall the component be called?", "Name", (("Button", ""), ("Action", "leaves room for menus")))
+_NOTE = _question("What shall the release note say, in a sentence?", "Release note")
+_ODD = _question(
+    f"Labels as no form ever expects them: <b>bold?</b> **stars**, /stop, @everyone, https://example.org, {RTL}",
+    "<script>alert(1)</script>",
+    (
+        ("<script>document.title='taken'</script>", "a script that must stay a text"),
+        (LONG, "longer than any button, and sent to the letter"),
+        (RTL, "from right to left"),
+        ("👩‍🚀👨‍👩‍👧‍👦 🇧🇷 é z̸̛a̶l̵g̴o̷", "signs made of many"),
+        ("Same", "the first of two"),
+        ("Same", "the second of two"),
+    ),
+)
+_MERGE = _question("The tests are green. Shall I merge?", "Merge", (("Yes", ""), ("No", "wait for a review")))
+_PORT = _question(
+    "Port 8080 is taken. Which one instead?", "Port", (("8081", ""), ("9000", ""), ("Any free one", "printed at start"))
+)
+
+SCENES: Final = (
+    Scene(
+        "one",
+        "One choice",
+        "one tap answers",
+        "Fix login flow",
+        "shop-api",
+        "I have read the models and the two migrations. The schema is small, there is one writer, and nothing needs to "
+        "be shared between machines, so either of the first two would do. PostgreSQL would want a service of its own; "
+        "SQLite is a file beside the application, and can be moved later.",
+        (_DATABASE,),
+    ),
+    Scene(
+        "many",
+        "Choose any",
+        "tick, then Done",
+        "Set up CI",
+        "shop-api",
+        "The workflow is there; only its steps are missing.",
+        (_CHECKS,),
+    ),
+    Scene(
+        "three",
+        "Three questions",
+        "pages and a review",
+        "Draw the buttons",
+        "design-kit",
+        "Before I begin I need three decisions from you.",
+        (_COLOUR, _SIZES, _NAME),
+    ),
+    Scene(
+        "text",
+        "Free text",
+        "reply, or tap ✏️",
+        "Release 2.0",
+        "shop-api",
+        "Everything is tagged. The note goes out with the tag.",
+        (_NOTE,),
+    ),
+    Scene(
+        "permission",
+        "A permission",
+        "may it run this?",
+        "Move the tables",
+        "shop-api",
+        "",
+        command="make migrate ENV=staging",
+    ),
+    Scene(
+        "odd",
+        "Long, odd labels",
+        "hostile on purpose",
+        "Trouble for screens",
+        "odd-names",
+        "<img src=x onerror=alert(1)> is what I found in the fixtures.",
+        (_ODD,),
+    ),
+    Scene(
+        "plugin",
+        "By its plugin",
+        "without a port",
+        "Start the server",
+        "notes",
+        "The server did not start: something listens there already.",
+        (_PORT,),
+        through="plugin",
+    ),
+    Scene(
+        "hurried",
+        "Expires in {ttl} s",
+        "leave it alone",
+        "Merge the branch",
+        "shop-api",
+        "All 214 tests pass.",
+        (_MERGE,),
+        hurried=True,
+    ),
+)
+"""In the order of their buttons; a label's `{ttl}` is the time that a hurried one has."""

@@ -1,0 +1,89 @@
+"""The whole examination: every area at once, what `--fix` does about it, and the telling."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from hermes import config as configuration
+from hermes.doctor import claude_code, configuration as settings, listener, opencode, plugin, store, telegram
+from hermes.doctor.finding import Around, Finding
+from hermes.doctor.report import show, to_json
+from hermes.errors import ConfigError, HermesError
+from hermes.logs import Lines
+from hermes.status_view import plain
+
+AREAS = (settings, telegram, opencode, plugin, claude_code, listener, store)
+AREA_S = 60.0
+
+
+async def examine(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    directory: Path,
+    python: str = sys.executable,
+    now: Callable[[], float] = time.time,
+) -> tuple[Finding, ...]:
+    """Check everything that the configuration at `path` (else where it is looked for) names. Never raises by itself."""
+    place = configuration.config_path(path, environ=environ)
+    try:
+        config = configuration.load(path, environ=environ)
+    except ConfigError as error:
+        return settings.unusable(error, place, environ)
+    around = Around(config, place, environ, directory, python, now)
+    found = await asyncio.gather(*(area.AREA.guarded("all", area.look(around), limit_s=AREA_S) for area in AREAS))
+    hide = Lines().hide  # nothing that looks like a token passes, whoever wrote it
+    return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
+
+
+async def mend(findings: Sequence[Finding]) -> list[str]:
+    """Mend what can be mended without loss, and return what was done, one sentence each."""
+    said = []
+    for finding in findings:
+        if finding.fix is None:
+            continue
+        try:
+            said.append(await finding.fix())
+        except (HermesError, OSError) as error:
+            said.append(f"{finding.area}, {finding.check}: this could not be mended: {error}")
+    return said
+
+
+async def visit(
+    examine: Callable[[], Awaitable[tuple[Finding, ...]]],
+    console: Console,
+    errors: Console,
+    *,
+    ask: Callable[[Sequence[Finding]], Awaitable[tuple[Finding, ...]]] | None = None,
+    fix: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Examine, mend and examine again if so wanted, ask a test question, and tell; return whether nothing is broken.
+
+    With `as_json` standard output holds the list alone, and `errors` takes all that is said besides.
+    """
+    aside = errors if as_json else console
+
+    async def look() -> tuple[Finding, ...]:
+        with console.status("Looking…") if console.is_terminal and not as_json else nullcontext():
+            return await examine()
+
+    findings = await look()
+    if fix and (done := await mend(findings)):
+        for sentence in done:
+            aside.print(plain(sentence), soft_wrap=True)
+        findings = await look()
+    if ask is not None:
+        aside.print("Asking a test question: answer it on the phone, within two minutes.", soft_wrap=True)
+        findings += await ask(findings)
+    if as_json:
+        console.file.write(f"{to_json(findings)}\n")
+    else:
+        show(findings, console)
+    return all(finding.verdict != "broken" for finding in findings)

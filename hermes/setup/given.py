@@ -1,0 +1,59 @@
+"""What the options answer, and what all answers together come to."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+TOKEN = "HERMES_TELEGRAM__TOKEN"  # noqa: S105 (a name)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options; None is asked for.
+
+    `token` comes from the environment or standard input (`token_from` says which) and is written into the
+    configuration, `token_file` is written there by its name. `agents` names those to connect, () is none.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+    token_from: str = ""
+    chat_id: int | None = None
+    users: tuple[int, ...] = ()
+    agents: tuple[str, ...] | None = None
+    service: bool | None = None
+    test: bool | None = None
+    yes: bool = False
+    api_base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What [telegram] is to say from now on; None leaves a key as it is."""
+
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+    chat_id: int | None = None
+    users: tuple[int, ...] | None = None
+    api_base: str | None = None
+
+
+def of_options(
+    *,
+    token_from: str | None,
+    users: Iterable[int],
+    agents: Iterable[str] | None,
+    environ: Mapping[str, str],
+    stdin: TextIO,
+    **rest: Any,
+) -> Given:
+    """Return what the options say; the token itself is none, it comes from a file, `stdin` ("-") or the environment."""
+    file, token, where = None, None, "standard input"
+    if token_from == "-":  # noqa: S105 (a place, no token)
+        token = stdin.readline().strip()
+    elif token_from is not None:
+        file = Path(token_from).expanduser().absolute()
+    else:
+        token, where = environ.get(TOKEN), TOKEN
+    return Given(token, file, where, users=tuple(users), agents=None if agents is None else tuple(agents), **rest)

@@ -1,0 +1,265 @@
+"""What Claude Code hands its hooks becomes signals, what people decide becomes what a hook prints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from hermes.agents import ADAPTERS
+from hermes.agents.claude_code import adapter
+from hermes.agents.claude_code.adapter import answers, read, waiter_text
+from hermes.errors import PayloadError
+from hermes.model import Answer, Ask, Asked, Decision, Option, Quiet, Replied, User
+from tests.agents.claude_code.spoken import Json, asked, asking, recorded, signal
+
+ANN = User(1001, "Ann")
+DENIED = {"behavior": "deny", "message": adapter._NO}
+
+
+def question(**changes: Any) -> Json:
+    """One question as Claude Code has it."""
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold", "preview": "~"}]
+    return {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False} | changes
+
+
+def decided(*given: Answer, kind: Any = "answer", by: User | None = ANN) -> Decision:
+    """A person's decision."""
+    return Decision(kind, 1.0, given, by)
+
+
+def printed(ask: Ask, decision: Decision) -> Json:
+    """What the hook prints, which is one line."""
+    line = waiter_text(ask, decision)
+    assert line.isascii()
+    assert line.isprintable()
+    found: Json = json.loads(line)
+    return found
+
+
+def verdict(ask: Ask, decision: Decision) -> Json:
+    """The decision in what it prints for the dialog."""
+    output = printed(ask, decision)["hookSpecificOutput"]
+    assert output["hookEventName"] == "PermissionRequest"
+    found: Json = output["decision"]
+    return found
+
+
+# what comes
+
+
+def test_a_recorded_question_is_an_ask() -> None:
+    """Both questions, where they come from, and the input as it came."""
+    ask = asked("PermissionRequest-two-phone")
+    given = recorded("PermissionRequest-two-phone")
+    source = ask.source
+    assert (source.agent, source.machine, source.directory) == ("claude-code", "laptop", "/home/dev/project")
+    assert (source.session_id, source.request_id) == (given["session_id"], "0123456789abcdef")
+    assert [(one.text, one.header, one.multiple, one.custom) for one in ask.questions] == [
+        ("Which database?", "Database", False, True),
+        ("Which sizes?", "Sizes", True, True),
+    ]
+    assert ask.questions[0].options == (Option("PostgreSQL", "rel"), Option("SQLite (Recommended)", "zero"))
+    assert ask.questions[0].recommended == 1
+    assert json.loads(ask.given) == {"event": "PermissionRequest", "tool_input": given["tool_input"]}
+    assert ask.capabilities == ADAPTERS["claude-code"].capabilities
+
+
+@pytest.mark.parametrize("who", ["phone", "desk"])
+def test_the_end_names_the_ask_by_what_was_asked(who: str) -> None:
+    """Claude Code names no request, and adds the answers to the input: the digest is of the questions alone."""
+    ask, done = asked(f"PermissionRequest-two-{who}"), signal(f"PostToolUse-two-{who}")
+    assert isinstance(done, Replied)
+    assert (done.request_id, done.session_id, done.call_id) == ("", ask.source.session_id, ask.source.call_id)
+    before = asked(f"PreToolUse-two-{who}")
+    assert before.source.call_id == ask.source.call_id
+
+
+def test_each_prompt_and_each_question_is_an_ask_of_its_own() -> None:
+    """The same words in a later turn are another ask."""
+    calls = {asked("PermissionRequest-two-phone").source.call_id, asked("PermissionRequest-one").source.call_id}
+    calls.add(asked("PermissionRequest-two-phone", prompt_id="another").source.call_id)
+    calls.add(asked("PermissionRequest-two-phone", prompt_id=None).source.call_id)
+    assert len(calls) == 4
+
+
+def test_what_was_answered_is_told_in_one_string_a_question() -> None:
+    """Labels joined, typed text as it is, a note behind them; nothing, where nothing was said."""
+    desk, phone = signal("PostToolUse-two-desk"), signal("PostToolUse-two-phone")
+    assert isinstance(desk, Replied)
+    assert isinstance(phone, Replied)
+    assert desk.answers == (("PostgreSQL",), ("S, L",))
+    assert phone.answers == (("DuckDB",), ("M, or so, S", "a note"))
+    input_ = recorded("PostToolUse-two-desk")["tool_input"] | {"answers": {"Which sizes?": ["S", "L"]}}
+    listed = signal("PostToolUse-two-desk", tool_input=input_)
+    assert isinstance(listed, Replied)
+    assert listed.answers == ((), ("S, L",))
+
+
+@pytest.mark.parametrize("name", ["Stop", "UserPromptSubmit", "SessionEnd"])
+def test_a_turn_that_is_over_waits_for_nothing(name: str) -> None:
+    """As recorded."""
+    assert signal(name) == Quiet(recorded(name)["session_id"])
+
+
+def test_a_subagent_ends_by_itself() -> None:
+    """What it asked is not ended by the turn of its session, which goes on or ends without it."""
+    ask = asked("PermissionRequest-Bash", agent_id="a1")
+    session = recorded("PermissionRequest-Bash")["session_id"]
+    assert ask.source.session_id == f"{session}/a1"
+    assert signal("Stop", session_id=session) == Quiet(session)
+    stopped = signal("Stop", hook_event_name="SubagentStop", session_id=session, agent_id="a1")
+    assert stopped == Quiet(ask.source.session_id)
+
+
+def test_before_the_dialog_a_no_stops_and_nobody_else_can_answer() -> None:
+    """`PreToolUse` waits in its place."""
+    can = asked("PreToolUse-one-headless").capabilities
+    assert (can.reject_stops, can.desk_stays_open) == (True, False)
+    can = asked("PermissionRequest-one").capabilities
+    assert (can.reject_stops, can.desk_stays_open, can.can_skip) == (False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "place"),
+    [
+        (None, "payload is no object"),
+        ({}, "payload.hook_event_name is no text"),
+        ({"hook_event_name": "Notification"}, "no word of 'Notification'"),
+        (recorded("PreToolUse-one", tool_name="Bash"), "PreToolUse of a tool other than AskUserQuestion"),
+        (recorded("PermissionRequest-one", session_id=""), "payload.session_id is no id"),
+        (recorded("PermissionRequest-one", agent_id=5), "payload.agent_id is no text"),
+        (recorded("PermissionRequest-one", id=None), "payload.id is no text"),
+        (recorded("PermissionRequest-one", tool_input=[]), "payload.tool_input is no object"),
+        (recorded("PermissionRequest-one", tool_input={}), "questions is no list"),
+        (recorded("PermissionRequest-one", tool_input={"questions": [5]}), "questions is no object"),
+        (recorded("PermissionRequest-one", tool_input={"questions": [question(multiSelect=1)]}), "neither true nor"),
+        (recorded("PermissionRequest-one", tool_input={"questions": [question()] * 2}), "two of the same text"),
+        (recorded("PostToolUse-one", tool_input={"questions": [], "answers": []}), None),
+        (recorded("PostToolUse-one", tool_input={"questions": [], "answers": [1]}), "answers is no object"),
+    ],
+)
+def test_another_shape_is_refused_with_its_place(payload: object, place: str | None) -> None:
+    """The sentence names where, never a value."""
+    if place is None:
+        assert isinstance(read(payload, machine="laptop"), Replied)
+        return
+    with pytest.raises(PayloadError, match=place):
+        read(payload, machine="laptop")
+
+
+def test_a_question_that_cannot_be_asked_lets_its_hook_go() -> None:
+    """The dialog stays; nobody would ever end the hook."""
+    assert json.loads(adapter.refusal("why")) == {}
+
+
+def test_odd_questions_are_asked_all_the_same() -> None:
+    """Empty labels, two hundred options, a preview of half a million characters."""
+    many = [{"label": str(number), "description": "", "preview": "x" * 2500} for number in range(200)]
+    ask = asking(question(question="", options=[{"label": ""}, {"label": "A"}]), question(options=many))
+    assert len(ask.questions[1].options) == 200
+    told = verdict(ask, decided(Answer((0,)), Answer((7,))))["updatedInput"]
+    assert told["questions"][1]["options"][7]["preview"] == "x" * 2500
+    assert told["answers"] == {"Which colour?": "7"}
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_QUESTION = st.fixed_dictionaries(
+    {"question": st.text(max_size=5)},
+    optional={
+        "options": st.lists(st.fixed_dictionaries({"label": st.text(max_size=3)}) | _JSON, max_size=3) | _JSON,
+        "header": st.text(max_size=3) | _JSON,
+        "multiSelect": st.booleans() | _JSON,
+    },
+)
+
+
+@given(
+    st.sampled_from(sorted(adapter.KINDS)),
+    st.dictionaries(
+        st.sampled_from(["questions", "answers", "annotations", "command", "file_path", "url", "x"]),
+        st.lists(_QUESTION, max_size=2) | _JSON,
+        max_size=4,
+    ),
+    st.sampled_from(["AskUserQuestion", "Bash", "Edit", "mcp__x__y"]) | _JSON,
+)
+def test_whatever_comes_is_understood_or_refused(event: str, given_: Json, tool: object) -> None:
+    """No traceback, and whatever is asked can be answered."""
+    payload = recorded("PermissionRequest-one", hook_event_name=event, tool_input=given_, tool_name=tool)
+    with contextlib.suppress(PayloadError):
+        found = read(payload, machine="laptop")
+        if isinstance(found, Asked):
+            picks = tuple(Answer((0,)) if one.options else Answer((), "x") for one in found.ask.questions)
+            for decision in (decided(*picks), decided(kind="reject"), decided(kind="reject", by=None)):
+                printed(found.ask, decision)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    """It is not to stop the taking in of what lies behind it."""
+    deep: object = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(PayloadError, match="nested too deeply"):
+        read(recorded("PermissionRequest-Bash", tool_name="mcp__x", tool_input={"x": deep}), machine="laptop")
+
+
+# what goes out
+
+
+def test_the_answers_that_were_told_are_the_ones_that_come_back() -> None:
+    """What the recorded hook printed is what Claude Code told afterwards: so an answer of ours is known as ours."""
+    ask, done = asked("PermissionRequest-two-phone"), signal("PostToolUse-two-phone")
+    decision = decided(Answer((), "DuckDB"), Answer((1, 0), "a note"))
+    assert isinstance(done, Replied)
+    assert answers(ask, decision) == done.answers
+    told = verdict(ask, decision)
+    assert told == {"behavior": "allow", "updatedInput": recorded("PostToolUse-two-phone")["tool_input"]}
+
+
+def test_what_is_not_answered_is_left_out() -> None:
+    """Claude Code takes partial answers."""
+    told = verdict(asked("PermissionRequest-two-phone"), decided(Answer(), Answer((2,))))["updatedInput"]
+    assert told["answers"] == {"Which sizes?": "L"}
+    assert "annotations" not in told
+
+
+def test_a_skip_answers_nothing_and_a_no_says_so() -> None:
+    """The first is "The user did not answer the questions.", the second an error that the model reads."""
+    ask = asked("PermissionRequest-two-phone")
+    skip = decided(kind="skip")
+    assert verdict(ask, skip)["updatedInput"]["answers"] == {}
+    assert answers(ask, skip) == ((), ())
+    assert verdict(ask, decided(kind="reject")) == DENIED
+    with pytest.raises(ValueError, match="has no answers"):
+        answers(ask, decided(kind="reject"))
+
+
+def test_half_a_character_comes_back_as_it_was() -> None:
+    """JSON can carry what UTF-8 cannot; the text of a question is the key of its answer."""
+    ask = asking(question(question="Which \ud83d?"))
+    assert ask.questions[0].text == "Which \ufffd?"
+    assert verdict(ask, decided(Answer((1,))))["updatedInput"]["answers"] == {"Which \ud83d?": "Blue"}
+
+
+def test_before_the_dialog_an_answer_is_an_allowance() -> None:
+    """The shape of `PreToolUse`."""
+    ask = asked("PreToolUse-one-headless")
+    told = printed(ask, decided(Answer((1,))))
+    assert told["hookSpecificOutput"]["permissionDecision"] == "allow"
+    assert told["hookSpecificOutput"]["updatedInput"] == recorded("PostToolUse-one-headless")["tool_input"]
+
+
+@pytest.mark.parametrize(("by", "why"), [(ANN, "declined to answer"), (None, "Nobody answered")])
+def test_before_the_dialog_a_no_ends_the_turn(by: User | None, why: str) -> None:
+    """Else the model would go on as if the timer, or the person, had answered."""
+    told = printed(asked("PreToolUse-one-headless"), decided(kind="reject", by=by))
+    assert told["continue"] is False
+    assert why in told["stopReason"]
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"

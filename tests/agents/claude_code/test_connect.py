@@ -1,0 +1,305 @@
+"""`hermes install claude-code` and back: our hooks among the user's own, and every other byte as it was."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from hermes.agents.claude_code import connect
+from hermes.agents.claude_code.edits import appended, without
+from hermes.errors import ConfigError, NotSaved
+
+MINE = """{
+\t"model": "opus", "cleanupPeriodDays": 1.50,
+\t"hooks": {
+\t\t"Stop": [ { "hooks": [{"type":"command","command":"say done"}] } ],
+\t\t"Notification": []
+\t},
+\t"env": {"X": "\\u00e9 é"}
+}"""
+NEWS = ["Stop", "UserPromptSubmit", "SessionEnd"]
+QUESTIONS = ["PermissionRequest AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A person's home with Claude Code's folder in it."""
+    (tmp_path / "home" / ".claude").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def place(home: Path) -> Path:
+    """Where its settings are."""
+    return home / ".claude" / "settings.json"
+
+
+def put(home: Path, *, store: str = "state", **more: Any) -> list[str]:
+    """Install into this home."""
+    return connect.install(
+        environ={"HOME": str(home)},
+        python=sys.executable,
+        config_path=home / "odd 'name' ünï" / "config.toml",
+        store=home / store,
+        log=home / "log",
+        **more,
+    )
+
+
+def take(home: Path) -> list[str]:
+    """Uninstall from it."""
+    return connect.uninstall(environ={"HOME": str(home)})
+
+
+def settings(home: Path) -> dict[str, Any]:
+    """What stands there."""
+    found: dict[str, Any] = json.loads(place(home).read_text())
+    return found
+
+
+def ours(home: Path) -> list[str]:
+    """The events and matchers that run a hook of ours."""
+    found = connect._ours(settings(home).get("hooks", {}))
+    return [" ".join([event, *filter(None, [entry.get("matcher")])]) for event, entry in found]
+
+
+def files(home: Path) -> set[str]:
+    """All files in the home."""
+    return {path.name for path in home.rglob("*") if path.is_file()}
+
+
+def test_where_there_are_no_settings_they_are_made_and_go_away_again(home: Path) -> None:
+    """For us alone to read; each command is one line for a shell, with absolute paths."""
+    said = put(home)
+    assert said[0] == f"Hermes' hooks are in {place(home)}."
+    assert ours(home) == QUESTIONS
+    assert stat.S_IMODE(place(home).stat().st_mode) == 0o600
+    asking = settings(home)["hooks"]["PermissionRequest"][0]["hooks"][0]
+    assert asking["timeout"] == connect.LONGEST_S
+    assert shlex.split(asking["command"]) == [
+        *("exec", sys.executable, "-I", "-m", "hermes", "hook", "claude-code"),
+        *("--store", str(home / "state"), "--log", str(home / "log")),
+        *("--config", str(home / "odd 'name' ünï" / "config.toml")),
+    ]
+    assert take(home)[0].endswith("was removed; it held nothing else.")
+    assert files(home) == set()
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        MINE,
+        MINE.replace("\n", "\r\n") + "\r\n",
+        "{}",
+        "{}\n\n",
+        '{"a": 1}',
+        '{ "hooks": { } }',
+        '{"hooks": {"Stop": []}}\n',
+        '{"hooks": {"PostToolUse": [{"matcher": "AskUserQuestion", "hooks": []}]}, "b": 1e5}',
+        '{\n    "hooks": {}\n}\n',
+    ],
+)
+def test_the_settings_come_back_to_the_byte(home: Path, before: str) -> None:
+    """And while they are in, all that was there is there, in its order."""
+    place(home).write_bytes(before.encode())
+    place(home).chmod(0o644)
+    put(home)
+    held = settings(home)
+    assert set(QUESTIONS) == set(ours(home))
+    was = json.loads(before)
+    assert [key for key in held if key in was] == list(was)
+    assert {key: held[key] for key in was if key != "hooks"} == {key: was[key] for key in was if key != "hooks"}
+    for event, listed in was.get("hooks", {}).items():
+        assert held["hooks"][event][: len(listed)] == listed
+    assert stat.S_IMODE(place(home).stat().st_mode) == 0o644
+    assert len(take(home)) == 2
+    assert place(home).read_bytes() == before.encode()
+    assert files(home) == {"settings.json"}
+
+
+def test_what_was_not_ours_stays_as_it_was_written(home: Path) -> None:
+    """Its indentation, its numbers, its escapes; ours is indented like it."""
+    place(home).write_text(MINE)
+    put(home)
+    text = place(home).read_text()
+    for line in ('\t"model": "opus", "cleanupPeriodDays": 1.50,', '\t"env": {"X": "\\u00e9 é"}'):
+        assert line in text.split("\n")
+    assert '\n\t\t"PermissionRequest": [\n\t\t\t{\n\t\t\t\t"matcher"' in text
+
+
+def test_lines_end_as_they_did(home: Path) -> None:
+    """Ours, too."""
+    place(home).write_bytes(MINE.replace("\n", "\r\n").encode())
+    put(home)
+    lines = place(home).read_bytes().split(b"\n")
+    assert all(line.endswith(b"\r") for line in lines[:-1])
+
+
+def test_what_was_changed_since_stays_changed(home: Path) -> None:
+    """A key of the user's, a hook beside ours in our own entry: only our part goes."""
+    place(home).write_text('{"a": 1}')
+    put(home)
+    changed = settings(home)
+    changed["b"] = 2
+    changed["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "say done"})
+    changed["hooks"]["Notification"] = []
+    place(home).write_text(json.dumps(changed, indent=1))
+    take(home)
+    rest = {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}], "Notification": []}
+    assert settings(home) == {"a": 1, "hooks": rest, "b": 2}
+    assert files(home) == {"settings.json"}
+
+
+def test_settings_that_we_made_stay_where_somebody_added_to_them(home: Path) -> None:
+    """They are theirs now."""
+    put(home)
+    place(home).write_text(json.dumps({"b": 2} | settings(home)))
+    take(home)
+    assert settings(home) == {"b": 2}
+
+
+def test_settings_that_hold_only_ours_after_another_change_go_away(home: Path) -> None:
+    """Written anew by a formatter, they still hold nothing else."""
+    put(home)
+    place(home).write_text(json.dumps(settings(home)))
+    take(home)
+    assert files(home) == set()
+
+
+def test_installing_again_changes_nothing_or_only_ours(home: Path) -> None:
+    """Up to date: not a byte; other paths: ours are updated, and what was before is still known."""
+    place(home).write_text(MINE)
+    put(home)
+    before = place(home).stat()
+    assert put(home) == [f"{place(home)} has Hermes' hooks already, and they are up to date."]
+    assert place(home).stat().st_mtime_ns == before.st_mtime_ns
+    assert put(home, store="elsewhere")[0].startswith("Hermes' hooks were updated")
+    assert ours(home).count("PermissionRequest AskUserQuestion") == 1
+    assert all(str(home / "elsewhere") in words for words in connect.commands(place(home)))
+    take(home)
+    assert place(home).read_text() == MINE
+
+
+def test_permissions_and_headless_are_asked_for_and_kept(home: Path) -> None:
+    """Off at first; what is not said stays as it is; both can be turned off again."""
+    put(home, permissions=True)
+    assert ours(home) == [
+        *("PermissionRequest *", "PostToolUse *", "PostToolUseFailure *"),
+        *(*NEWS, "SubagentStop"),
+    ]
+    assert len(put(home)) == 1
+    put(home, permissions=False, headless=True)
+    assert ours(home) == ["PreToolUse AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS]
+    assert len(put(home)) == 1
+    put(home, permissions=True)
+    assert ours(home)[:2] == ["PreToolUse AskUserQuestion", "PermissionRequest *"]
+    put(home, permissions=False, headless=False)
+    assert ours(home) == QUESTIONS
+    take(home)
+    assert files(home) == set()
+
+
+def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:
+    """As those have it who keep their configuration in a repository."""
+    (tmp_path / "dotfiles").mkdir()
+    kept = tmp_path / "dotfiles" / "claude.json"
+    kept.write_text(MINE)
+    place(home).symlink_to(kept)
+    put(home)
+    assert place(home).is_symlink()
+    assert "hermes hook" in kept.read_text()
+    take(home)
+    assert place(home).is_symlink()
+    assert kept.read_text() == MINE
+    assert [path.name for path in (tmp_path / "dotfiles").iterdir()] == ["claude.json"]
+
+
+def test_the_place_follows_claude_codes_own_variable(tmp_path: Path) -> None:
+    """CLAUDE_CONFIG_DIR, else a folder in the home."""
+    assert connect.settings_path({"HOME": "/home/x"}) == Path("/home/x/.claude/settings.json")
+    assert connect.settings_path({"HOME": "/home/x", "CLAUDE_CONFIG_DIR": "/c"}) == Path("/c/settings.json")
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (b"", "is no JSON"),
+        (b"{} // mine", "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b"[]", "is no JSON object"),
+        (b'{"hooks": []}', "its hooks have a shape"),
+        (b'{"hooks": {"Stop": {}}}', "its hooks have a shape"),
+        (b"\xff", "is not UTF-8"),
+    ],
+)
+def test_settings_that_cannot_be_understood_stay_as_they_are(home: Path, found: bytes, why: str) -> None:
+    """In both directions."""
+    place(home).write_bytes(found)
+    with pytest.raises(ConfigError, match=why):
+        put(home)
+    with pytest.raises(ConfigError, match=why):
+        take(home)
+    assert place(home).read_bytes() == found
+    assert files(home) == {"settings.json"}
+
+
+def test_uninstalling_where_nothing_is_changes_nothing(home: Path) -> None:
+    """With settings and without."""
+    nothing = [f"{place(home)} has no hooks of Hermes; nothing was changed."]
+    assert take(home) == nothing
+    place(home).write_text(MINE)
+    assert take(home) == nothing
+    assert place(home).read_text() == MINE
+
+
+def test_a_folder_that_refuses_is_one_clear_sentence(home: Path) -> None:
+    """A file stands where the folder should be."""
+    (home / ".claude").rmdir()
+    (home / ".claude").touch()
+    with pytest.raises((NotSaved, ConfigError), match=r"Not a directory|File exists"):
+        put(home)
+
+
+def test_a_python_without_hermes_is_refused(home: Path) -> None:
+    """Better now than by a hook that fails."""
+    with pytest.raises(ConfigError, match="no Python that has Hermes"):
+        connect.install(environ={"HOME": str(home)}, python="/bin/false", config_path=home, store=home, log=home)
+    assert files(home) == set()
+
+
+_JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), _JSON, max_size=4), _JSON, st.sampled_from([None, 1, 4, "\t"]))
+@example({}, "a line\u2028another", 1)
+def test_an_edit_is_what_it_says_and_can_be_taken_back(before: dict[str, Any], value: Any, indent: Any) -> None:
+    """Whatever the settings are."""
+    before.pop("new", None)
+    text = json.dumps(before, indent=indent)
+    more = appended(text, (), value, key="new")
+    assert json.loads(more) == before | {"new": value}
+    assert without(more, ("new",)) == text
+    for key in before:
+        assert json.loads(without(more, (key,))) == {
+            name: one for name, one in (before | {"new": value}).items() if name != key
+        }
+
+
+@given(st.lists(_JSON, min_size=1, max_size=4), st.sampled_from([None, 2]), st.data())
+def test_an_item_can_be_taken_out_of_its_list(items: list[Any], indent: Any, data: st.DataObject) -> None:
+    """The others stay, in their order."""
+    index = data.draw(st.integers(0, len(items) - 1))
+    text = json.dumps({"a": {"b": items}}, indent=indent, ensure_ascii=False)
+    rest = without(text, ("a", "b", index))
+    assert json.loads(rest) == {"a": {"b": [*items[:index], *items[index + 1 :]]}}
+    assert json.loads(appended(rest, ("a", "b"), 5))["a"]["b"][-1] == 5

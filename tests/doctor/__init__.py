@@ -1,0 +1,1 @@
+"""Each failure that the doctor knows, provoked."""

@@ -1,0 +1,319 @@
+"""Claude Code asks in its terminal and on the phone: the first answer counts, and the model gets it to the letter."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.agents.claude_code import connect
+from hermes.agents.claude_code.adapter import _NO
+from tests.harness import claude_code
+from tests.harness.claude_code import ClaudeCode, Home
+from tests.harness.messages import running_messages
+from tests.harness.processes import until
+from tests.harness.tui import DOWN, ENTER, ESC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.messages import MessagesModel
+    from tests.scenes.stage import Json, Stage
+
+pytestmark = [pytest.mark.scene(needs=claude_code.binary), pytest.mark.xdist_group("claude-code")]
+
+DIALOG = "Esc to cancel"
+ANSWERED = "Your questions have been answered: "
+PREVIEW = "+--+\n|  |\n+--+"
+
+
+def question(text: str, header: str, *labels: str, multiple: bool = False, **more: str) -> Json:
+    """One question as the model writes it."""
+    options = [{"label": label, "description": f"about {label}", **more} for label in labels]
+    return {"question": text, "header": header, "options": options, "multiSelect": multiple}
+
+
+DATABASE = question("Which database should I use?", "Database", "PostgreSQL", "SQLite")
+SIZES = question("Which sizes?", "Sizes", "S", "M, or so", "L", multiple=True)
+
+
+def asks(*questions: Json) -> Json:
+    """One step of the scripted model: ask these questions."""
+    return {"tool": "AskUserQuestion", "args": {"questions": list(questions)}}
+
+
+def runs(command: str) -> Json:
+    """One step of the scripted model: run this."""
+    return {"tool": "Bash", "args": {"command": command, "description": "what it says"}}
+
+
+@pytest.fixture(scope="module")
+def messages() -> Iterator[MessagesModel]:
+    """A scripted model for all of this module; its memory is kept apart by key."""
+    with running_messages() as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path, messages: MessagesModel, stage: Stage) -> Home:
+    """A home whose Claude Code is connected to the stage, whose listener runs."""
+    home = Home(tmp_path / "desk", messages.base_url)
+    put(home, stage)
+    stage.start()
+    return home
+
+
+def put(home: Home, stage: Stage, **more: Any) -> None:
+    """Install Hermes into this home."""
+    paths: dict[str, Any] = {"config_path": stage.config, "store": stage.store, "log": stage.log}
+    connect.install(environ=home.environ(), python=sys.executable, **paths, **more)
+
+
+@pytest.fixture
+def desk(home: Home, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Start Claude Code in a terminal, asked to take these steps; its model's memory is kept under the test's name."""
+    running: list[ClaudeCode] = []
+
+    def start(*steps: Json) -> ClaudeCode:
+        one = ClaudeCode(home, steps, key=key_of(request))
+        running.append(one.__enter__())
+        return one
+
+    yield start
+    for one in running:
+        one.kill()
+
+
+def key_of(request: pytest.FixtureRequest) -> str:
+    """The key under which the model keeps what it received in this test."""
+    return str(request.node.name).translate({ord(sign): "-" for sign in "[] "})
+
+
+@pytest.fixture
+def received(messages: MessagesModel, request: pytest.FixtureRequest) -> Any:
+    """Wait for what the model received as results."""
+    return lambda: until(lambda: messages.received(key_of(request)), 30, "a result")
+
+
+def no_hook_waits(stage: Stage) -> None:
+    """Wait until no hook is left."""
+    until(lambda: not list((stage.store / "wait").glob("*.lock")), 10, "the end of all hooks")
+
+
+def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: Any) -> None:
+    """The dialog is there while the phone is asked; the exact label goes out, and previews come back as they were."""
+    claude = desk(asks(question("Which layout?", "Layout", "Grid (Recommended)", "List", preview=PREVIEW)))
+    asked = stage.asked("Which layout?")
+    claude.wait_screen(DIALOG)
+    assert "shop-api" in asked.text
+    assert "⭐" in asked.text
+    stage.phone.tap(asked, "List")
+    assert received() == (f'{ANSWERED}"Which layout?"="List". You can now continue with these answers in mind.',)
+    stage.ended("✅ List")
+    assert "AnsweredWith by us, known by: plugin" in stage.log.read_text()
+    shown = claude.wait_screen(lambda screen: "FINAL:" in screen and DIALOG not in screen)
+    assert "Allowed by PermissionRequest hook" in shown
+    stage.over()
+    no_hook_waits(stage)
+
+
+def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received: Any) -> None:
+    """Two questions: words alone are the answer; beside picks, joined as Claude Code does, they are a note."""
+    desk(asks(DATABASE, SIZES))
+    asked = stage.asked("Which database")
+    stage.phone.write("DuckDB, please", reply_to=asked.message_id)
+    page = stage.turned(asked, "Which sizes?", button="M, or so")
+    stage.phone.tap(page, "M, or so")
+    stage.turned(asked, button="☑ M, or so")
+    stage.phone.tap(asked, "☐ S")
+    stage.turned(asked, button="☑ S")
+    stage.phone.write("but only in blue", reply_to=asked.message_id)
+    stage.turned(asked, "only in blue", button="Review")
+    stage.phone.tap(asked, "Review")
+    stage.turned(asked, "Ready to send?")
+    stage.phone.tap(asked, "Send")
+    (told,) = received()
+    assert '"Which database should I use?"="DuckDB, please"' in told
+    assert '"Which sizes?"="M, or so, S" notes: but only in blue' in told
+    stage.ended("✅")
+    stage.over()
+
+
+def test_what_is_answered_at_the_desk_closes_on_the_phone(stage: Stage, desk: Any, received: Any) -> None:
+    """With the desk's answer; the hook, which Claude Code lets live, leaves."""
+    claude = desk(asks(DATABASE))
+    asked = stage.asked("Which database")
+    claude.wait_screen(DIALOG)
+    claude.send(DOWN)
+    claude.wait_screen("❯ 2. SQLite")
+    claude.send(ENTER)
+    assert received()[0].startswith(f'{ANSWERED}"Which database should I use?"="SQLite"')
+    stage.ended("Answered on the computer: SQLite", timeout_s=5)
+    late = stage.phone.tap(asked.message_id, data=asked.button("PostgreSQL").data, chat=asked.chat_id)
+    assert "Already answered on the computer" in stage.phone.toast_for(late).text
+    stage.over()
+    no_hook_waits(stage)
+
+
+@pytest.mark.parametrize(
+    ("button", "sure", "told", "end"),
+    [
+        ("✋ Refuse", "Yes, refuse", _NO, "✋ Refused"),
+        ("⏭ Skip", "Yes", "The user did not answer the questions.", "⏭ Skipped"),
+    ],
+    ids=["refuse", "skip"],
+)
+def test_a_refusal_and_a_skip_let_it_go_on(
+    button: str, sure: str, told: str, end: str, stage: Stage, desk: Any, received: Any
+) -> None:
+    """And the model knows that nobody has chosen anything."""
+    claude = desk(asks(DATABASE))
+    asked = stage.asked("Which database")
+    stage.phone.tap(asked, button)
+    stage.turned(asked, button="Back")
+    stage.phone.tap(asked, sure)
+    assert received() == (told,)
+    stage.ended(end)
+    claude.wait_screen("FINAL:")
+    proof = "receipt" if told == _NO else "plugin"
+    assert f"by us, known by: {proof}" in stage.log.read_text()
+    stage.over()
+
+
+def test_chatting_about_it_closes_the_question(stage: Stage, desk: Any, received: Any) -> None:
+    """Nothing tells of that but the end of the turn."""
+    claude = desk(asks(DATABASE))
+    stage.asked("Which database")
+    claude.wait_screen("Chat about this")
+    claude.send("4")
+    stage.ended("The agent no longer needs this", timeout_s=15)
+    stage.over()
+    no_hook_waits(stage)
+
+
+@pytest.mark.parametrize("how", ["esc", "killed", "closed"])
+def test_an_agent_that_gives_up_closes_its_question(how: str, stage: Stage, desk: Any) -> None:
+    """Esc at the dialog, kill -9, the end of its terminal."""
+    claude = desk(asks(DATABASE))
+    stage.asked("Which database")
+    claude.wait_screen(DIALOG)
+    if how == "esc":
+        claude.send(ESC)
+        claude.wait_screen("Declined to answer")
+    elif how == "killed":
+        claude.proc.sigkill()
+    else:
+        claude.kill()
+    stage.ended("The agent no longer needs this", timeout_s=15)
+    stage.over()
+    no_hook_waits(stage)
+
+
+def test_what_nobody_answers_in_time_is_left_to_the_dialog(stage: Stage, desk: Any, received: Any) -> None:
+    """A no would let it go on as if somebody had chosen: the hook leaves without a word."""
+    stage.listener.close() if stage.listener else None
+    stage.start(questions={"ttl": "2s"})
+    claude = desk(asks(DATABASE))
+    stage.ended("on the computer", timeout_s=30)
+    no_hook_waits(stage)
+    assert DIALOG in claude.screen()
+    claude.send("1")
+    assert '="PostgreSQL"' in received()[0]
+
+
+def test_without_a_terminal_the_phone_alone_is_asked(
+    stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
+) -> None:
+    """`PreToolUse`, where the model is given the tool at all; a permission mode that asks nobody changes nothing."""
+    put(home, stage, headless=True)
+    words = ("--permission-prompt-tool", "stdio", "--permission-mode", "dontAsk")
+    with home.run([asks(DATABASE, SIZES)], *words, key=key_of(request)) as claude:
+        asked = stage.asked("Which database")
+        stage.phone.tap(asked, "SQLite")
+        stage.turned(asked, "Which sizes?", button="L")
+        stage.phone.tap(asked, "L")
+        stage.turned(asked, button="☑ L")
+        stage.phone.tap(asked, "Review")
+        stage.turned(asked, "Ready to send?")
+        stage.phone.tap(asked, "Send")
+        assert claude.wait() == 0
+        assert '"Which database should I use?"="SQLite", "Which sizes?"="L"' in claude.output()
+    stage.ended("✅")
+    stage.over()
+
+
+def test_without_a_terminal_a_no_ends_the_turn(
+    stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
+) -> None:
+    """Nobody is there to say how to go on: the model is asked for nothing more."""
+    put(home, stage, headless=True)
+    with home.run([asks(DATABASE)], "--permission-prompt-tool", "stdio", key=key_of(request)) as claude:
+        asked = stage.asked("Which database")
+        stage.phone.tap(asked, "⏹ Stop")
+        stage.turned(asked, button="Back")
+        stage.phone.tap(asked, "Yes, stop")
+        claude.wait()
+    assert messages.turns(key_of(request)) == 1
+    stage.ended("⏹ Stopped")
+    stage.over()
+
+
+# its other permission prompts
+
+
+@pytest.fixture
+def permitted(home: Home, stage: Stage) -> Home:
+    """A home whose permission prompts are asked on the phone, too."""
+    put(home, stage, permissions=True)
+    return home
+
+
+def test_a_permission_is_given_once(stage: Stage, permitted: Home, desk: Any, received: Any) -> None:
+    """The command runs as it was shown."""
+    desk(runs("echo one > made && cat made"))
+    asked = stage.asked("May it run this?")
+    assert "echo one > made && cat made" in asked.text
+    assert "Always" not in str(asked.labels)
+    stage.phone.tap(asked, "Allow once")
+    assert received() == ("one",)
+    stage.ended("✅ Allowed once")
+    stage.over()
+
+
+def test_a_permission_is_refused_with_a_reason(stage: Stage, permitted: Home, desk: Any, received: Any) -> None:
+    """The model reads why; nothing was run."""
+    desk(runs("echo one > made"))
+    asked = stage.asked("May it run this?")
+    stage.phone.tap(asked, "✏️ Refuse, and say why")
+    stage.turned(asked, button="Not now")
+    stage.phone.write("use make instead")
+    (told,) = received()
+    assert told.endswith("They wrote: use make instead")
+    assert not (permitted.project / "made").exists()
+    stage.ended("✋")
+    stage.over()
+
+
+def test_a_permission_given_at_the_desk_closes_on_the_phone(
+    stage: Stage, permitted: Home, desk: Any, received: Any
+) -> None:
+    """Known once the tool has run."""
+    claude = desk(runs("echo one > made && cat made"))
+    stage.asked("May it run this?")
+    claude.wait_screen("Do you want to proceed?")
+    claude.send("1")
+    assert received() == ("one",)
+    stage.ended("Allowed on the computer", timeout_s=5)
+    stage.over()
+    no_hook_waits(stage)
+
+
+def test_permissions_are_left_to_the_desk_unless_they_were_asked_for(stage: Stage, desk: Any, received: Any) -> None:
+    """Off by default: a question that comes after one is the first thing on the phone."""
+    claude = desk(runs("echo one > made && cat made"), asks(DATABASE))
+    claude.wait_screen("Do you want to proceed?")
+    claude.send("1")
+    asked = stage.asked("Which database")
+    assert [message.message_id for message in stage.phone.shown()] == [asked.message_id]

@@ -1,0 +1,59 @@
+"""Agents that are found, and a server that says who it is."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.agents.claude_code import connect as claude_code
+from hermes.config import Config
+from hermes.demo.agent_server import running_agent
+from hermes.install import AGENTS
+from hermes.setup.parts import Found, find_agents, is_started_by_something, unlisted_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TELEGRAM = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
+
+
+@pytest.mark.parametrize(
+    ("script", "version"),
+    [
+        ("echo 1.18.33", "1.18.33"),
+        ("echo 1.18.33; echo more", "1.18.33"),
+        ("exit 3", ""),
+        ("printf '\\377\\n'", "\ufffd"),
+    ],
+)
+def test_an_agent_on_the_path_and_its_version(tmp_path: Path, script: str, version: str) -> None:
+    """One that cannot tell its version is there all the same."""
+    program = tmp_path / "opencode"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    assert find_agents(environ) == []
+    program.chmod(0o755)
+    assert find_agents(environ) == [Found(AGENTS[0], str(program), version)]
+
+
+def test_claude_codes_hooks_start_a_listener_too(tmp_path: Path) -> None:
+    """Without OpenCode, and without a service; settings that cannot be read start nothing."""
+    environ = {"HOME": str(tmp_path), "PATH": "/nowhere"}
+    place = tmp_path / "config.toml"
+    assert not is_started_by_something(place, environ=environ)
+    claude_code.install(environ=environ, python=sys.executable, config_path=place, store=tmp_path, log=tmp_path)
+    assert is_started_by_something(place, environ=environ)
+    claude_code.settings_path(environ).write_text("{")
+    assert not is_started_by_something(place, environ=environ)
+
+
+async def test_a_server_that_is_not_configured() -> None:
+    """It is asked for its health; what is configured, or no OpenCode at all, is nothing to speak of."""
+    with running_agent() as agent:
+        version = await unlisted_server(Config(telegram=TELEGRAM), url=agent.url)
+        assert version
+        known = Config(telegram=TELEGRAM, opencode=[{"url": agent.url}])
+        assert await unlisted_server(known, url=agent.url) == ""
+    assert await unlisted_server(Config(telegram=TELEGRAM), url="http://127.0.0.1:9") == ""

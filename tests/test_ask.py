@@ -1,0 +1,340 @@
+"""`hermes ask`: as a script runs it, and as a person in a terminal does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+from hypothesis import given, strategies as st
+
+from hermes.ask import typed
+from hermes.ask.given import of_file, of_options, payload
+from hermes.errors import ConfigError
+from hermes.model import Option, Question
+from tests.listening import House, house, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+home = house(started=True)
+still = house()
+
+ASKED = "Deploy to production?"
+CHOICE = ("ask", ASKED, "-o", "Yes::ship it", "-o", "No")
+TWO: list[dict[str, Any]] = [
+    {
+        "question": "Which checks?",
+        "header": "Checks",
+        "multiple": True,
+        "options": [{"label": "Unit"}, {"label": "Load"}],
+    },
+    {"question": "What is it called?", "header": "Name"},
+]
+
+
+def configured(home: House) -> str:
+    """The configuration of the listener that runs, as a file."""
+    telegram = (
+        f'[telegram]\ntoken = "{home.api.token}"\nchat_id = 1001\nusers = [1001]\napi_base = "{home.api.base_url}"\n'
+    )
+    config = home.root / "hermes.toml"
+    config.write_text(f'{telegram}[store]\npath = "{home.store}"\n[log]\nfile = "{home.root / "log"}"\n')
+    config.chmod(0o600)
+    return str(config)
+
+
+async def script(home: House, *words: str, said: bytes | None = None) -> asyncio.subprocess.Process:
+    """Start Hermes as a script does: nobody sits there."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "hermes", *words, "--config", configured(home))
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert process.stdin is not None
+    process.stdin.write(said or b"")
+    process.stdin.close()
+    return process
+
+
+async def until_line(stream: asyncio.StreamReader, last: bytes) -> AsyncIterator[bytes]:
+    """What is said before this line."""
+    while (line := await stream.readline()) not in {last, b""}:
+        yield line
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
+    """What it came to: its status and what it printed."""
+    out, _ = await process.communicate()
+    return process.returncode, out.decode()
+
+
+# --- in a script --------------------------------------------------------------------------------------------------
+
+
+async def test_the_answer_is_all_that_is_printed(home: House) -> None:
+    """On standard output, the exact label; what is said besides goes to standard error."""
+    asking = await script(home, *CHOICE)
+    asked = await home.person.sees(ASKED, buttons=True)
+    assert "A script on" in asked.text
+    assert "ship it" in asked.text
+    assert asking.stderr is not None
+    while (said := await asking.stderr.readline()) != b"Asked on your phone.\n":
+        assert said.startswith(b"It is not on your phone yet"), said  # a slow machine
+    home.person.tap(asked, "Yes")
+    assert await ended(asking) == (0, "Yes\n")
+    await home.closed()
+
+
+async def test_several_questions_come_from_a_file(home: House) -> None:
+    """In the shape of OpenCode's `questions`; each answer is a line, and all of it one JSON object where wanted."""
+    asking = await script(home, "ask", "--file", "-", "--json", said=json.dumps({"questions": TWO}).encode())
+    asked = await home.person.sees("Which checks?", buttons=True)
+    for label in ("Load", "Unit", "Name ▶"):
+        await home.person.taps(asked, label)
+    home.person.write("Owl", to=asked)
+    await home.person.sees("Ready to send?")
+    await home.person.taps(asked, "Send")
+    status, out = await ended(asking)
+    assert (status, json.loads(out)) == (0, {"kind": "answer", "answers": [["Load", "Unit"], ["Owl"]], "by": "phone"})
+
+
+@pytest.mark.parametrize(("button", "sure", "status"), [("⏹ Stop", "Yes, stop", 10), ("⏭ Skip", "Yes", 0)])
+async def test_a_no_and_a_skip_print_nothing(home: House, button: str, sure: str, status: int) -> None:
+    """A no is a status of its own; a skip leaves it to the script."""
+    asking = await script(home, *CHOICE)
+    asked = await home.person.sees(ASKED, buttons=True)
+    await home.person.taps(asked, button)
+    await until(lambda: "Back" in str(home.person.message(asked.message_id).labels), "the second question")
+    await home.person.taps(asked, sure)
+    assert await ended(asking) == (status, "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "printed"),
+    [
+        (("--on-expiry", "recommended", "--recommended", "2"), 0, "No\n"),
+        (("--on-expiry", "keep"), 11, ""),
+        ((), 11, ""),
+    ],
+)
+async def test_time_that_ran_out_is_told(home: House, rule: tuple[str, ...], status: int, printed: str) -> None:
+    """By a status of its own, unless what was recommended is to be taken; the time is the script's own."""
+    assert await ended(await script(home, *CHOICE, "--timeout", "3s", *rule)) == (status, printed)
+    await home.closed()
+
+
+async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: House) -> None:
+    """Its time to answer never begins, and the script does not wait for ever."""
+    asking = await script(still, *CHOICE, "--timeout", "2s")
+    _, err = await asking.communicate()
+    assert asking.returncode == 11
+    assert err.decode().splitlines()[-1] == "It did not reach your phone in that time; `hermes status` says why."
+
+
+async def test_a_hook_that_is_ended_from_outside_is_an_error(home: House) -> None:
+    """It is no answer, and no end of the time."""
+    asking = await script(home, *CHOICE)
+    await home.person.sees(ASKED, buttons=True)
+    (lock,) = (home.store / "wait").glob("*.lock")
+    os.kill(int(lock.name.split(".")[1]), signal.SIGKILL)
+    _, err = await asking.communicate()
+    assert asking.returncode == 1
+    assert "was ended from outside" in err.decode()
+
+
+async def test_a_script_that_is_stopped_takes_its_question_back(home: House) -> None:
+    """Interrupted, with 130; the phone says that nobody needs it any more."""
+    asking = await script(home, *CHOICE)
+    asked = await home.person.sees(ASKED, buttons=True)
+    asking.send_signal(signal.SIGINT)
+    assert (await ended(asking))[0] == 130
+    await home.closed()
+    assert "no longer needs this" in home.person.message(asked.message_id).text
+
+
+async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> None:
+    """Whatever happens to it, its hook sees that it is gone."""
+    asking = await script(home, *CHOICE)
+    asked = await home.person.sees(ASKED, buttons=True)
+    asking.kill()
+    await asking.wait()
+    await home.closed()
+    assert "no longer needs this" in home.person.message(asked.message_id).text
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("ask",), "give the question, or --file"),
+        (("ask", "x", "--file", "y"), "not both"),
+        (("ask", "x", "--timeout", "soon"), '--timeout is "soon", which is no duration; write 90s'),
+        (("ask", "x", "--timeout", "0s"), "nobody answers in no time"),
+        (("ask", "x", "-o", "a", "--recommended", "2"), "there are 1 options; the first is 1"),
+        (("ask", "x", "--multiple"), "without options (-o) there is nothing to choose"),
+        (("ask", "--file", "/nowhere"), "/nowhere cannot be read (No such file"),
+        (("ask", "--file", "-"), "standard input holds no JSON"),
+        (("ask", "x", "--no-custom"), "without options (-o)"),
+    ],
+)
+async def test_what_cannot_be_asked_is_said_in_a_sentence(still: House, words: tuple[str, ...], why: str) -> None:
+    """Status 2, and nothing is asked."""
+    asking = await script(still, *words)
+    _, err = await asking.communicate()
+    assert asking.returncode == 2
+    assert why in err.decode()
+    assert not still.store.exists()
+
+
+# --- in a terminal ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def terminal(home: House) -> AsyncIterator[Any]:
+    """Start Hermes where somebody sits."""
+    started: list[pexpect.spawn[str]] = []
+
+    def start(*words: str) -> pexpect.spawn[str]:
+        arguments = ["-m", "hermes", *words, "--config", configured(home)]
+        process = pexpect.spawn(sys.executable, arguments, timeout=30, encoding="utf-8", dimensions=(40, 100))
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.close(force=True)
+
+
+async def shows(process: pexpect.spawn[str], text: str) -> None:
+    """Wait for this on the screen."""
+    await asyncio.to_thread(process.expect_exact, text)
+
+
+async def status_of(process: pexpect.spawn[str]) -> int | None:
+    """Wait for its end."""
+    await asyncio.to_thread(process.expect, pexpect.EOF)
+    process.close()
+    return process.exitstatus
+
+
+async def test_the_terminal_may_answer_first(home: House, terminal: Any) -> None:
+    """The same question, by its number; the phone says that it was answered on the computer."""
+    process = terminal(*CHOICE)
+    await shows(process, "Type a number, or your own words.")
+    asked = await home.person.sees(ASKED, buttons=True)
+    await shows(process, "It is on your phone, too")
+    process.sendline("7 eleven")
+    await shows(process, "7 eleven")
+    assert await status_of(process) == 0
+    await home.closed()
+    assert "🖥" in home.person.message(asked.message_id).text
+    assert "7 eleven" in home.person.message(asked.message_id).text
+
+
+async def test_the_phone_may_answer_first(home: House, terminal: Any) -> None:
+    """The terminal says so, prints the answer and takes no more."""
+    process = terminal(*CHOICE)
+    await shows(process, "Type a number, or your own words.")
+    home.person.tap(await home.person.sees(ASKED, buttons=True), "Yes")
+    await shows(process, "Answered on the phone.")
+    await shows(process, "Yes")
+    assert await status_of(process) == 0
+
+
+async def test_several_questions_are_answered_one_after_the_other(home: House, terminal: Any, tmp_path: Path) -> None:
+    """What is no answer is said to be none; several choices are several numbers."""
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps([{**TWO[0], "custom": False}, TWO[1]]))
+    process = terminal("ask", "--file", str(file))
+    await shows(process, "1/2 Which checks?")
+    process.sendline("3")
+    await shows(process, "That is no answer here. Type numbers, such as 1,2.")
+    process.sendline("2,1")
+    await shows(process, "2/2 What is it called?")
+    process.sendline("Owl")
+    await shows(process, "Checks: Load, Unit")
+    await shows(process, "Name: Owl")
+    assert await status_of(process) == 0
+    await home.closed()
+
+
+async def test_who_types_no_more_waits_for_the_phone(home: House, terminal: Any) -> None:
+    """Ctrl-D; the question stays on the phone."""
+    process = terminal(*CHOICE)
+    await shows(process, "Type a number")
+    process.sendeof()
+    await shows(process, "I wait for your phone.")
+    home.person.tap(await home.person.sees(ASKED, buttons=True), "No")
+    await shows(process, "No")
+    assert await status_of(process) == 0
+
+
+async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: House, terminal: Any) -> None:
+    """Nobody answered in time: the buttons go, the terminal still takes an answer."""
+    process = terminal(*CHOICE, "--timeout", "3s", "--on-expiry", "keep")
+    await shows(process, "You still can, here.")
+    await home.closed()
+    process.sendline("2")
+    await shows(process, "No")
+    assert await status_of(process) == 0
+
+
+async def test_ctrl_c_takes_the_question_back(home: House, terminal: Any) -> None:
+    """In a word, without a traceback."""
+    process = terminal(*CHOICE)
+    asked = await home.person.sees(ASKED, buttons=True)
+    process.sendintr()
+    await shows(process, "Stopped; the question is taken back.")
+    assert await status_of(process) == 130
+    await home.closed()
+    assert "no longer needs this" in home.person.message(asked.message_id).text
+
+
+# --- what was given, and what was typed ---------------------------------------------------------------------------
+
+COLOURS = Question("Which?", options=(Option("Red"), Option("Dark blue"), Option("1")), multiple=True, custom=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "labels"),
+    [
+        ("1\n", ("1",)),  # a label comes before a number
+        ("2", ("Dark blue",)),
+        ("2 3", ("Dark blue", "1")),
+        ("Dark blue, Red", ("Dark blue", "Red")),
+        ("2,2", ("Dark blue",)),
+        ("Green", None),
+        ("Red, Green", None),
+        ("", None),
+    ],
+)
+def test_what_a_line_means(line: str, labels: tuple[str, ...] | None) -> None:
+    """Labels and numbers, in the order typed; what is neither is none where words of one's own are none."""
+    assert typed.answer(COLOURS, line) == labels
+
+
+@given(st.text())
+def test_any_line_is_an_answer_or_none(line: str) -> None:
+    """Where words of one's own count, all but nothing is one."""
+    said = typed.answer(Question("Which?", options=(Option("Red"),)), line)
+    assert (said is None) == (not line.strip())
+
+
+def test_an_option_may_say_why() -> None:
+    """After two colons; all that follows is the reason."""
+    (asked,) = of_options("Which?", ["a::b::c", "d"], recommended=2)
+    assert asked["options"] == [{"label": "a", "description": "b::c"}, {"label": "d", "description": ""}]
+    assert asked["recommended"] == 1
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, [5], [{"question": "x", "recommended": 0}], [{"question": 1}]])
+def test_questions_of_another_shape_are_refused(wrong: object, tmp_path: Path) -> None:
+    """With the place that is wrong, before anything is asked."""
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps(wrong))
+    with pytest.raises(ConfigError, match=r"questions|there is no question"):
+        payload(of_file(str(file), sys.stdin), asker="x", directory="/", timeout=None, on_expiry=None)

@@ -1,0 +1,73 @@
+"""The shell completes what is typed: through a real bash, and through what zsh and fish ask."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+def environ(home: Path, **more: str) -> dict[str, str]:
+    """A home of one's own, with Hermes on the path."""
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(home), "TERM": "xterm", "LC_ALL": "C.UTF-8", **more}
+
+
+def completed(home: Path, **asked: str) -> str:
+    """What Hermes answers to a shell that asks."""
+    return subprocess.run(
+        ["hermes"], env=environ(home, **asked), capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
+    """After `--install-completion`: commands, options, and the agents that can be connected."""
+    # It asks the processes above it which shell this is, so there has to be one.
+    command = ["bash", "-c", "hermes --install-completion; exit $?"]
+    installed = subprocess.run(command, env=environ(tmp_path), check=False, capture_output=True, text=True)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    arguments = ["--noprofile", "--rcfile", str(tmp_path / ".bashrc"), "-i"]
+    bash = pexpect.spawn("bash", arguments, env=environ(tmp_path, PS1="$ "), timeout=60, encoding="utf-8")
+    try:
+        for typed, wanted in (
+            ("hermes sta", "tus "),
+            ("hermes status --wa", "tch "),
+            ("hermes log --js", "on "),
+            ("hermes install open", "code "),
+        ):
+            bash.send(f"{typed}\t")
+            bash.expect_exact(f"{typed}{wanted}")
+            bash.sendcontrol("u")
+    finally:
+        bash.close(force=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "offered"),
+    [
+        ("hermes ", "1", {"listen", "reap", "unlock", "status", "log", "hook", "install", "uninstall"}),
+        ("hermes st", "1", {"status"}),
+        ("hermes uninstall ", "2", {"opencode"}),
+        ("hermes log --", "2", {"--config", "--since", "--last", "--json", "--help"}),
+        ("hermes status --config ", "3", set()),
+    ],
+)
+def test_what_bash_is_offered(tmp_path: Path, words: str, place: str, offered: set[str]) -> None:
+    """Where nothing is, bash offers the names of files by itself."""
+    told = completed(tmp_path, _HERMES_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
+    assert offered <= set(told.split())
+    assert offered or not told.strip()
+
+
+def test_zsh_and_fish_are_told_what_each_means(tmp_path: Path) -> None:
+    """In their own forms."""
+    words = {"_TYPER_COMPLETE_ARGS": "hermes unl"}
+    assert '"unlock":"Take answers' in completed(tmp_path, _HERMES_COMPLETE="complete_zsh", **words)
+    fish = completed(tmp_path, _HERMES_COMPLETE="complete_fish", _TYPER_COMPLETE_FISH_ACTION="get-args", **words)
+    assert fish.startswith("unlock\tTake answers")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_HERMES_COMPLETE=complete_" in completed(tmp_path, _HERMES_COMPLETE=f"source_{shell}")
