@@ -130,6 +130,8 @@ async def test_time_that_ran_out_is_told(home: House, rule: tuple[str, ...], sta
 
 async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: House) -> None:
     """Its time to answer never begins, and the script does not wait for ever."""
+    # The hook starts a listener where there is none: that one reaches nobody either.
+    still.api.control.fault(method="*", action="error", status=502, times=10_000)
     asking = await script(still, *CHOICE, "--timeout", "2s")
     _, err = await asking.communicate()
     assert asking.returncode == 11

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +151,11 @@ class Stage:
 
     def entries(self) -> list[Json]:
         """What is pending in the store."""
-        files = sorted((self.store / "pending").glob("*.json"))
-        return [json.loads(file.read_text())["entry"] for file in files]
+        found: list[Json] = []
+        for file in sorted((self.store / "pending").glob("*.json")):
+            with suppress(FileNotFoundError):  # it has just left
+                found.append(json.loads(file.read_text())["entry"])
+        return found
 
     def wait_phase(self, phase: str) -> Json:
         """Wait until the one pending entry is in this phase."""

@@ -104,7 +104,7 @@ def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCod
 def test_three_that_run_out_together_are_asked_about_once(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Many at once look like an outage: held, and one question asks for all of them."""
     stage.connect(opencode)
-    stage.start(questions={"ttl": "8s"})
+    listener = stage.start(questions={"ttl": "15s"})
     sessions = [opencode.session(project, f"Session {n}") for n in range(3)]
     for n, session in enumerate(sessions):
         opencode.prompt(session, [asking(question(f"Number {n}?", header=f"Q{n}"))])
@@ -112,6 +112,16 @@ def test_three_that_run_out_together_are_asked_about_once(stage: Stage, opencode
         stage.asked(f"Number {n}?")
     for message in [m for m in stage.phone.shown() if "Number" in m.text]:
         stage.phone.tap(message, "✏️ Other")
+
+    def calls() -> list[ShownMessage]:
+        return [m for m in stage.phone.shown() if "⏰" in m.text]
+
+    stage.phone.wait(lambda: len(calls()) == len(sessions), 40, what="the final calls")
+    # All that time in one step: however slow the machine, they run out together.
+    listener.freeze()
+    frozen_s = stage.phone.state().now
+    stage.phone.wait(lambda: stage.phone.state().now - frozen_s > 8, 30, what="more time than they have")
+    listener.thaw()
     held = stage.phone.message_with("Nobody answered 3 questions", timeout_s=40)
     stage.phone.tap(held, "Yes, stop them")
     stage.wait_closed()
