@@ -88,13 +88,29 @@ def opencode(
         yield server
 
 
+@pytest.fixture(scope="session")
+def _desk(opencode: OpenCode) -> Path:
+    return opencode.home.project("desk")
+
+
 @pytest.fixture
-def project(opencode: OpenCode, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A fresh project on the shared server; nothing of it is pending when the test has ended."""
+def project(opencode: OpenCode, _desk: Path) -> Iterator[Path]:
+    """The project that tests share on the shared server; nothing of a test is left in it when that has ended.
+
+    The first prompt in a directory keeps OpenCode 1.18.33 busy for seconds, each further one for a fraction of that.
+    What stays in an instance (an "always") or needs another configuration wants an `own_project`.
+    """
+    yield _desk
+    opencode.clear(_desk)
+
+
+@pytest.fixture
+def own_project(opencode: OpenCode, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A project of this test's own on the shared server."""
     name = re.sub(r"\W+", "-", request.node.name)[:40].strip("-")
     directory = opencode.home.project(f"{name}-{len(list(opencode.home.projects.iterdir()))}")
     yield directory
-    opencode.clear(directory)
+    opencode.discard(directory)
 
 
 @pytest.fixture

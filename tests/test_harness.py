@@ -130,7 +130,7 @@ def test_a_subagent_asks_in_a_session_of_its_own(opencode: OpenCode, model: Scri
     opencode.wait_idle(session)
     assert '"Which database?"="SQLite"' in model.received("child")[0]
     assert '"Which database?"="SQLite"' in model.received(session)[0]
-    opencode.clear(project)
+    opencode.discard(project)
 
 
 @pytest.mark.parametrize("name", ["with blank/ünï 100%", "a+b?c#d&e=f"])
@@ -148,7 +148,7 @@ def test_any_directory_name_is_reached(opencode: OpenCode, model: ScriptedModel,
     opencode.reply(opencode.wait_question(session)["id"], [["SQLite"]], project)
     assert '"Which database?"="SQLite"' in opencode.final_text(session)
     assert opencode.questions() == []
-    opencode.clear(project)
+    opencode.discard(project)
 
 
 def test_two_empty_projects_are_two_to_opencode(opencode: OpenCode, project: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_percent_sign_is_kept_however_it_looks(opencode: OpenCode, name: str) 
     assert opencode.request("GET", "/path", project).json()["directory"] == str(project)
     session = opencode.session(project)
     assert opencode.request("GET", f"/session/{session}", project).json()["directory"] == str(project)
-    opencode.clear(project)
+    opencode.discard(project)
 
 
 # a server of one's own

@@ -17,16 +17,18 @@ Json = dict[str, Any]
 
 
 def make(home: Path, version: str) -> None:
-    """Make the folders that `environ` names, and say that OpenCode's own plugin package is there already.
+    """Make what `environ` names, and say that OpenCode's own plugin package is there already.
 
     With any plugin OpenCode installs it, and waits for that: 1.1.53 3 s even for a dead registry, 1.18.33 up to 70 s
-    for a silent one.
+    for a silent one. The catalogue of the world's models is empty: the scripted one stands in the settings, and
+    1.18.33 reads the whole catalogue for each directory, which is most of its first prompt there.
     """
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     settings = home / ".config" / "opencode"
     (settings / "node_modules").mkdir(parents=True, exist_ok=True)
     wanted = {"dependencies": {"@opencode-ai/plugin": version}}
     (settings / "package.json").write_text(json.dumps(wanted))
+    _catalogue(home).write_text("{}")
 
 
 def environ(home: Path) -> dict[str, str]:
@@ -46,11 +48,16 @@ def environ(home: Path) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_MODELS_PATH": str(_catalogue(home)),
         "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "npm_config_fetch_retries": "0",
         "npm_config_registry": DEAD_REGISTRY,
     }
+
+
+def _catalogue(home: Path) -> Path:
+    return home / ".config" / "models.json"
 
 
 def settings(model_url: str) -> Json:

@@ -394,17 +394,17 @@ async def test_a_restart_loses_questions_without_a_word(
 
 
 async def test_a_dispose_loses_questions_and_the_stream_lives_on(
-    server: OpenCodeServer, opencode: OpenCode, project: Path
+    server: OpenCodeServer, opencode: OpenCode, own_project: Path
 ) -> None:
     """2: "`POST /instance/dispose`: pending questions vanish without an event"; 3: "survives dispose"."""
-    session = opencode.session(project)
+    session = opencode.session(own_project)
     async with listening(server) as ear:
         opencode.prompt(session, [asks(question())])
-        ask = await the_ask(server, opencode, session, project)
-        opencode.request("POST", "/instance/dispose", project)
-        await eventually(lambda: opencode.questions(project) == [] or None, "the dispose")
+        ask = await the_ask(server, opencode, session, own_project)
+        opencode.request("POST", "/instance/dispose", own_project)
+        await eventually(lambda: opencode.questions(own_project) == [] or None, "the dispose")
         assert await server.verdict(ask) == Dead()
-        other = opencode.session(project)
+        other = opencode.session(own_project)
         opencode.prompt(other, [asks(question())])
         await ear.hears(Asked)
         await eventually(lambda: self_of(ear, other), "the question after the dispose")
@@ -544,7 +544,7 @@ async def test_a_subagent_asks_in_the_name_of_its_root(server: OpenCodeServer, o
         assert await server.questions(str(project)) != ()
         await eventually(lambda: child["id"] not in status_of(opencode, project) or None, "the child's end")
         assert await server.verdict(asked.ask) == Dead()
-    opencode.clear(project)
+    opencode.discard(project)
 
 
 def status_of(opencode: OpenCode, project: Path) -> Json:
@@ -650,7 +650,7 @@ async def test_a_directory_of_any_name_is_reached(
     assert str(project) in await server.directories(600)
     opencode.wait_idle(answered)
     assert '"SQLite"' in model.received(answered)[0]
-    opencode.clear(project)
+    opencode.discard(project)
 
 
 async def test_the_exact_directory_is_used(server: OpenCodeServer, opencode: OpenCode, project: Path) -> None:

@@ -211,13 +211,31 @@ class OpenCode:
         return self._list(f"/session/{session}/children", self._directory_of(session))
 
     def clear(self, directory: Path) -> None:
-        """Leave nothing pending in a directory: reject, delete its sessions, end the instance."""
-        for question in self.questions(directory):
-            self.reject(question["id"], directory)
+        """Leave nothing pending in a directory: dismiss what is asked, delete its sessions, wait for their ends."""
+        for kind in ("question", "permission"):
+            for asked in self._list(f"/{kind}", directory):
+                body = {"reply": "reject"} if kind == "permission" else None
+                action = "reject" if kind == "question" else "reply"
+                self.request("POST", f"/{kind}/{asked['id']}/{action}", directory, body)
         for session in [known for known, where in self._where.items() if where == directory]:
             self.request("POST", f"/session/{session}/abort", directory)
             self.request("DELETE", f"/session/{session}", directory)
             del self._where[session]
+        try:
+            until(lambda: self._is_clear(directory), 5, f"an end of everything in {directory}")
+        except AssertionError:
+            self._dispose(directory)  # a turn that hangs ends with its instance
+
+    def _is_clear(self, directory: Path) -> bool:
+        listed = (*self.questions(directory), *self._list("/permission", directory))
+        return not listed and not self._json("GET", "/session/status", directory)
+
+    def discard(self, directory: Path) -> None:
+        """Clear a directory that no other test uses, and end its instance."""
+        self.clear(directory)
+        self._dispose(directory)
+
+    def _dispose(self, directory: Path) -> None:
         self._json("POST", "/instance/dispose", directory)
 
     # questions

@@ -109,4 +109,4 @@ def test_eight_sessions_at_once_are_not_crossed(
             assert len(model.received(session)) == 1
         connected.wait_closed(40)
     finally:
-        opencode.clear(other)
+        opencode.discard(other)

@@ -178,7 +178,7 @@ def odd_folder(opencode: OpenCode) -> Iterator[Path]:
     """A project whose path has to be encoded."""
     folder = opencode.home.project("scene with blank/ünï 100%")
     yield folder
-    opencode.clear(folder)
+    opencode.discard(folder)
 
 
 def test_a_folder_with_blanks_umlauts_and_percent(stage: Stage, opencode: OpenCode, odd_folder: Path) -> None:
@@ -206,7 +206,7 @@ def with_subagents(opencode: OpenCode) -> Iterator[Path]:
     name = f"subagents-{len(list(opencode.home.projects.iterdir()))}"
     folder = opencode.home.project(name, agent={"general": {"permission": {"question": "allow"}}})
     yield folder
-    opencode.clear(folder)
+    opencode.discard(folder)
 
 
 def test_a_subagent_asks_under_the_roots_title(

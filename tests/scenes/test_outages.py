@@ -35,7 +35,7 @@ def test_asked_while_nobody_listened(stage: Stage, opencode: OpenCode, project: 
         assert '"There?"="no"' in opencode.final_text(there)
         stage.wait_closed()
     finally:
-        opencode.clear(other)
+        opencode.discard(other)
 
 
 def test_killed_before_the_question_was_posted(connected: Stage, opencode: OpenCode, project: Path) -> None:

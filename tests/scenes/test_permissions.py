@@ -102,7 +102,7 @@ def start(
     yield guarded
     if way == "server":
         for one in opened:
-            one.opencode.clear(one.directory)
+            one.opencode.discard(one.directory)
 
 
 def test_once(start: Callable[..., Guarded]) -> None:
