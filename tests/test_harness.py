@@ -151,10 +151,9 @@ def test_any_directory_name_is_reached(opencode: OpenCode, model: ScriptedModel,
     opencode.discard(project)
 
 
-def test_two_empty_projects_are_two_to_opencode(opencode: OpenCode, project: Path) -> None:
+def test_two_empty_projects_are_two_to_opencode(opencode: OpenCode, project: Path, own_project: Path) -> None:
     """Projects are told apart by their first commit, so each has its own."""
-    other = opencode.home.project(f"{project.name}-other")
-    ids = {opencode.request("GET", "/project/current", one).json()["id"] for one in (project, other)}
+    ids = {opencode.request("GET", "/project/current", one).json()["id"] for one in (project, own_project)}
     assert len(ids) == 2
 
 

@@ -61,17 +61,17 @@ def test_one_file_is_written_with_absolute_paths(home: Path) -> None:
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert {path.name for path in home.rglob("*") if path.is_file()} == {NAME, "opencode.json"}
     assert (home / ".config" / "opencode" / "opencode.json").read_text() == '{"plugin": ["mine"]} // mine'
-    assert connect.SETTINGS not in place.read_text()
+    assert placing.SETTINGS not in place.read_text()
 
 
 def test_installing_again_says_so(home: Path) -> None:
     """Up to date: nothing is written; older: it is updated."""
     put(home)
-    place = connect.plugin_path(environ(home))
+    place = connect.PLUGIN.path(environ(home))
     before = place.stat()
     assert put(home) == [f"{place} is already installed and up to date."]
     assert place.stat().st_mtime_ns == before.st_mtime_ns
-    place.write_text(f"{connect.MARKER} of an older version\n")
+    place.write_text(f"{placing.MARKER} of an older version\n")
     assert put(home)[0] == f"{place} was updated."
     assert settings(place)["python"] == sys.executable
 
@@ -81,13 +81,13 @@ def test_the_place_follows_the_configuration_folder(home: Path, tmp_path: Path) 
     put(home, XDG_CONFIG_HOME=str(tmp_path / "xdg"))
     assert (tmp_path / "xdg" / "opencode" / "plugin" / NAME).exists()
     usual = home / ".config" / "opencode" / "plugin" / NAME
-    assert connect.plugin_path(environ(home, XDG_CONFIG_HOME="relative")) == usual
-    assert connect.plugin_path(environ(home, XDG_CONFIG_HOME="")) == usual
+    assert connect.PLUGIN.path(environ(home, XDG_CONFIG_HOME="relative")) == usual
+    assert connect.PLUGIN.path(environ(home, XDG_CONFIG_HOME="")) == usual
 
 
 def test_uninstalling_takes_exactly_the_plugin(home: Path) -> None:
     """And is safe to repeat."""
-    place = connect.plugin_path(environ(home))
+    place = connect.PLUGIN.path(environ(home))
     assert connect.uninstall(environ=environ(home)) == [f"{place} is not there; nothing was changed."]
     put(home)
     (place.parent / "mine.js").write_text("mine")
@@ -97,7 +97,7 @@ def test_uninstalling_takes_exactly_the_plugin(home: Path) -> None:
 
 def test_a_foreign_file_of_that_name_is_left_alone(home: Path) -> None:
     """In both directions."""
-    place = connect.plugin_path(environ(home))
+    place = connect.PLUGIN.path(environ(home))
     place.parent.mkdir()
     place.write_bytes(b"\xff // somebody else's")
     with pytest.raises(ConfigError, match="was not written by Hermes"):
@@ -109,13 +109,13 @@ def test_a_foreign_file_of_that_name_is_left_alone(home: Path) -> None:
 
 def test_a_linked_plugin_is_written_where_the_link_points(home: Path, tmp_path: Path) -> None:
     """As those do it who keep their configuration in a repository; uninstalling takes both."""
-    place = connect.plugin_path(environ(home))
+    place = connect.PLUGIN.path(environ(home))
     place.parent.mkdir()
     dotfiles = tmp_path / "dotfiles"
     place.symlink_to(dotfiles / "phone.js")
     put(home)
     assert place.is_symlink()
-    assert (dotfiles / "phone.js").read_text().startswith(connect.MARKER)
+    assert (dotfiles / "phone.js").read_text().startswith(placing.MARKER)
     assert len(put(home)) == 1
     connect.uninstall(environ=environ(home))
     assert not place.is_symlink()
@@ -152,4 +152,4 @@ def test_a_python_without_hermes_is_refused(home: Path, python: str) -> None:
     """Better now than by a toast in OpenCode."""
     with pytest.raises(ConfigError, match="no Python that has Hermes"):
         connect.install(environ=environ(home), python=python, config_path=home, store=home, log=home / "log")
-    assert not connect.plugin_path(environ(home)).exists()
+    assert not connect.PLUGIN.path(environ(home)).exists()

@@ -44,9 +44,9 @@ class Phone:
 
     def install(self, environ: dict[str, str], python: str = sys.executable) -> Path:
         """Put the plugin into this environment's OpenCode."""
-        paths = {"config_path": self.store / "config.toml", "store": self.store, "log": self.log}
-        connect.install(environ=environ, python=python, **paths)
-        return connect.plugin_path(environ)
+        config = self.store / "config.toml"
+        connect.install(environ=environ, python=python, config_path=config, store=self.store, log=self.log)
+        return connect.PLUGIN.path(environ)
 
     def payloads(self) -> list[Json]:
         """All that was kept so far, in order."""
@@ -411,7 +411,7 @@ def test_two_copies_of_the_plugin_double_nothing(desk: Home, phone: Phone, priva
     directory = desk.project("copied")
     copy = directory / ".opencode" / "plugin" / "copy.js"
     copy.parent.mkdir(parents=True)
-    copy.write_text(connect.plugin_path(desk.environ()).read_text())
+    copy.write_text(connect.PLUGIN.path(desk.environ()).read_text())
     opencode = private_opencode(directory=directory)
     session = opencode.session()
     opencode.prompt(session, [asks()])

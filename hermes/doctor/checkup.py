@@ -18,7 +18,7 @@ from hermes.errors import ConfigError, HermesError
 from hermes.logs import Lines
 from hermes.status_view import plain
 
-AREAS = (settings, telegram, opencode, plugin, claude_code, listener, store)
+AREAS = (settings, telegram, opencode, plugin, claude_code, plugin.OH_MY_PI, plugin.NEOVATE, listener, store)
 AREA_S = 60.0
 
 

@@ -5,13 +5,11 @@ import json
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
-import hermes
 from hermes.agents.claude_code import connect
 from hermes.doctor.finding import Area, Around, Finding
-from hermes.doctor.plugin import says_version
+from hermes.doctor.placed import in_use, loads
 
 AREA = Area("Claude Code")
 
@@ -41,25 +39,11 @@ def _look(around: Around) -> Iterator[Finding]:
 
 def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
     """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`."""
-    wanted = around.plugin_paths()
     python = words[words.index("-I") - 1]
-    version = says_version(python)
-    if version is None:
-        yield AREA.broken(
-            "python",
-            f"{python} cannot load Hermes, so no hook starts",
-            mend,
-            lambda: around.put(connect.install, wanted),
-        )
-    elif version != hermes.__version__:
-        yield AREA.warning("python", f"{python} has Hermes {version}, this is {hermes.__version__}", mend)
-    else:
-        yield AREA.good("python", f"{python} loads Hermes {version}")
-    named = {before.removeprefix("--"): after for before, after in pairwise(words)}
-    other = {name: named.get(name) for name, path in wanted.items() if Path(named.get(name, "")) != path}
-    if not other:
-        yield AREA.good("paths", "store, log and configuration are the ones in use")
-        return
-    # Another configuration may be meant: so it is said, and not mended by itself.
-    seen = "; ".join(f"its {name} is {path or 'none'}, not {wanted[name]}" for name, path in other.items())
-    yield AREA.broken("paths", seen, mend) if "store" in other else AREA.warning("paths", seen, mend)
+    yield loads(AREA, python, mend) or AREA.broken(
+        "python",
+        f"{python} cannot load Hermes, so no hook starts",
+        mend,
+        lambda: around.put(connect.install, around.plugin_paths()),
+    )
+    yield in_use(AREA, around, {before.removeprefix("--"): after for before, after in pairwise(words)}, mend)

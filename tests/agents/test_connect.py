@@ -67,7 +67,7 @@ def test_one_file_is_written_with_absolute_paths(connect: Any, folder: str, tmp_
 def test_it_is_javascript(connect: Any, tmp_path: Path) -> None:
     """Of the kind that its agent loads."""
     put(connect, tmp_path)
-    place = connect.plugin_path({"HOME": str(tmp_path)})
+    place = connect.PLUGIN.path({"HOME": str(tmp_path)})
     kind = "module" if connect is oh_my_pi else "commonjs"
     with place.open() as text:
         subprocess.run([node(), "--check", f"--input-type={kind}", "-"], stdin=text, check=True)
@@ -76,7 +76,7 @@ def test_it_is_javascript(connect: Any, tmp_path: Path) -> None:
 @BOTH
 def test_both_directions_can_be_repeated(connect: Any, tmp_path: Path) -> None:
     """Up to date: nothing is written; older: it is updated; removed: nothing else goes."""
-    place = connect.plugin_path({"HOME": str(tmp_path)})
+    place = connect.PLUGIN.path({"HOME": str(tmp_path)})
     assert connect.uninstall(environ={"HOME": str(tmp_path)}) == [f"{place} is not there; nothing was changed."]
     put(connect, tmp_path)
     before = place.stat()
@@ -92,7 +92,7 @@ def test_both_directions_can_be_repeated(connect: Any, tmp_path: Path) -> None:
 @BOTH
 def test_a_foreign_file_of_that_name_is_left_alone(connect: Any, tmp_path: Path) -> None:
     """In both directions."""
-    place = connect.plugin_path({"HOME": str(tmp_path)})
+    place = connect.PLUGIN.path({"HOME": str(tmp_path)})
     place.parent.mkdir(parents=True)
     place.write_text("// somebody else's")
     with pytest.raises(ConfigError, match="was not written by Hermes"):
@@ -104,7 +104,7 @@ def test_a_foreign_file_of_that_name_is_left_alone(connect: Any, tmp_path: Path)
 
 def test_asking_without_a_terminal_is_an_option(tmp_path: Path) -> None:
     """Of oh-my-pi; installing it again without a word on it leaves that as it is."""
-    place = oh_my_pi.plugin_path({"HOME": str(tmp_path)})
+    place = oh_my_pi.PLUGIN.path({"HOME": str(tmp_path)})
     put(oh_my_pi, tmp_path)
     assert settings(place)["headless"] is False
     assert put(oh_my_pi, tmp_path, headless=True) == [
@@ -132,7 +132,7 @@ def test_asking_without_a_terminal_is_an_option(tmp_path: Path) -> None:
 )
 def test_the_place_is_where_oh_my_pi_looks(environ: dict[str, str], agent: str, tmp_path: Path) -> None:
     """As its dirs.ts reads the environment."""
-    place = oh_my_pi.plugin_path({"HOME": str(tmp_path), **environ})
+    place = oh_my_pi.PLUGIN.path({"HOME": str(tmp_path), **environ})
     assert str(place.parent.parent) == agent.replace("~", str(tmp_path))
     assert place.parent.name == "extensions"
 

@@ -58,7 +58,7 @@ class Patient:
     @property
     def plugin(self) -> Path:
         """Where the plugin belongs."""
-        return connect.plugin_path(self.environ)
+        return connect.PLUGIN.path(self.environ)
 
     @property
     def store(self) -> Store:

@@ -1,6 +1,7 @@
 """The plugin under the doctor's eyes."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hermes.agents.opencode import connect
 from hermes.demo.agent_server import running_agent
 from hermes.doctor import plugin
 from hermes.doctor.checkup import mend
+from hermes.doctor.placed import Placed
+from hermes.placing import MARKER, PLUGIN_NAME, settings_of
 from tests.doctor.patient import Patient, named, told
 from tests.listening import question
 
@@ -57,14 +60,14 @@ async def test_an_outdated_plugin_is_broken_and_mended(patient: Patient) -> None
 async def test_settings_that_cannot_be_read_are_an_outdated_plugin(patient: Patient, settings: str) -> None:
     """Whatever they were."""
     patient.plugin.parent.mkdir(parents=True)
-    patient.plugin.write_text(f"{connect.MARKER}\n{settings}\n")
+    patient.plugin.write_text(f"{MARKER}\n{settings}\n")
     found = told(await plugin.look(patient.around()))
     assert (found["version"], found["python"], found["paths"]) == ("broken", "broken", "broken")
 
 
 def altered(patient: Patient, **paths: str) -> None:
     """Install a plugin with these paths in place of the usual ones."""
-    patient.plugin.write_text(connect.plugin_text(plugin._settings(patient.install()) | paths))
+    patient.plugin.write_text(connect.PLUGIN.text(settings_of(patient.install()) | paths))
 
 
 async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:
@@ -87,7 +90,7 @@ async def test_a_mended_plugin_keeps_its_paths(patient: Patient, check: str) -> 
     found = named(await plugin.look(patient.around()), check)
     assert found.mend == "hermes install opencode --config /theirs/config"
     await mend([found])
-    assert plugin._settings(patient.plugin.read_text()) == {"python": sys.executable, **theirs}
+    assert settings_of(patient.plugin.read_text()) == {"python": sys.executable, **theirs}
     assert told(await plugin.look(patient.around())) == {**WELL, "paths": "broken"}
 
 
@@ -121,7 +124,7 @@ async def test_another_store_is_broken_and_another_log_a_warning(patient: Patien
 async def test_a_projects_plugin_of_that_name_is_found_above_the_folder(patient: Patient, folder: str) -> None:
     """Another text is broken; our own, copied there, is a warning."""
     text = patient.install()
-    twin = patient.root / ".opencode" / folder / connect.PLUGIN_NAME
+    twin = patient.root / ".opencode" / folder / PLUGIN_NAME
     twin.parent.mkdir(parents=True)
     twin.write_text("// of the project")
     found = named(await plugin.look(patient.around()), "projects")
@@ -134,7 +137,7 @@ async def test_projects_of_the_servers_are_looked_at_too(patient: Patient, tmp_p
     """Those with a session of this week; a server that is away hides no other."""
     patient.install()
     project = tmp_path / "elsewhere" / "shop"
-    twin = project / ".opencode" / "plugin" / connect.PLUGIN_NAME
+    twin = project / ".opencode" / "plugin" / PLUGIN_NAME
     twin.parent.mkdir(parents=True)
     twin.write_text("// of the project")
     with running_agent(directory=str(project)) as agent:
@@ -147,7 +150,57 @@ async def test_projects_of_the_servers_are_looked_at_too(patient: Patient, tmp_p
 async def test_a_plugin_that_is_linked_is_not_its_own_twin(patient: Patient) -> None:
     """As those have it who keep their configuration in a repository that they work in."""
     patient.install()
-    twin = patient.project / ".opencode" / "plugin" / connect.PLUGIN_NAME
+    twin = patient.project / ".opencode" / "plugin" / PLUGIN_NAME
     twin.parent.mkdir(parents=True)
     twin.symlink_to(patient.plugin)
     assert told(await plugin.look(patient.around())) == WELL
+
+
+OTHERS = pytest.mark.parametrize("agent", [plugin.OH_MY_PI, plugin.NEOVATE], ids=["oh-my-pi", "neovate"])
+FOUND = dict.fromkeys(["file", "version", "python", "paths"], "good")
+
+
+async def put(patient: Patient, agent: Placed, *, headless: bool | None = None) -> Path:
+    """Install the plugin of another agent; where it is."""
+    await patient.around().put(partial(agent.plugin.install, headless=headless), patient.around().plugin_paths())
+    return agent.plugin.path(patient.environ)
+
+
+@OTHERS
+async def test_of_an_agent_that_is_not_here_nothing_is_said(patient: Patient, agent: Placed) -> None:
+    """Where there is one that is not connected, it is a warning with its command."""
+    assert await agent.look(patient.around()) == ()
+    patient.program(agent.program, "exit 1")
+    (found,) = await agent.look(patient.around())
+    assert (found.area, found.verdict) == (agent.AREA.name, "warning")
+    assert found.mend == f"hermes install {agent.name} --config {patient.config_file}"
+
+
+@OTHERS
+async def test_another_agents_plugin_is_looked_at_too(patient: Patient, agent: Placed) -> None:
+    """As `install` wrote it; then one of another version, whose Python is gone, and which says another store."""
+    place = await put(patient, agent)
+    assert told(await agent.look(patient.around())) == FOUND
+    text = place.read_text()
+    place.write_text(text.replace("function phone(", "function phone_of_old("))
+    found = await agent.look(patient.around())
+    assert told(found) == FOUND | {"version": "broken"}
+    assert "was updated." in (await mend(found))[0]
+    assert place.read_text() == text
+    place.write_text(text.replace(sys.executable, "/nowhere/python"))
+    found = await agent.look(patient.around())
+    assert told(found) == FOUND | {"python": "broken"}
+    await mend(found)
+    assert place.read_text() == text
+    place.write_text(text.replace(str(patient.root / "store"), "/elsewhere"))
+    assert told(await agent.look(patient.around())) == FOUND | {"paths": "broken"}
+
+
+async def test_a_mended_extension_of_oh_my_pi_asks_where_it_did(patient: Patient) -> None:
+    """What was said when it was installed stays."""
+    place = await put(patient, plugin.OH_MY_PI, headless=True)
+    text = place.read_text()
+    place.write_text(text.replace(sys.executable, "/nowhere/python"))
+    await mend(await plugin.OH_MY_PI.look(patient.around()))
+    assert place.read_text() == text
+    assert settings_of(text)["headless"] is True

@@ -91,22 +91,18 @@ def test_a_restart_of_opencode_closes_its_questions(stage: Stage, private_openco
 
 
 def test_eight_sessions_at_once_are_not_crossed(
-    connected: Stage, opencode: OpenCode, project: Path, model: ScriptedModel
+    connected: Stage, opencode: OpenCode, project: Path, own_project: Path, model: ScriptedModel
 ) -> None:
     """Scene 15: eight sessions in two directories, answered in another order: each model gets its own."""
-    other = opencode.home.project(f"{project.name}-other")
-    try:
-        sessions = [opencode.session(project if n % 2 else other, f"Session {n}") for n in range(8)]
-        for n, session in enumerate(sessions):
-            labels = (f"left {n}", f"right {n}")
-            opencode.prompt(session, [asking(question(f"Question number {n}?", labels, header=f"Q{n}"))])
-        shown = {n: connected.asked(f"Question number {n}?", timeout_s=60) for n in range(8)}
-        for n in (5, 2, 7, 0, 3, 6, 1, 4):
-            connected.phone.tap(shown[n], f"right {n}" if n % 3 else f"left {n}")
-        for n, session in enumerate(sessions):
-            wanted = f"right {n}" if n % 3 else f"left {n}"
-            assert f'="{wanted}"' in opencode.final_text(session, timeout_s=60)
-            assert len(model.received(session)) == 1
-        connected.wait_closed(40)
-    finally:
-        opencode.discard(other)
+    sessions = [opencode.session(project if n % 2 else own_project, f"Session {n}") for n in range(8)]
+    for n, session in enumerate(sessions):
+        labels = (f"left {n}", f"right {n}")
+        opencode.prompt(session, [asking(question(f"Question number {n}?", labels, header=f"Q{n}"))])
+    shown = {n: connected.asked(f"Question number {n}?", timeout_s=60) for n in range(8)}
+    for n in (5, 2, 7, 0, 3, 6, 1, 4):
+        connected.phone.tap(shown[n], f"right {n}" if n % 3 else f"left {n}")
+    for n, session in enumerate(sessions):
+        wanted = f"right {n}" if n % 3 else f"left {n}"
+        assert f'="{wanted}"' in opencode.final_text(session, timeout_s=60)
+        assert len(model.received(session)) == 1
+    connected.wait_closed(40)

@@ -39,7 +39,7 @@ def place(stage: Stage, tmp_path: Path) -> Path:
     paths: dict[str, Any] = {"config_path": stage.config, "store": stage.store, "log": stage.log}
     connect.install(environ={"HOME": str(home)}, python=sys.executable, **paths)
     stage.start()
-    return connect.plugin_path({"HOME": str(home)})
+    return connect.PLUGIN.path({"HOME": str(home)})
 
 
 @pytest.fixture

@@ -235,7 +235,7 @@ def test_a_timer_takes_what_its_own_would(stage: Stage, desk: Any, received: Any
 
 def test_without_hermes_the_dialog_goes_on_alone(home: Home, stage: Stage, desk: Any, received: Any) -> None:
     """Its Python is gone: nothing of it is seen or felt."""
-    place = connect.plugin_path(home.environ())
+    place = connect.PLUGIN.path(home.environ())
     place.write_text(place.read_text().replace(sys.executable, "/nowhere/python"))
     terminal = desk(asks(DATABASE))
     terminal.wait_screen(DIALOG)

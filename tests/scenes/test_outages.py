@@ -18,24 +18,20 @@ if TYPE_CHECKING:
 LONG = "A long answer. " * 200
 
 
-def test_asked_while_nobody_listened(stage: Stage, opencode: OpenCode, project: Path, model: ScriptedModel) -> None:
+def test_asked_while_nobody_listened(stage: Stage, opencode: OpenCode, project: Path, own_project: Path) -> None:
     """Scene 11: what was asked before the start is posted at the start, in a second directory too."""
-    other = opencode.home.project(f"{project.name}-other")
-    try:
-        here, there = opencode.session(project), opencode.session(other)
-        opencode.prompt(here, [asking(question("Here?", ("yes", "no"), header="Here"))])
-        opencode.prompt(there, [asking(question("There?", ("yes", "no"), header="There"))])
-        opencode.wait_question(here)
-        opencode.wait_question(there)
-        stage.connect(opencode)
-        stage.start()
-        stage.phone.tap(stage.asked("Here?"), "yes")
-        stage.phone.tap(stage.asked("There?"), "no")
-        assert '"Here?"="yes"' in opencode.final_text(here)
-        assert '"There?"="no"' in opencode.final_text(there)
-        stage.wait_closed()
-    finally:
-        opencode.discard(other)
+    here, there = opencode.session(project), opencode.session(own_project)
+    opencode.prompt(here, [asking(question("Here?", ("yes", "no"), header="Here"))])
+    opencode.prompt(there, [asking(question("There?", ("yes", "no"), header="There"))])
+    opencode.wait_question(here)
+    opencode.wait_question(there)
+    stage.connect(opencode)
+    stage.start()
+    stage.phone.tap(stage.asked("Here?"), "yes")
+    stage.phone.tap(stage.asked("There?"), "no")
+    assert '"Here?"="yes"' in opencode.final_text(here)
+    assert '"There?"="no"' in opencode.final_text(there)
+    stage.wait_closed()
 
 
 def test_killed_before_the_question_was_posted(connected: Stage, opencode: OpenCode, project: Path) -> None:

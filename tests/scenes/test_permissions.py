@@ -91,7 +91,7 @@ def start(
             stage.write_config(**sections)
             command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
             assert command.wait() == 0, command.output()
-            assert connect.plugin_path(home.environ()).exists()
+            assert connect.PLUGIN.path(home.environ()).exists()
             directory = home.project("guarded", permission=ASKS)
             opencode = request.getfixturevalue("private_opencode")(directory=directory)
         stage.start(**sections)

@@ -39,7 +39,7 @@ def desk(stage: Stage, home: Home) -> Home:
     stage.write_config()
     command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
     assert command.wait() == 0, command.output()
-    assert connect.plugin_path(home.environ()).exists()
+    assert connect.PLUGIN.path(home.environ()).exists()
     return home
 
 

@@ -1,0 +1,112 @@
+"""A plugin of ours in an agent: is it there, is it ours and of this version, do its paths live."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import hermes
+from hermes.doctor.finding import Area, Around, Finding
+from hermes.errors import ConfigError
+from hermes.placing import Plugin, settings_of
+
+PYTHON_S: Final = 4.0
+_SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The plugin of one agent, as `hermes install NAME` puts it into place; `program` is the agent's command."""
+
+    AREA: Area
+    name: str
+    program: str
+    plugin: Plugin
+
+    async def look(self, around: Around) -> tuple[Finding, ...]:
+        """Check it where it is; say that it is not, where its agent is."""
+        found = await self.found(around)
+        if found is not None:
+            return found
+        if shutil.which(self.program, path=around.environ.get("PATH")) is None:
+            return ()
+        return (self.AREA.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
+
+    async def found(self, around: Around) -> tuple[Finding, ...] | None:
+        """Check the installed file, then what it names; None where there is none."""
+        place = self.plugin.path(around.environ)
+        try:
+            text = self.plugin.installed(around.environ)
+        except ConfigError as error:
+            aside = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
+            return (self.AREA.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
+        if text is None:
+            return None
+        return self.AREA.good("file", str(place)), *await self._named(around, text)
+
+    def mend(self, around: Around) -> str:
+        """Return the command that puts it into place."""
+        return around.hermes("install", self.name)
+
+    async def _named(self, around: Around, text: str) -> list[Finding]:
+        settings = settings_of(text)
+        found = await asyncio.gather(
+            self.AREA.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
+            self.AREA.guarded("python", asyncio.to_thread(self._python, around, settings)),
+            self.AREA.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
+        )
+        return [finding for findings in found for finding in findings]
+
+    def _version(self, around: Around, text: str, settings: Mapping[str, object]) -> list[Finding]:
+        if text != self.plugin.text(settings):
+            return [self._outdated(around, settings, "version", f"not the plugin of Hermes {hermes.__version__}")]
+        return [self.AREA.good("version", f"of Hermes {hermes.__version__}")]
+
+    def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
+        """Its paths stay as they are, where there are any: another configuration may be meant."""
+        paths = {name: Path(str(settings.get(name) or path)) for name, path in around.plugin_paths().items()}
+        mend = self.mend(replace(around, config_file=paths["config"]))
+        return self.AREA.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
+
+    def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        python = str(settings.get("python") or "")
+        if not os.access(python, os.X_OK) or not Path(python).is_file():
+            seen = f"{python or 'none'} is no program (any more), so no hook starts"
+            return [self._outdated(around, settings, "python", seen)]
+        if (found := loads(self.AREA, python, self.mend(around))) is not None:
+            return [found]
+        return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
+
+    def _paths(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        return [in_use(self.AREA, around, settings, self.mend(around))]
+
+
+def loads(area: Area, python: str, mend: str) -> Finding | None:
+    """Return which Hermes this interpreter loads, None where it loads none."""
+    command = [python, "-I", "-c", _SAY_VERSION]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = told.stdout.strip()
+    if version != hermes.__version__:
+        return area.warning("python", f"{python} has Hermes {version}, this is {hermes.__version__}", mend)
+    return area.good("python", f"{python} loads Hermes {version}")
+
+
+def in_use(area: Area, around: Around, named: Mapping[str, object], mend: str) -> Finding:
+    """Return whether store, log and configuration that are named are ours.
+
+    Others may be meant (another configuration): so it is said, and not mended by itself.
+    """
+    wanted = around.plugin_paths()
+    other = {name: named.get(name) for name, path in wanted.items() if named.get(name) != str(path)}
+    if not other:
+        return area.good("paths", "store, log and configuration are the ones in use")
+    seen = "; ".join(f"its {name} is {path or 'none'}, not {wanted[name]}" for name, path in other.items())
+    return area.broken("paths", seen, mend) if "store" in other else area.warning("paths", seen, mend)
