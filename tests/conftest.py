@@ -3,17 +3,22 @@
 import contextlib
 import os
 import re
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hermes.demo.model_server import ScriptedModel, running_model
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")  # how long an example takes says nothing on a machine that does much else
 
 HALVES = 2
 """One worker alone would play the scenes of a version for longer than the others play all the rest."""
@@ -111,6 +116,25 @@ def own_project(opencode: OpenCode, request: pytest.FixtureRequest) -> Iterator[
     directory = opencode.home.project(f"{name}-{len(list(opencode.home.projects.iterdir()))}")
     yield directory
     opencode.discard(directory)
+
+
+@pytest.fixture
+def plugged(opencode: OpenCode, tmp_path: Path) -> Iterator[Callable[..., OpenCode]]:
+    """Go to a fresh project of the shared server that has Hermes' plugin; arguments as of `Home.project`.
+
+    Its Hermes is in `tmp_path`, its directory the server's own meanwhile.
+    """
+    usual = opencode.directory
+
+    def go(hermes: Path = tmp_path, **config: Any) -> OpenCode:
+        opencode.directory = opencode.home.project(f"plugged-{uuid.uuid4().hex[:6]}", **config)
+        opencode.home.plug(opencode.directory, hermes)
+        return opencode
+
+    yield go
+    if opencode.directory != usual:
+        opencode.discard(opencode.directory)
+    opencode.directory = usual
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import signal
 import time
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -15,6 +17,7 @@ from hermes.config import Config
 from hermes.demo.agent_server import ScriptedAgent, running_agent
 from hermes.demo.botapi import Chat, Control, RunningBotApi, User, running_botapi
 from hermes.listener import Listener
+from hermes.store import LISTENER, Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Json = dict[str, Any]
 ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 LOOK_S = 0.01
 
 
@@ -204,11 +207,15 @@ class House:
             await self._running
 
     async def stop(self) -> None:
-        """Stop the listener, if it runs."""
+        """Stop the listener, if it runs, and one that a hook has started."""
         if self._listener is not None and self._running is not None:
             self._listener._stop.set()
             running, self._running = self._running, None
             await running
+        holder = Store(self.store).holder(LISTENER)
+        if holder is not None and holder.pid != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(holder.pid, signal.SIGTERM)
 
     @asynccontextmanager
     async def still(self, **sections: Json) -> AsyncIterator[Listener]:

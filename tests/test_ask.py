@@ -73,6 +73,14 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
     return process.returncode, out.decode()
 
 
+async def runs_out(home: House) -> None:
+    """Let thirty seconds of the listener's pass once the question is on the phone."""
+    await home.person.sees(ASKED, buttons=True)
+    home.clock.advance(21)
+    await home.person.sees("⏰")
+    home.clock.advance(10)
+
+
 # --- in a script --------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +132,9 @@ async def test_a_no_and_a_skip_print_nothing(home: House, button: str, sure: str
 )
 async def test_time_that_ran_out_is_told(home: House, rule: tuple[str, ...], status: int, printed: str) -> None:
     """By a status of its own, unless what was recommended is to be taken; the time is the script's own."""
-    assert await ended(await script(home, *CHOICE, "--timeout", "3s", *rule)) == (status, printed)
+    asking = await script(home, *CHOICE, "--timeout", "30s", *rule)
+    await runs_out(home)
+    assert await ended(asking) == (status, printed)
     await home.closed()
 
 
@@ -132,7 +142,7 @@ async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: H
     """Its time to answer never begins, and the script does not wait for ever."""
     # The hook starts a listener where there is none: that one reaches nobody either.
     still.api.control.fault(method="*", action="error", status=502, times=10_000)
-    asking = await script(still, *CHOICE, "--timeout", "2s")
+    asking = await script(still, *CHOICE, "--timeout", "10s")
     _, err = await asking.communicate()
     assert asking.returncode == 11
     assert err.decode().splitlines()[-1] == "It did not reach your phone in that time; `hermes status` says why."
@@ -277,7 +287,8 @@ async def test_who_types_no_more_waits_for_the_phone(home: House, terminal: Any)
 
 async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: House, terminal: Any) -> None:
     """Nobody answered in time: the buttons go, the terminal still takes an answer."""
-    process = terminal(*CHOICE, "--timeout", "3s", "--on-expiry", "keep")
+    process = terminal(*CHOICE, "--timeout", "30s", "--on-expiry", "keep")
+    await runs_out(home)
     await shows(process, "You still can, here.")
     await home.closed()
     process.sendline("2")

@@ -499,7 +499,7 @@ def test_to_wait_there_must_be_a_request_id(desk: Desk) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells this")
 def test_a_waiter_is_small_and_sleeps(desk: Desk) -> None:
-    """Under 14 MB, and (in clock ticks of 10 ms) no processor time over two of its looks."""
+    """Under 14 MB, and (in clock ticks of 10 ms) next to no processor time over two of its looks."""
     with waiting(desk) as process:
         state = Path(f"/proc/{process.pid}")
 
@@ -508,7 +508,7 @@ def test_a_waiter_is_small_and_sleeps(desk: Desk) -> None:
 
         before, end_s = spent(), time.monotonic() + 2 * waiter.LOOK_EVERY_S + 0.5
         until(lambda: time.monotonic() > end_s, 20, "two looks")
-        assert spent() - before <= 1
+        assert spent() - before <= 5  # what began before it slept, and what is rounded; to spin would be 450
         (peak,) = (text for text in (state / "status").read_text().splitlines() if "VmHWM" in text)
         assert int(peak.split()[1]) < 14_000
 

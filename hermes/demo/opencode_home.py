@@ -24,11 +24,15 @@ def make(home: Path, version: str) -> None:
     1.18.33 reads the whole catalogue for each directory, which is most of its first prompt there.
     """
     (home / "tmp").mkdir(parents=True, exist_ok=True)
-    settings = home / ".config" / "opencode"
-    (settings / "node_modules").mkdir(parents=True, exist_ok=True)
-    wanted = {"dependencies": {"@opencode-ai/plugin": version}}
-    (settings / "package.json").write_text(json.dumps(wanted))
+    has_package(home / ".config" / "opencode", version)
     _catalogue(home).write_text("{}")
+
+
+def has_package(folder: Path, version: str) -> None:
+    """Say in a folder that plugins are taken from that OpenCode's own plugin package is there."""
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    wanted = {"dependencies": {"@opencode-ai/plugin": version}}
+    (folder / "package.json").write_text(json.dumps(wanted))
 
 
 def environ(home: Path) -> dict[str, str]:

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 LOOK_AGAIN_S = 0.25
-DEFAULT_WAIT_S = 10.0
+DEFAULT_WAIT_S = 30.0
 
 T = TypeVar("T")
 

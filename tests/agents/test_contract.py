@@ -94,7 +94,7 @@ async def test_questions_reach_the_phone(home: House, agent: Speaking) -> None:
     """With the agent's name, options and descriptions."""
     async with asking(home, agent):
         asked = await home.person.sees(ASKED, buttons=True)
-    ask = home.entry().ask
+        ask = home.entry().ask
     assert [option.label for option in ask.questions[0].options] == ["SQLite", "Postgres"]
     assert "one file" in asked.text
     assert ask.capabilities.agent_name in asked.text

@@ -321,6 +321,7 @@ async def test_an_abort_leaves_the_question_listed(
         ask = await the_ask(server, opencode, session, project)
         opencode.abort(session)
         await ear.hears(Quiet, session)
+        opencode.wait_idle(session)
         assert await server.verdict(ask) == Dead()
         opencode.prompt(session, [asks(question("Again?"))])
         again = next(one for one in await the_asks(server, opencode, session, project, 2) if one != ask)
@@ -329,8 +330,10 @@ async def test_an_abort_leaves_the_question_listed(
         await server.reply(ask, (("SQLite",),))
         assert (await ear.hears(Replied, session)).request_id == ask.source.request_id
         assert await server.verdict(ask) == Dead()
-        await server.reply(again, (("PostgreSQL",),))
         lives = opencode.version == NEW
+        if not lives:
+            opencode.wait_idle(session)
+        await server.reply(again, (("PostgreSQL",),))
         assert await server.verdict(again) == (AnsweredWith((("PostgreSQL",),)) if lives else Dead())
         opencode.wait_idle(session)
     assert any('"Again?"="PostgreSQL"' in text for text in model.received(session)) is lives

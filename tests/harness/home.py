@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hermes.agents.opencode import connect
 from hermes.demo import opencode_home
+from hermes.placing import PLUGIN_NAME
 
 VERSIONS = ("1.18.33", "1.1.53")
 ROOT = Path(__file__).parents[2]
@@ -83,3 +85,15 @@ class Home:
         for command in (["git", "init", "--quiet"], first):
             subprocess.run(command, cwd=directory, env=self.environ(), check=True, capture_output=True)
         return directory
+
+    def plug(self, directory: Path, hermes: Path) -> None:
+        """Put Hermes' plugin into a project: it is as good there as in the user's folder, and meant for this one alone.
+
+        `hermes` is the folder of its configuration, store and log.
+        """
+        folder = directory / ".opencode"
+        opencode_home.has_package(folder, self.version)
+        names = {"store": "store", "log": "hermes.log", "config": "config.toml"}
+        settings = {"python": sys.executable} | {key: str(hermes / name) for key, name in names.items()}
+        (folder / "plugin").mkdir()
+        (folder / "plugin" / PLUGIN_NAME).write_text(connect.PLUGIN.text(settings))

@@ -96,7 +96,7 @@ class OpenCode:
         )
         try:
             proc.wait_line("listening on", 60)  # 1.18.33 never answers what comes before this line
-            self._client = httpx.Client(base_url=self.url, auth=self._auth, timeout=20, trust_env=False)
+            self._client = httpx.Client(base_url=self.url, auth=self._auth, timeout=60, trust_env=False)
             until(self._healthy, 60, f"health of OpenCode {self.version}")
         except BaseException:
             proc.close()

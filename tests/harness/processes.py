@@ -224,7 +224,7 @@ class Proc:
         """Let a frozen group go on (SIGCONT)."""
         self.signal(signal.SIGCONT, group=True)
 
-    def sigterm(self, timeout_s: float = 10) -> int:
+    def sigterm(self, timeout_s: float = 30) -> int:
         """Ask the leader to end (SIGTERM), wait, and return its exit status."""
         self.signal(signal.SIGTERM)
         return self.wait(timeout_s)

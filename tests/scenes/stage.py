@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.harness.opencode import OpenCode
 
 Json = dict[str, Any]
+PATIENCE_S = 60.0
+"""Long enough for an agent to start on a machine that does much else."""
 ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
 
 
@@ -165,9 +167,9 @@ class Stage:
             assert found, [entry["state"]["phase"] for entry in self.entries()]
             return found[0]
 
-        return until(reached, 15, f"an entry in phase {phase}")
+        return until(reached, PATIENCE_S, f"an entry in phase {phase}")
 
-    def wait_closed(self, timeout_s: float = 25) -> None:
+    def wait_closed(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until nothing is open any more."""
 
         def closed() -> bool:
@@ -176,7 +178,7 @@ class Stage:
 
         until(closed, timeout_s, "nothing open")
 
-    def ended(self, text: str, timeout_s: float = 20) -> ShownMessage:
+    def ended(self, text: str, timeout_s: float = PATIENCE_S) -> ShownMessage:
         """Wait for a message with this text and no buttons."""
 
         def shown() -> ShownMessage | None:
@@ -185,7 +187,7 @@ class Stage:
 
         return self.phone.wait(shown, timeout_s, what=f"an end with {text!r}", chat=self.chat_id)
 
-    def asked(self, text: str, timeout_s: float = 20) -> ShownMessage:
+    def asked(self, text: str, timeout_s: float = PATIENCE_S) -> ShownMessage:
         """Wait for a message with this text and buttons."""
 
         def shown() -> ShownMessage | None:
@@ -194,7 +196,9 @@ class Stage:
 
         return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
 
-    def turned(self, message: ShownMessage, *texts: str, button: str = "", timeout_s: float = 20) -> ShownMessage:
+    def turned(
+        self, message: ShownMessage, *texts: str, button: str = "", timeout_s: float = PATIENCE_S
+    ) -> ShownMessage:
         """Wait until this message says all of `texts` (and has a button that says `button`)."""
 
         def drawn() -> ShownMessage | None:
@@ -204,7 +208,7 @@ class Stage:
             return now if there else None
 
         what = f"message {message.message_id} with {texts} and {button!r}"
-        return self.phone.wait(drawn, timeout_s, what=what, chat=message.chat_id)
+        return self.phone.wait(drawn, PATIENCE_S, what=what, chat=message.chat_id)
 
     def gone(self, message: ShownMessage) -> None:
         """Wait until this message is deleted."""
@@ -212,9 +216,9 @@ class Stage:
         def deleted() -> bool:
             return self.phone.message(message.message_id, chat=message.chat_id).deleted
 
-        self.phone.wait(deleted, what=f"no more {message.text!r}", chat=message.chat_id)
+        self.phone.wait(deleted, PATIENCE_S, what=f"no more {message.text!r}", chat=message.chat_id)
 
-    def over(self, timeout_s: float = 25) -> None:
+    def over(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until nothing is open; then no button is left on the phone, and nothing foreign is a link there."""
         self.wait_closed(timeout_s)
         for message in self.phone.messages(chat=self.chat_id):

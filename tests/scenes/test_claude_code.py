@@ -94,12 +94,12 @@ def key_of(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def received(messages: MessagesModel, request: pytest.FixtureRequest) -> Any:
     """Wait for what the model received as results."""
-    return lambda: until(lambda: messages.received(key_of(request)), 30, "a result")
+    return lambda: until(lambda: messages.received(key_of(request)), 90, "a result")
 
 
 def no_hook_waits(stage: Stage) -> None:
     """Wait until no hook is left."""
-    until(lambda: not list((stage.store / "wait").glob("*.lock")), 10, "the end of all hooks")
+    until(lambda: not list((stage.store / "wait").glob("*.lock")), 30, "the end of all hooks")
 
 
 def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: Any) -> None:
@@ -150,7 +150,7 @@ def test_what_is_answered_at_the_desk_closes_on_the_phone(stage: Stage, desk: An
     claude.wait_screen("❯ 2. SQLite")
     claude.send(ENTER)
     assert received()[0].startswith(f'{ANSWERED}"Which database should I use?"="SQLite"')
-    stage.ended("Answered on the computer: SQLite", timeout_s=5)
+    stage.ended("Answered on the computer: SQLite")
     late = stage.phone.tap(asked.message_id, data=asked.button("PostgreSQL").data, chat=asked.chat_id)
     assert "Already answered on the computer" in stage.phone.toast_for(late).text
     stage.over()
@@ -188,7 +188,7 @@ def test_chatting_about_it_closes_the_question(stage: Stage, desk: Any, received
     stage.asked("Which database")
     claude.wait_screen("Chat about this")
     claude.send("4")
-    stage.ended("The agent no longer needs this", timeout_s=15)
+    stage.ended("The agent no longer needs this")
     stage.over()
     no_hook_waits(stage)
 
@@ -206,7 +206,7 @@ def test_an_agent_that_gives_up_closes_its_question(how: str, stage: Stage, desk
         claude.proc.sigkill()
     else:
         claude.kill()
-    stage.ended("The agent no longer needs this", timeout_s=15)
+    stage.ended("The agent no longer needs this")
     stage.over()
     no_hook_waits(stage)
 
@@ -216,9 +216,9 @@ def test_what_nobody_answers_in_time_is_left_to_the_dialog(stage: Stage, desk: A
     stage.listener.close() if stage.listener else None
     stage.start(questions={"ttl": "2s"})
     claude = desk(asks(DATABASE))
-    stage.ended("on the computer", timeout_s=30)
+    stage.ended("on the computer")
     no_hook_waits(stage)
-    assert DIALOG in claude.screen()
+    claude.wait_screen(DIALOG)
     claude.send("1")
     assert '="PostgreSQL"' in received()[0]
 
@@ -305,7 +305,7 @@ def test_a_permission_given_at_the_desk_closes_on_the_phone(
     claude.wait_screen("Do you want to proceed?")
     claude.send("1")
     assert received() == ("one",)
-    stage.ended("Allowed on the computer", timeout_s=5)
+    stage.ended("Allowed on the computer")
     stage.over()
     no_hook_waits(stage)
 

@@ -24,7 +24,7 @@ def test_answered_on_the_computer(connected: Stage, opencode: OpenCode, project:
     asked = connected.asked("Which database")
     request = opencode.wait_question(session)
     opencode.reply(request["id"], [["PostgreSQL"]], project)
-    ended = connected.ended("Answered on the computer: PostgreSQL", timeout_s=5)
+    ended = connected.ended("Answered on the computer: PostgreSQL")
     assert ended.message_id == asked.message_id
     connected.wait_closed()
     late = connected.phone.tap(asked.message_id, data=asked.button("SQLite").data, chat=asked.chat_id)
@@ -38,7 +38,7 @@ def test_dismissed_on_the_computer(connected: Stage, opencode: OpenCode, project
     opencode.prompt(session, [asking(question())])
     connected.asked("Which database")
     opencode.reject(opencode.wait_question(session)["id"], project)
-    connected.ended("Dismissed on the computer", timeout_s=5)
+    connected.ended("Dismissed on the computer")
     connected.wait_closed()
 
 
@@ -60,7 +60,7 @@ def test_a_session_that_gave_up_is_closed_within_seconds(
         again = connected.asked("And now?")
         connected.phone.tap(again, "Yes")
         connected.ended("✅ Yes")
-    connected.ended("The agent no longer needs this", timeout_s=10)
+    connected.ended("The agent no longer needs this")
     connected.wait_closed()
 
 
@@ -86,7 +86,7 @@ def test_a_restart_of_opencode_closes_its_questions(stage: Stage, private_openco
     opencode.prompt(session, [asking(question())])
     stage.asked("Which database")
     opencode.restart()
-    stage.ended("The agent no longer needs this", timeout_s=30)
+    stage.ended("The agent no longer needs this")
     stage.wait_closed()
 
 
@@ -98,11 +98,11 @@ def test_eight_sessions_at_once_are_not_crossed(
     for n, session in enumerate(sessions):
         labels = (f"left {n}", f"right {n}")
         opencode.prompt(session, [asking(question(f"Question number {n}?", labels, header=f"Q{n}"))])
-    shown = {n: connected.asked(f"Question number {n}?", timeout_s=60) for n in range(8)}
+    shown = {n: connected.asked(f"Question number {n}?") for n in range(8)}
     for n in (5, 2, 7, 0, 3, 6, 1, 4):
         connected.phone.tap(shown[n], f"right {n}" if n % 3 else f"left {n}")
     for n, session in enumerate(sessions):
         wanted = f"right {n}" if n % 3 else f"left {n}"
-        assert f'="{wanted}"' in opencode.final_text(session, timeout_s=60)
+        assert f'="{wanted}"' in opencode.final_text(session)
         assert len(model.received(session)) == 1
-    connected.wait_closed(40)
+    connected.wait_closed()

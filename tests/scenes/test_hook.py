@@ -75,7 +75,7 @@ def messages_by_call(stage: Stage) -> dict[str, int]:
         assert all(found.values()), found
         return found
 
-    return until(both, 20, "both calls on the phone")
+    return until(both, 60, "both calls on the phone")
 
 
 def answered(opencode: OpenCode, session: str, call_id: str) -> list[list[str]]:
@@ -107,8 +107,6 @@ def test_a_call_is_found_among_equal_questions_of_its_session(
     assert len(model.received(session)) == 2
     stage.over()
     assert len(stage.phone.shown()) == 2
-    if when != "listening":  # then the inbox is read before any server is asked: the calls came first
-        assert " asked: entry " not in stage.log.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any) -> None:
     stage.phone.tap(stage.asked("Which name?"), "Bea")
     screen = shows(terminal, "DONE")
     assert 'RESULT 1 User has answered your questions: "Which name?" = "Bea". LISTENERS 1' in screen
-    assert screen.count("CLOSED") == 2
+    until(lambda: terminal.screen().count("CLOSED") == 2, 20, "both dialogs closed")
     assert "STOPPED" not in screen
     assert 'ALLOWED {"approved":true}' in screen
     stage.over()

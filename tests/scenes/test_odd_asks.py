@@ -253,7 +253,7 @@ def test_a_subagents_question_ends_with_its_root(
         opencode.abort(root)
     else:
         opencode.delete_session(root)
-    connected.ended("The agent no longer needs this", timeout_s=10)
+    connected.ended("The agent no longer needs this")
     connected.over()
 
 

@@ -87,7 +87,7 @@ def desk(home: Home, request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture
 def received(model: ScriptedModel, request: pytest.FixtureRequest) -> Any:
     """Wait for what the model received as results."""
-    return lambda: until(lambda: model.received(request.node.name), 30, "a result")
+    return lambda: until(lambda: model.received(request.node.name), 90, "a result")
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_question_that_ran_out_of_time_stays_at_the_desk(stage: Stage, desk: A
     stage.start(questions={"ttl": "3s", "on_expiry": "keep"})
     terminal = desk(asks(DATABASE))
     stage.ended("Which database should I use?")
-    until(lambda: not list((stage.store / "wait").glob("*.lock")), 20, "the end of the hook")
+    until(lambda: not list((stage.store / "wait").glob("*.lock")), 30, "the end of the hook")
     terminal.wait_screen(DIALOG)
     terminal.send(ENTER)
     assert received() == ("User selected: SQLite",)
@@ -260,7 +260,7 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
         stage.phone.tap(stage.turned(page, button="name ▶"), "name ▶")
         stage.phone.write("Cleo", reply_to=stage.turned(page, "Which name?").message_id)
         stage.phone.tap(stage.turned(page, "Ready to send?"), "Send")
-        assert running.wait() == 0
+        assert running.wait(90) == 0
         assert received() == ("User selected: SQLite", 'User answers:\nsizes: [L]\nname: "Cleo"')
         assert "FINAL: User answers:" in running.output()
     stage.over()
@@ -275,7 +275,7 @@ def test_a_no_without_a_terminal_ends_the_run(
         asked = stage.asked("Which database should I use?")
         stage.phone.tap(asked, "⏹ Stop")
         stage.phone.tap(stage.turned(asked, button="Yes, stop"), "Yes, stop")
-        assert running.wait() == 1
+        assert running.wait(90) == 1
     stage.ended("⏹ Stopped")
     stage.over()
     assert model.turns(request.node.name) == 1
@@ -286,7 +286,7 @@ def test_without_that_option_nothing_is_registered(
 ) -> None:
     """Where oh-my-pi offers no `ask`, none is there."""
     with home.run([{"text": "Done."}], key=request.node.name) as running:
-        assert running.wait() == 0
+        assert running.wait(90) == 0
     assert "ask" not in model.offered(request.node.name)
 
 

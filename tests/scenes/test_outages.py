@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING
 
+from hermes import clock
 from tests.harness.processes import CuttableProxy
 from tests.scenes.stage import asking, question
 
@@ -83,20 +86,26 @@ def test_killed_while_armed(connected: Stage, opencode: OpenCode, project: Path,
     connected.wait_closed()
 
 
-def test_killed_while_joining(connected: Stage, opencode: OpenCode, project: Path, model: ScriptedModel) -> None:
+def test_killed_while_joining(
+    stage: Stage, opencode: OpenCode, project: Path, model: ScriptedModel, tmp_path: Path
+) -> None:
     """Scene 12, joining: a long text of which a part was saved arrives once and whole."""
+    slow = {"epoch_s": time.time(), "steady_s": time.monotonic(), "ahead_s": 0, "pace": 0.1}
+    (tmp_path / "clock.json").write_text(json.dumps(slow))
+    stage.variables[clock.VARIABLE] = str(tmp_path / "clock.json")  # so that a part waits long for the next one
+    stage.connect(opencode)
+    stage.start()
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
-    asked = connected.asked("Which database")
-    connected.phone.write(LONG, reply_to=asked)
-    connected.phone.wait(
-        lambda: any(entry["state"]["joining"] for entry in connected.entries()), what="a part that was saved"
-    )
-    connected.kill()
-    connected.start()
+    asked = stage.asked("Which database")
+    stage.phone.write(LONG, reply_to=asked)
+    stage.phone.wait(lambda: any(entry["state"]["joining"] for entry in stage.entries()), what="a part that was saved")
+    stage.kill()
+    del stage.variables[clock.VARIABLE]
+    stage.start()
     assert LONG.strip() in opencode.final_text(session)
     assert len(model.received(session)) == 1
-    connected.wait_closed()
+    stage.wait_closed()
 
 
 def test_killed_while_sending(stage: Stage, private_opencode: Callable[..., OpenCode], model: ScriptedModel) -> None:
@@ -141,19 +150,20 @@ def test_a_frozen_opencode_gets_the_answer_when_it_is_back(
     """Scene 13: saved, said so, and delivered after the time to answer has long passed."""
     opencode = private_opencode()
     stage.connect(opencode)
-    stage.start(questions={"ttl": "3s"})
+    stage.start(questions={"ttl": "10s"})
     session = opencode.session()
     opencode.prompt(session, [asking(question())])
     asked = stage.asked("Which database")
     opencode.freeze()
     stage.phone.tap(asked, "SQLite")
-    stage.phone.message_with("be reached", timeout_s=30)
+    stage.phone.message_with("be reached")
+    stage.phone.wait(lambda: _passed(stage, 11.0), 60, what="more than the time to answer")
     opencode.thaw()
-    assert '="SQLite"' in opencode.final_text(session, timeout_s=60)
+    assert '="SQLite"' in opencode.final_text(session)
     assert len(model.received(session)) == 1
-    stage.phone.message_with("Delivered", timeout_s=30)
+    stage.phone.message_with("Delivered")
     stage.ended("✅ SQLite")
-    stage.wait_closed(40)
+    stage.wait_closed()
 
 
 def test_a_cut_connection_gets_the_answer_when_it_is_back(
@@ -163,20 +173,20 @@ def test_a_cut_connection_gets_the_answer_when_it_is_back(
     opencode = private_opencode()
     with CuttableProxy(opencode.port) as proxy:
         stage.connect(opencode, url=proxy.url)
-        stage.start(questions={"ttl": "3s"})
+        stage.start(questions={"ttl": "10s"})
         session = opencode.session()
         opencode.prompt(session, [asking(question())])
         asked = stage.asked("Which database")
         proxy.cut()
         stage.phone.tap(asked, "SQLite")
-        stage.phone.message_with("be reached", timeout_s=30)
+        stage.phone.message_with("be reached")
         # Longer than the time to answer, whose end must not take the answer back.
-        stage.phone.wait(lambda: _passed(stage, 5.0), 30, what="five seconds of the clock")
+        stage.phone.wait(lambda: _passed(stage, 11.0), 60, what="more than the time to answer")
         proxy.restore()
-        assert '="SQLite"' in opencode.final_text(session, timeout_s=60)
+        assert '="SQLite"' in opencode.final_text(session)
         assert len(model.received(session)) == 1
-        stage.phone.message_with("Delivered", timeout_s=30)
-        stage.wait_closed(40)
+        stage.phone.message_with("Delivered")
+        stage.wait_closed()
 
 
 def _passed(stage: Stage, wanted_s: float) -> bool:
@@ -192,7 +202,7 @@ def test_sigterm_stops_within_a_second_with_everything_saved(
     opencode.prompt(session, [asking(question())])
     connected.asked("Which database")
     assert connected.listener is not None
-    connected.listener.sigterm(timeout_s=5)
+    connected.listener.sigterm()
     assert len(connected.entries()) == 1
     connected.start()
     connected.phone.tap(connected.asked("Which database"), "Redis")

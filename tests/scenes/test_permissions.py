@@ -130,7 +130,7 @@ def test_always(start: Callable[..., Guarded]) -> None:
     """A second tap, which names what it covers; the second command of its kind is not asked for."""
     guard = start()
     session = guard.session(bash("git status"), bash("git status --short"))
-    asked = guard.stage.asked("git status")
+    asked = guard.stage.turned(guard.stage.asked("git status"), button="Always…")
     guard.taps_twice(asked, "Always…", "Yes, always", "git status *")
     assert "?? opencode.json" in guard.opencode.final_text(session)
     guard.stage.ended("✅ Always allowed")
@@ -227,8 +227,8 @@ def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
     """Expiry rejects, whatever becomes of questions."""
     guard = start(questions={"ttl": "4s", "on_expiry": "recommended"})
     session = guard.session(bash("echo late"))
-    guard.stage.asked("echo late")
-    guard.stage.phone.message_with("⌛", timeout_s=30)
+    guard.stage.phone.message_with("echo late")
+    guard.stage.phone.message_with("⌛")
     guard.opencode.wait_idle(session)
     assert "rejected permission" in guard.outputs(session)[0]
     guard.stage.over()
@@ -325,9 +325,10 @@ def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarde
     guard = start(permissions={"mode": "off"})
     session = guard.session({"tools": [bash("echo quiet"), {"tool": "question", "args": {"questions": [question()]}}]})
     asked = guard.stage.asked("Which database")
-    assert not any(RUN in message.text for message in guard.stage.phone.shown(chat=guard.stage.chat_id))
+    (wished,) = until(lambda: guard.opencode.request("GET", "/permission", guard.directory).json(), 60, "the wish")
     guard.stage.phone.tap(asked, "SQLite")
-    (wished,) = guard.opencode.request("GET", "/permission", guard.directory).json()
+    guard.stage.ended("✅ SQLite")
+    assert not any(RUN in message.text for message in guard.stage.phone.messages(chat=guard.stage.chat_id))
     guard.opencode.request("POST", f"/permission/{wished['id']}/reply", guard.directory, {"reply": "once"})
     guard.opencode.wait_idle(session)
     guard.stage.over()
