@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.opencode import connect
 from hermes.demo.model_server import script
 from tests.harness.processes import until
 from tests.scenes.stage import question
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.demo.shown import ShownMessage
-    from tests.harness.opencode import Home, Json, OpenCode
+    from tests.harness.opencode import Json, OpenCode
     from tests.scenes.stage import Stage
 
 ASKS = {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"}
@@ -76,33 +75,24 @@ def way(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start(
-    way: str, stage: Stage, opencode_version: str, request: pytest.FixtureRequest
+    way: str, stage: Stage, opencode: OpenCode, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Guarded]]:
-    """Start Hermes with these sections of the configuration, and an OpenCode that is reached by `way`."""
-    opened: list[Guarded] = []
+    """Start Hermes with these sections of the configuration; it is told of a project of its own by `way`."""
+    opened: list[Path] = []
 
     def guarded(**sections: Any) -> Guarded:
         if way == "server":
-            opencode: OpenCode = request.getfixturevalue("opencode")
             directory = opencode.home.project(f"guarded-{uuid.uuid4().hex[:6]}", permission=ASKS)
+            opened.append(directory)
             stage.connect(opencode)
         else:
-            home: Home = request.getfixturevalue("home")
-            stage.write_config(**sections)
-            command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
-            assert command.wait() == 0, command.output()
-            assert connect.PLUGIN.path(home.environ()).exists()
-            directory = home.project("guarded", permission=ASKS)
-            opencode = request.getfixturevalue("private_opencode")(directory=directory)
+            directory = request.getfixturevalue("plugged")(stage.root, permission=ASKS).directory
         stage.start(**sections)
-        assert opencode.version == opencode_version
-        opened.append(Guarded(stage, opencode, directory))
-        return opened[-1]
+        return Guarded(stage, opencode, directory)
 
     yield guarded
-    if way == "server":
-        for one in opened:
-            one.opencode.discard(one.directory)
+    for directory in opened:
+        opencode.discard(directory)
 
 
 def test_once(start: Callable[..., Guarded]) -> None:
