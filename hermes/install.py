@@ -13,6 +13,7 @@ from hermes.agents.neovate import connect as neovate
 from hermes.agents.oh_my_pi import connect as oh_my_pi
 from hermes.agents.opencode import connect as opencode
 from hermes.errors import ConfigError
+from hermes.placing import Plugin
 from hermes.settings import Config
 
 
@@ -20,7 +21,8 @@ from hermes.settings import Config
 class Agent:
     """An agent: as `hermes install` calls it, as people do, its program, both directions, and whether it is connected.
 
-    `options` are those of `hermes install` that it knows: its `install` takes each by name, None where it was not said.
+    `plugin` is the file that is put into its folder, where it is one. `options` are those of `hermes install` that it
+    knows: its `install` takes each by name, None where it was not said.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Agent:
     install: Callable[..., list[str]]
     uninstall: Callable[..., list[str]]
     is_connected: Callable[[Mapping[str, str]], bool]
+    plugin: Plugin | None = None
     options: tuple[str, ...] = ()
 
 
@@ -51,7 +54,8 @@ def connect(
 
 
 def _agent(name: str, title: str, program: str, connect: ModuleType, *options: str) -> Agent:
-    return Agent(name, title, program, connect.install, connect.uninstall, connect.is_connected, options)
+    plugin = getattr(connect, "PLUGIN", None)
+    return Agent(name, title, program, connect.install, connect.uninstall, connect.is_connected, plugin, options)
 
 
 AGENTS = (

@@ -12,13 +12,23 @@ from rich.console import Console
 
 from hermes import config as configuration
 from hermes.doctor import claude_code, configuration as settings, listener, opencode, plugin, store, telegram
-from hermes.doctor.finding import Around, Finding
+from hermes.doctor.finding import Area, Around, Finding
 from hermes.doctor.report import show, to_json
 from hermes.errors import ConfigError, HermesError
 from hermes.logs import Lines
 from hermes.status_view import plain
 
-AREAS = (settings, telegram, opencode, plugin, claude_code, plugin.OH_MY_PI, plugin.NEOVATE, listener, store)
+Look = Callable[[Around], Awaitable[tuple[Finding, ...]]]
+AREAS: tuple[tuple[Area, Look], ...] = (
+    (settings.AREA, settings.look),
+    (telegram.AREA, telegram.look),
+    (opencode.AREA, opencode.look),
+    (plugin.AREA, plugin.look),
+    (claude_code.AREA, claude_code.look),
+    *((other.area, other.look) for other in plugin.OTHERS),
+    (listener.AREA, listener.look),
+    (store.AREA, store.look),
+)
 AREA_S = 60.0
 
 
@@ -37,7 +47,7 @@ async def examine(
     except ConfigError as error:
         return settings.unusable(error, place, environ)
     around = Around(config, place, environ, directory, python, now)
-    found = await asyncio.gather(*(area.AREA.guarded("all", area.look(around), limit_s=AREA_S) for area in AREAS))
+    found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
     hide = Lines().hide  # nothing that looks like a token passes, whoever wrote it
     return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
 

@@ -23,7 +23,7 @@ _SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
 class Placed:
     """The plugin of one agent, as `hermes install NAME` puts it into place; `program` is the agent's command."""
 
-    AREA: Area
+    area: Area
     name: str
     program: str
     plugin: Plugin
@@ -35,7 +35,7 @@ class Placed:
             return found
         if shutil.which(self.program, path=around.environ.get("PATH")) is None:
             return ()
-        return (self.AREA.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
+        return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
 
     async def found(self, around: Around) -> tuple[Finding, ...] | None:
         """Check the installed file, then what it names; None where there is none."""
@@ -44,10 +44,10 @@ class Placed:
             text = self.plugin.installed(around.environ)
         except ConfigError as error:
             aside = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
-            return (self.AREA.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
+            return (self.area.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
         if text is None:
             return None
-        return self.AREA.good("file", str(place)), *await self._named(around, text)
+        return self.area.good("file", str(place)), *await self._named(around, text)
 
     def mend(self, around: Around) -> str:
         """Return the command that puts it into place."""
@@ -56,34 +56,34 @@ class Placed:
     async def _named(self, around: Around, text: str) -> list[Finding]:
         settings = settings_of(text)
         found = await asyncio.gather(
-            self.AREA.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
-            self.AREA.guarded("python", asyncio.to_thread(self._python, around, settings)),
-            self.AREA.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
+            self.area.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
+            self.area.guarded("python", asyncio.to_thread(self._python, around, settings)),
+            self.area.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
         )
         return [finding for findings in found for finding in findings]
 
     def _version(self, around: Around, text: str, settings: Mapping[str, object]) -> list[Finding]:
         if text != self.plugin.text(settings):
             return [self._outdated(around, settings, "version", f"not the plugin of Hermes {hermes.__version__}")]
-        return [self.AREA.good("version", f"of Hermes {hermes.__version__}")]
+        return [self.area.good("version", f"of Hermes {hermes.__version__}")]
 
     def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
         """Its paths stay as they are, where there are any: another configuration may be meant."""
         paths = {name: Path(str(settings.get(name) or path)) for name, path in around.plugin_paths().items()}
         mend = self.mend(replace(around, config_file=paths["config"]))
-        return self.AREA.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
+        return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
 
     def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
         python = str(settings.get("python") or "")
         if not os.access(python, os.X_OK) or not Path(python).is_file():
             seen = f"{python or 'none'} is no program (any more), so no hook starts"
             return [self._outdated(around, settings, "python", seen)]
-        if (found := loads(self.AREA, python, self.mend(around))) is not None:
+        if (found := loads(self.area, python, self.mend(around))) is not None:
             return [found]
         return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
 
     def _paths(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
-        return [in_use(self.AREA, around, settings, self.mend(around))]
+        return [in_use(self.area, around, settings, self.mend(around))]
 
 
 def loads(area: Area, python: str, mend: str) -> Finding | None:

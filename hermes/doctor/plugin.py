@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from hermes import install
-from hermes.agents.neovate import connect as neovate
-from hermes.agents.oh_my_pi import connect as oh_my_pi
 from hermes.agents.opencode import connect
 from hermes.doctor.finding import Area, Around, Finding
 from hermes.doctor.opencode import asked
@@ -18,13 +16,16 @@ from hermes.errors import AgentError
 from hermes.settings import OpenCode
 
 AREA = Area("OpenCode plugin")
-OH_MY_PI = Placed(Area("oh-my-pi"), "oh-my-pi", "omp", oh_my_pi.PLUGIN)
-NEOVATE = Placed(Area("Neovate Code"), "neovate", "neovate", neovate.PLUGIN)
 
 RECENT_S: Final = 7 * 86400.0
 DIRECTORIES_S: Final = 2.0
 _FOLDERS = ("plugin", "plugins")
 _OPENCODE = Placed(AREA, "opencode", "opencode", connect.PLUGIN)
+OTHERS: Final = tuple(
+    Placed(Area(agent.title), agent.name, agent.program, agent.plugin)
+    for agent in install.AGENTS
+    if agent.plugin is not None and agent.plugin is not connect.PLUGIN
+)
 
 
 async def look(around: Around) -> tuple[Finding, ...]:

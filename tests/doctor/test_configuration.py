@@ -43,7 +43,7 @@ async def test_an_area_that_stumbles_is_a_finding_too(patient: Patient) -> None:
     patient.write()
     found = await checkup.examine(patient.config_file, environ=patient.environ, directory=patient.project)
     not_here = {"Claude Code", "oh-my-pi", "Neovate Code"}  # of these there is no word
-    assert {one.area for one in found} | not_here == {area.AREA.name for area in checkup.AREAS}
+    assert {one.area for one in found} | not_here == {area.name for area, _ in checkup.AREAS}
     assert [one.verdict for one in found if one.area == "Store"] == ["broken"]
 
 

@@ -156,7 +156,8 @@ async def test_a_plugin_that_is_linked_is_not_its_own_twin(patient: Patient) -> 
     assert told(await plugin.look(patient.around())) == WELL
 
 
-OTHERS = pytest.mark.parametrize("agent", [plugin.OH_MY_PI, plugin.NEOVATE], ids=["oh-my-pi", "neovate"])
+OTHERS = pytest.mark.parametrize("agent", plugin.OTHERS, ids=lambda agent: agent.name)
+OH_MY_PI = next(agent for agent in plugin.OTHERS if agent.name == "oh-my-pi")
 FOUND = dict.fromkeys(["file", "version", "python", "paths"], "good")
 
 
@@ -172,7 +173,7 @@ async def test_of_an_agent_that_is_not_here_nothing_is_said(patient: Patient, ag
     assert await agent.look(patient.around()) == ()
     patient.program(agent.program, "exit 1")
     (found,) = await agent.look(patient.around())
-    assert (found.area, found.verdict) == (agent.AREA.name, "warning")
+    assert (found.area, found.verdict) == (agent.area.name, "warning")
     assert found.mend == f"hermes install {agent.name} --config {patient.config_file}"
 
 
@@ -198,9 +199,9 @@ async def test_another_agents_plugin_is_looked_at_too(patient: Patient, agent: P
 
 async def test_a_mended_extension_of_oh_my_pi_asks_where_it_did(patient: Patient) -> None:
     """What was said when it was installed stays."""
-    place = await put(patient, plugin.OH_MY_PI, headless=True)
+    place = await put(patient, OH_MY_PI, headless=True)
     text = place.read_text()
     place.write_text(text.replace(sys.executable, "/nowhere/python"))
-    await mend(await plugin.OH_MY_PI.look(patient.around()))
+    await mend(await OH_MY_PI.look(patient.around()))
     assert place.read_text() == text
     assert settings_of(text)["headless"] is True
