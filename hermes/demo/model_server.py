@@ -285,18 +285,25 @@ def running_model(port: int = 0) -> Iterator[ScriptedModel]:
     """Serve a scripted model from a thread on loopback; `base_url` of the yielded model ends in `/v1`."""
     with socket.create_server(("127.0.0.1", port)) as listening:
         model = ScriptedModel(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
-        settings = uvicorn.Config(
-            model_app(model),
-            log_level="critical",
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=1,  # a scripted delay must not hold up the end
-        )
-        server = uvicorn.Server(settings)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="scripted-model")
-        thread.start()
-        try:
+        with in_thread(model_app(model), listening):
             yield model
-        finally:
-            server.should_exit = True
-            thread.join()
+
+
+@contextlib.contextmanager
+def in_thread(app: Starlette, listening: socket.socket) -> Iterator[None]:
+    """Serve a model's app on this socket until the end of the block."""
+    settings = uvicorn.Config(
+        app,
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,  # a scripted delay must not hold up the end
+    )
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="scripted-model")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -10,18 +10,16 @@ import contextlib
 import json
 import re
 import socket
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hermes.demo.model_server import MODEL_ID, ScriptedModel, Step, plain_text
+from hermes.demo.model_server import MODEL_ID, ScriptedModel, Step, in_thread, plain_text
 
 Json = dict[str, Any]
 
@@ -125,14 +123,5 @@ def running_messages() -> Iterator[MessagesModel]:
     """Serve a scripted model from a thread on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         model = MessagesModel(f"http://127.0.0.1:{listening.getsockname()[1]}")
-        settings = uvicorn.Config(
-            messages_app(model), log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(settings)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="messages-model")
-        thread.start()
-        try:
+        with in_thread(messages_app(model), listening):
             yield model
-        finally:
-            server.should_exit = True
-            thread.join()

@@ -17,7 +17,7 @@ from hermes.demo.botapi.world import Chat, User
 from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from hermes.demo.phone import Phone
@@ -142,6 +142,11 @@ class Stage:
             for server in self.servers:
                 self.listener.wait_line(f"server {server['name']}: connected")
         return self.listener
+
+    def install(self, install: Callable[..., object], environ: Mapping[str, str], **switches: bool) -> None:
+        """Connect an agent, by its own `install`, to this stage."""
+        paths = {"config_path": self.config, "store": self.store, "log": self.log}
+        install(environ=environ, python=sys.executable, **paths, **switches)
 
     def kill(self) -> None:
         """`kill -9` of the listener."""

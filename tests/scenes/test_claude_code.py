@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,15 +59,9 @@ def messages() -> Iterator[MessagesModel]:
 def home(tmp_path: Path, messages: MessagesModel, stage: Stage) -> Home:
     """A home whose Claude Code is connected to the stage, whose listener runs."""
     home = Home(tmp_path / "desk", messages.base_url)
-    put(home, stage)
+    stage.install(connect.install, home.environ())
     stage.start()
     return home
-
-
-def put(home: Home, stage: Stage, **more: Any) -> None:
-    """Install Hermes into this home."""
-    paths: dict[str, Any] = {"config_path": stage.config, "store": stage.store, "log": stage.log}
-    connect.install(environ=home.environ(), python=sys.executable, **paths, **more)
 
 
 @pytest.fixture
@@ -227,7 +220,7 @@ def test_without_a_terminal_the_phone_alone_is_asked(
     stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
 ) -> None:
     """`PreToolUse`, where the model is given the tool at all; a permission mode that asks nobody changes nothing."""
-    put(home, stage, headless=True)
+    stage.install(connect.install, home.environ(), headless=True)
     words = ("--permission-prompt-tool", "stdio", "--permission-mode", "dontAsk")
     with home.run([asks(DATABASE, SIZES)], *words, key=key_of(request)) as claude:
         asked = stage.asked("Which database")
@@ -248,7 +241,7 @@ def test_without_a_terminal_a_no_ends_the_turn(
     stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
 ) -> None:
     """Nobody is there to say how to go on: the model is asked for nothing more."""
-    put(home, stage, headless=True)
+    stage.install(connect.install, home.environ(), headless=True)
     with home.run([asks(DATABASE)], "--permission-prompt-tool", "stdio", key=key_of(request)) as claude:
         asked = stage.asked("Which database")
         stage.phone.tap(asked, "⏹ Stop")
@@ -266,7 +259,7 @@ def test_without_a_terminal_a_no_ends_the_turn(
 @pytest.fixture
 def permitted(home: Home, stage: Stage) -> Home:
     """A home whose permission prompts are asked on the phone, too."""
-    put(home, stage, permissions=True)
+    stage.install(connect.install, home.environ(), permissions=True)
     return home
 
 

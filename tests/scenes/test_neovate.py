@@ -36,8 +36,7 @@ NAME = question("Which name?", ("Ada", "Bea"), header="Name")
 def place(stage: Stage, tmp_path: Path) -> Path:
     """The installed plugin of a home whose stage listens."""
     home = tmp_path / "home"
-    paths: dict[str, Any] = {"config_path": stage.config, "store": stage.store, "log": stage.log}
-    connect.install(environ={"HOME": str(home)}, python=sys.executable, **paths)
+    stage.install(connect.install, {"HOME": str(home)})
     stage.start()
     return connect.PLUGIN.path({"HOME": str(home)})
 

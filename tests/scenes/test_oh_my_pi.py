@@ -58,15 +58,9 @@ def asks(*questions: Json, say: str = "") -> Json:
 def home(tmp_path: Path, model: ScriptedModel, stage: Stage) -> Home:
     """A home whose oh-my-pi is connected to the stage, whose listener runs."""
     home = Home(tmp_path / "desk", model.base_url)
-    put(home, stage)
+    stage.install(connect.install, home.environ())
     stage.start()
     return home
-
-
-def put(home: Home, stage: Stage, **more: Any) -> None:
-    """Install Hermes into this home."""
-    paths: dict[str, Any] = {"config_path": stage.config, "store": stage.store, "log": stage.log}
-    connect.install(environ=home.environ(), python=sys.executable, **paths, **more)
 
 
 @pytest.fixture
@@ -252,7 +246,7 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
     home: Home, stage: Stage, received: Any, request: pytest.FixtureRequest
 ) -> None:
     """The tool is ours then, and tells the model the same words."""
-    put(home, stage, headless=True)
+    stage.install(connect.install, home.environ(), headless=True)
     with home.run([asks(DATABASE), asks(SIZES, NAME)], key=request.node.name) as running:
         stage.phone.tap(stage.asked("Which database should I use?"), "SQLite ⭐")
         page = stage.asked("Which sizes?")
@@ -270,7 +264,7 @@ def test_a_no_without_a_terminal_ends_the_run(
     home: Home, stage: Stage, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
     """As Esc would; the model is not asked again."""
-    put(home, stage, headless=True)
+    stage.install(connect.install, home.environ(), headless=True)
     with home.run([asks(DATABASE)], key=request.node.name) as running:
         asked = stage.asked("Which database should I use?")
         stage.phone.tap(asked, "⏹ Stop")
@@ -292,7 +286,7 @@ def test_without_that_option_nothing_is_registered(
 
 def test_over_rpc_it_asks_on_the_phone_alone(home: Home, stage: Stage, received: Any, rpc: Any) -> None:
     """`--mode rpc` has no dialog either; a turn that its client aborts takes the question with it."""
-    put(home, stage, headless=True)
+    stage.install(connect.install, home.environ(), headless=True)
     tell = rpc(asks(DATABASE), asks(NAME))
     stage.phone.tap(stage.asked("Which database should I use?"), "Redis")
     assert received() == ("User selected: Redis",)
