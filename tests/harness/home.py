@@ -89,11 +89,15 @@ class Home:
     def plug(self, directory: Path, hermes: Path) -> None:
         """Put Hermes' plugin into a project: it is as good there as in the user's folder, and meant for this one alone.
 
-        `hermes` is the folder of its configuration, store and log.
+        `hermes` is the folder of its configuration, store and log. What plugins of one process share is named anew:
+        they share no Hermes here.
         """
         folder = directory / ".opencode"
         opencode_home.has_package(folder, self.version)
         names = {"store": "store", "log": "hermes.log", "config": "config.toml"}
         settings = {"python": sys.executable} | {key: str(hermes / name) for key, name in names.items()}
         (folder / "plugin").mkdir()
-        (folder / "plugin" / PLUGIN_NAME).write_text(connect.PLUGIN.text(settings))
+        text = connect.PLUGIN.text(settings)
+        shared = 'Symbol.for("hermes-telegram-phone/'
+        assert text.count(shared) == 1
+        (folder / "plugin" / PLUGIN_NAME).write_text(text.replace(shared, f"{shared}{directory.name}/"))
