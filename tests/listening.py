@@ -59,18 +59,38 @@ class Clock:
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
+        self.set_s = 0.0
+        self._stood: tuple[float, float] | None = None
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        return time.time() + self.ahead_s
+        return self._looked()[0] + self.ahead_s + self.set_s
 
     def monotonic(self) -> float:
         """Seconds that never jump, but for our own doing."""
-        return time.monotonic() + self.ahead_s
+        return self._looked()[1] + self.ahead_s
 
     def advance(self, seconds: float) -> None:
         """Let this time pass at once."""
+        assert seconds >= 0, "time that has passed does not come back: see `set_back`"
         self.ahead_s += seconds
+
+    def set_back(self, seconds: float) -> None:
+        """Set the clock on the wall back; the other one never goes backwards."""
+        self.set_s -= seconds
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Let no time pass in the block but what is added, so that nothing runs out where the machine is slow."""
+        self._stood = self._looked()
+        try:
+            yield
+        finally:
+            self.ahead_s -= time.monotonic() - self._stood[1]
+            self._stood = None
+
+    def _looked(self) -> tuple[float, float]:
+        return self._stood or (time.time(), time.monotonic())
 
 
 class Person:
@@ -212,7 +232,9 @@ class House:
             self._listener._stop.set()
             running, self._running = self._running, None
             await running
-        holder = Store(self.store).holder(LISTENER)
+        store = Store(self.store)
+        while (holder := store.holder(LISTENER)) is not None and not holder.pid:
+            await asyncio.sleep(LOOK_S)  # it has not written yet who it is, and a signal to nobody would end us all
         if holder is not None and holder.pid != os.getpid():
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)
@@ -253,6 +275,11 @@ class House:
         return await until(
             lambda: next((one for one in self.entries() if one.state.phase == phase), None), f"an entry in {phase}"
         )
+
+    async def noted(self, message: ShownMessage) -> None:
+        """Wait until the listener knows that this message is there, which the phone shows a moment before."""
+        known = message.message_id
+        await until(lambda: any(entry.phone.message_id == known for entry in self.entries()), "the post noted")
 
     async def closed(self) -> None:
         """Wait until nothing is open."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes import spool
 from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, UNCONFIRMED_S, UNTAKEN_S, WAITER_GRACE_S
 from hermes.demo.agent_world import Effect
-from tests.listening import BOTH, House, a_request, house, question, until
+from tests.listening import BOTH, PATIENCE_S, House, a_request, house, question, until
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes.demo.agent_world import Fault
     from hermes.demo.shown import ShownMessage
 
 ASKED = "Which database?"
@@ -20,10 +25,30 @@ home = house("new")
 portless = house(started=True)
 
 
-async def asked(home: House) -> tuple[str, ShownMessage]:
+async def asked(home: House, **more: Any) -> tuple[str, ShownMessage]:
     """Start, let the agent ask, and return request and message."""
     await home.start()
-    return home.agent.ask([question()]), await home.person.sees(ASKED)
+    return home.agent.ask([question()], **more), await home.person.sees(ASKED)
+
+
+@asynccontextmanager
+async def replying(home: House, shown: ShownMessage) -> AsyncIterator[None]:
+    """Tap; in the block the reply has reached the agent's server, which does nothing with it before the end."""
+    go_on, fault_of = threading.Event(), home.agent.take_fault
+
+    def held(route: str) -> Fault | None:
+        if route == "reply":
+            go_on.wait(PATIENCE_S)
+        return fault_of(route)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home.agent, "take_fault", held)
+        try:
+            await home.person.taps(shown, "SQLite")
+            await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply under way")
+            yield
+        finally:
+            go_on.set()
 
 
 # --- the outcomes -------------------------------------------------------------------------------------------------
@@ -126,12 +151,13 @@ async def test_a_true_without_effect_is_no_success(home: House) -> None:
     """`200 true` proves nothing: the answer stays on its way, and is sent again."""
     request_id, shown = await asked(home)
     home.agent.fault("reply", "lie")
-    await home.person.taps(shown, "SQLite")
-    await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply")
-    looked = len(home.agent.received)
-    await until(lambda: len(home.agent.received) > looked + 12, "more looks at what became of it")
-    assert home.entry().state.phase == "sending"
-    assert home.agent.effects == []
+    with home.clock.standing():
+        await home.person.taps(shown, "SQLite")
+        await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply")
+        looked = len(home.agent.received)
+        await until(lambda: len(home.agent.received) > looked + 12, "more looks at what became of it")
+        assert home.entry().state.phase == "sending"
+        assert home.agent.effects == []
     home.clock.advance(UNCONFIRMED_S)
     await home.person.sees("✅ SQLite", buttons=False)
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
@@ -174,10 +200,8 @@ async def test_the_desk_was_faster(home: House) -> None:
 async def test_the_desk_was_faster_by_a_hair(home: House) -> None:
     """It answers between our look and our reply, which is then refused with 404."""
     request_id, shown = await asked(home)
-    home.agent.fault("reply", "slow", delay_s=0.3)
-    await home.person.taps(shown, "SQLite")
-    await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply under way")
-    home.agent.dismiss(request_id)
+    async with replying(home, shown):
+        home.agent.dismiss(request_id)
     late = await home.person.sees("came too late")
     assert "dismissed on the computer" in late.text
     await home.closed()
@@ -225,32 +249,20 @@ async def test_an_event_tells_who_was_faster_where_no_call_does(home: House) -> 
     await home.start()
     request_id = home.agent.ask([question()], tool=False)
     shown = await home.person.sees(ASKED)
-    home.agent.fault("reply", "slow", delay_s=0.3)
     home.agent.fault("reply", "lie")
-    await home.person.taps(shown, "SQLite")
-    await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply under way")
-    home.agent.answer(request_id, [["PostgreSQL"]])
+    async with replying(home, shown):
+        home.agent.answer(request_id, [["PostgreSQL"]])
     await home.person.sees("came too late")
     await home.person.sees("🖥 Answered on the computer: PostgreSQL", buttons=False)
     await home.closed()
 
 
-async def replying(home: House) -> tuple[str, ShownMessage]:
-    """Let the agent ask without a call, tap, and wait until the reply is under way and slow."""
-    await home.start()
-    request_id = home.agent.ask([question()], tool=False)
-    shown = await home.person.sees(ASKED)
-    home.agent.fault("reply", "slow", delay_s=0.3)
-    await home.person.taps(shown, "SQLite")
-    await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply under way")
-    return request_id, shown
-
-
 @BOTH
 async def test_a_dismissal_at_the_desk_is_heard(home: House) -> None:
     """No call proves it: the event does."""
-    request_id, _ = await replying(home)
-    home.agent.dismiss(request_id)
+    request_id, shown = await asked(home, tool=False)
+    async with replying(home, shown):
+        home.agent.dismiss(request_id)
     late = await home.person.sees("came too late")
     assert "dismissed on the computer" in late.text
 
@@ -268,12 +280,14 @@ async def test_a_dismissal_at_the_desk_is_heard_of_an_open_ask_too(home: House) 
 @pytest.mark.parametrize("lost", [False, True])
 async def test_an_event_may_come_late_or_never(home: House, lost: bool) -> None:
     """It is waited for; without any, that a live question was replied to is the best there is."""
-    request_id, _ = await replying(home)
-    home.agent.hold_events()
-    await until(lambda: home.agent.effects, "the reply")
-    looked = len(home.agent.received)
-    await until(lambda: len(home.agent.received) > looked + 8, "more looks at what became of it")
-    assert home.entry().state.phase == "sending"
+    request_id, shown = await asked(home, tool=False)
+    with home.clock.standing():
+        async with replying(home, shown):
+            home.agent.hold_events()
+        await until(lambda: home.agent.effects, "the reply")
+        looked = len(home.agent.received)
+        await until(lambda: len(home.agent.received) > looked + 8, "more looks at what became of it")
+        assert home.entry().state.phase == "sending"
     home.agent.release_events(lost=lost)
     if lost:
         home.clock.advance(UNCONFIRMED_S)
@@ -283,10 +297,11 @@ async def test_an_event_may_come_late_or_never(home: House, lost: bool) -> None:
 
 async def test_what_was_refused_is_not_ours_without_a_word(home: House) -> None:
     """404, no call, no event: somebody else ended it, and it is not known how."""
-    request_id, _ = await replying(home)
-    home.agent.hold_events()
-    home.agent.answer(request_id, [["PostgreSQL"]])
-    home.agent.release_events(lost=True)
+    request_id, shown = await asked(home, tool=False)
+    async with replying(home, shown):
+        home.agent.hold_events()
+        home.agent.answer(request_id, [["PostgreSQL"]])
+        home.agent.release_events(lost=True)
     late = await home.person.sees("came too late")
     assert "stopped waiting" in late.text
 

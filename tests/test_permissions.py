@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes import row
 from hermes.chat.deed import TRAIL_LINES
 from hermes.row import FRESH_S, IN_A_ROW_S
 from tests.listening import BOTH, House, house, question, until
@@ -43,8 +44,7 @@ async def twice(home: House, message: ShownMessage, first: str, second: str) -> 
 
 async def looks_at(home: House, message: ShownMessage) -> None:
     """Wait until it is known to be there, and then for longer than an impatient finger would."""
-    known = message.message_id
-    await until(lambda: any(entry.phone.message_id == known for entry in home.entries()), "the post noted")
+    await home.noted(message)
     home.clock.advance(FRESH_S)
 
 
@@ -96,11 +96,13 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
     first = await home.person.sees("echo one")
     two, _ = await wishes(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
-    await home.person.taps(first, "Allow once")
-    second = await home.person.sees("echo two", buttons=True)
-    await until(lambda: home.listener._row._moved_s, "the move noted")
-    hasty = home.person.tap(second, "Allow once")
-    assert "look first" in await home.person.toast(hasty)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
+        await home.person.taps(first, "Allow once")
+        second = await home.person.sees("echo two", buttons=True)
+        await until(lambda: home.listener._row._moved_s, "the move noted")
+        hasty = home.person.tap(second, "Allow once")
+        assert "look first" in await home.person.toast(hasty)
     (behind,) = [entry for entry in home.entries() if entry.ask.source.request_id == two]
     assert hasty.update_id in behind.state.seen, "when it comes again it counts no more"
     assert home.agent.came_of(one) == [(("once",),)]
@@ -156,7 +158,7 @@ async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: Hous
     await home.stop()
     await home.start()
     await allows(home, first)
-    await home.person.sees("echo two", buttons=True)
+    await home.noted(await home.person.sees("echo two", buttons=True))
     await home.stop()
     await home.start()
     await allows(home, await home.person.sees("echo two", buttons=True))
@@ -411,6 +413,8 @@ async def test_everything_open_is_posted_again(home: House) -> None:
     home.agent.ask([question()])
     await wishes(home, "echo one")
     first, second = await home.person.sees("Which database?"), await home.person.sees("echo one")
+    await home.noted(first)
+    await home.noted(second)
     home.person.write("/open")
     await home.person.sees("Here are the 2 that are open:")
     await home.person.gone(first)
@@ -480,6 +484,7 @@ async def in_part(home: House) -> ShownMessage:
     home.agent.release_events(backwards=True)
     asked = await home.person.sees("Only parts of the command")
     assert ALWAYS not in str(asked.labels)
+    await home.noted(asked)
     return asked
 
 

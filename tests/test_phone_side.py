@@ -114,6 +114,7 @@ async def test_keep_waiting_is_a_tap_like_any_other(home: House) -> None:
     """It comes from the final call; its button still counts when that call is gone."""
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
+    await until(lambda: home.entry().timing.posted_s is not None, "the post noted")
     entry = home.entry()
     data = encode(entry.id, entry.state.epoch, KeepWaiting(3600))
     assert await home.person.toast(home.person.tap(shown, data=data)) == "All right, I keep waiting"
@@ -181,7 +182,7 @@ async def test_a_clock_that_was_set_back_holds_no_answer(home: House) -> None:
     await home.person.sees(ASKED)
     home.person.write("SQLite")
     await home.phase("held")
-    home.clock.advance(-3600)
+    home.clock.set_back(3600)
     home.listener._kick("due", home.entry().id)
     await until(lambda: home.agent.effects, "the answer")
 
@@ -231,6 +232,8 @@ async def test_an_entry_that_was_damaged_is_put_away_and_the_tap_is_answered(hom
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await until(lambda: home.entry().phone.message_id, "the post noted")
+    # The first tick writes the entry anew, with the time that it has left.
+    await until(lambda: not home.listener._time._stood, "the first tick")
     (pending,) = (home.store / "pending").glob("*.json")
     pending.write_text("torn")
     tap = home.person.tap(shown, "SQLite")

@@ -211,7 +211,7 @@ async def test_a_clock_that_is_set_back_holds_no_question_up(home: House) -> Non
     home.api.control.fault(method="sendMessage", action="error", status=500)
     home.agent.ask([question()])
     await until(lambda: home.api.control.calls("sendMessage"), "a post that fails")
-    home.clock.advance(-3600)
+    home.clock.set_back(3600)
     await home.person.sees(ASKED)
 
 
@@ -281,8 +281,9 @@ async def test_an_answer_settles_in_one_edit(home: House) -> None:
     await home.start()
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
-    await home.person.taps(shown, "SQLite")
-    await home.closed()
+    with home.clock.standing():
+        await home.person.taps(shown, "SQLite")
+        await home.closed()
     texts = [version.text for version in home.person.message(shown.message_id).versions]
     assert len(texts) == 2
     assert "working again" in texts[1]

@@ -261,10 +261,13 @@ class Desk:
     def stop_listener(self) -> None:
         """End the listener of this desk, whoever started it."""
         store = Store(self.store)
+        # One that has just begun has not written yet who it is, and a signal to nobody would end the tests.
+        until(lambda: (found := store.holder(LISTENER)) is None or found.pid, 60, "the listener's name")
         holder = store.holder(LISTENER)
         if holder is not None:
-            os.kill(holder.pid, signal.SIGTERM)
-            until(lambda: store.holder(LISTENER) is None, 20, "the listener's end")
+            with suppress(ProcessLookupError):
+                os.kill(holder.pid, signal.SIGTERM)
+            until(lambda: store.holder(LISTENER) is None, 60, "the listener's end")
 
 
 def gives_token(terminal: Terminal, desk: Desk) -> None:
