@@ -23,6 +23,7 @@ import secrets
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
@@ -219,7 +220,7 @@ class ScriptedAgent(AgentWorld):
         return f"http://{HOST}:{self.port}"
 
     def back(self) -> None:
-        """Answer (again). Safe to repeat."""
+        """Answer (again), and return when somebody is there to answer. Safe to repeat."""
         if self._server is not None:
             return
         config = uvicorn.Config(
@@ -231,6 +232,8 @@ class ScriptedAgent(AgentWorld):
         sockets = [self._reserved]
         self._thread = threading.Thread(target=self._server.run, args=(sockets,), name="agent", daemon=True)
         self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(LOOK_S / 4)
 
     def away(self) -> None:
         """Cut every connection and answer nobody; the port stays ours. Safe to repeat."""

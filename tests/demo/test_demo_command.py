@@ -94,14 +94,19 @@ def test_the_end_leaves_nothing(end: str, status: int, demo: Callable[..., Proc]
     lock = holding.bot_lock(int(token.partition(":")[0]))
     assert lock.exists()
     runtime = Path(spool.runtime_folder())
-    mine = list(runtime.glob(f"{spool._key(str(config.parent / 'store'))}*"))
-    assert len(mine) == 2, "the listener's socket and the hook's"
+
+    def sockets() -> list[Path]:
+        return list(runtime.glob(f"{spool._key(str(config.parent / 'store'))}*"))
+
+    until(lambda: len(sockets()) == 2, PATIENCE_S, "the listener's socket and the hook's")
+    mine = sockets()
     proc.signal(signal.Signals[end])
     assert proc.wait(PATIENCE_S) == status
-    patience_s = PATIENCE_S if end == "SIGKILL" else 0  # another process sees to it then
+    # Another process sees to it then, and nobody waits for the listener that it told to end.
+    patience_s = PATIENCE_S if end == "SIGKILL" else 0
     until(lambda: not list((tmp_path / "tmp").iterdir()), patience_s, "the end of its folder")
     assert not lock.exists()
-    assert has_ended(listener)
+    until(lambda: has_ended(listener), patience_s, "the end of the listener")
     until(lambda: not any(one.exists() for one in mine), PATIENCE_S, "the end of its sockets")
     assert len(proc.output().splitlines()) == 2
     assert token not in proc.output()

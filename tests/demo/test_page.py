@@ -125,11 +125,14 @@ def test_an_agent_without_a_port_is_answered_through_its_hook(visitor: Visitor) 
     visitor.sees("✅ 9000")
 
 
-def test_a_question_that_nobody_answers_expires(visitor: Visitor) -> None:
+def test_a_question_that_nobody_answers_expires(visitor: Visitor, stage: Stage) -> None:
     """A final call comes, then the agent is told no; the page says how the time came to be so short."""
+    # The final call stands for two seconds only: it goes when it has been seen.
+    stage.api.control.fault(method="deleteMessage", action="hang", hang_s=600.0, times=20)
     visitor.ask("hurried")
     expect(visitor.row("Merge the branch")).to_contain_text('started anew with ttl = "6s"')
     visitor.sees("⏰")
+    stage.api.control.clear_faults()
     visitor.received("Merge the branch", state="refused")
     visitor.sees("Nobody answered Merge")
     expect(visitor.page.get_by_text("⏰")).to_have_count(0)

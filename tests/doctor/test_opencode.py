@@ -199,11 +199,11 @@ def test_what_is_this_machine() -> None:
 
 
 def test_everything_is_looked_at_at_once(patient: Patient) -> None:
-    """Five servers that never answer take no longer than one."""
+    """Five servers that never answer take no longer than one: one after another they would take ten seconds."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         for number in range(5):
             patient.serve(f"http://127.0.0.1:{mute.getsockname()[1]}", name=f"oc{number}")
         began_s = time.monotonic()
         found = asyncio.run(opencode.look(patient.around()))
     assert [one.verdict for one in found] == ["broken"] * 5
-    assert time.monotonic() - began_s < 4
+    assert time.monotonic() - began_s < 9
