@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import cli
-from hermes import supervisor as supervisor_module
+from hermes import cli, supervisor as supervisor_module
 from hermes.demo.botapi import RunningBotApi, running_botapi
 from hermes.store import LISTENER, Store
 from hermes.supervisor import Supervisor

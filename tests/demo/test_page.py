@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -20,6 +22,11 @@ pytestmark = pytest.mark.xdist_group("page")
 
 DATABASE, CHECKS, PORT, MERGE = "Which database", "Which checks", "Port 8080", "Shall I merge"
 NOTE = "What shall the release note say"
+
+
+def let_agent_back(stage: Stage) -> None:
+    """End the agent's absence now."""
+    stage.agent_back_s = time.time()
 
 
 def test_one_tap_answers_one_choice(visitor: Visitor) -> None:
@@ -140,6 +147,7 @@ def test_a_question_that_nobody_answers_expires(visitor: Visitor, stage: Stage) 
 
 def test_after_it_questions_wait_as_long_as_ever(visitor: Visitor, stage: Stage) -> None:
     """The next question is asked of a listener with the usual time to answer."""
+    stage.spans = replace(stage.spans, hurried=120.0)  # the tap is to come in time
     visitor.ask("hurried")
     visitor.tap(MERGE, "Yes")
     assert visitor.received("Merge the branch") == ["Yes"]
@@ -150,14 +158,16 @@ def test_after_it_questions_wait_as_long_as_ever(visitor: Visitor, stage: Stage)
     assert 'ttl = "1800s"' in stage.config_text()
 
 
-def test_a_tap_outlives_a_killed_listener(visitor: Visitor) -> None:
+def test_a_tap_outlives_a_killed_listener(visitor: Visitor, stage: Stage) -> None:
     """The button spins while nobody listens; the next listener takes the tap, and the answer arrives once."""
+    stage.spans = replace(stage.spans, down=600.0)
     visitor.ask("one")
     visitor.sees(DATABASE)
     visitor.page.locator("#kill").click()
     expect(visitor.page.locator("#listener")).to_contain_text("Hermes is dead")
     visitor.tap(DATABASE, "Redis")
     expect(visitor.key(DATABASE, "Redis")).to_have_attribute("aria-busy", "true")
+    stage.listener_back_s = time.time()
     assert visitor.received("Fix login flow") == ["Redis"]
     expect(visitor.row("Fix login flow").locator(".chip")).to_have_text("received")
     expect(visitor.page.locator("#listener")).to_contain_text("Hermes listens")
@@ -179,14 +189,16 @@ def test_the_button_spins_until_the_tap_is_acknowledged(visitor: Visitor, stage:
     expect(types).to_have_text("☑ Types")
 
 
-def test_an_answer_waits_for_an_agent_that_is_away(visitor: Visitor) -> None:
+def test_an_answer_waits_for_an_agent_that_is_away(visitor: Visitor, stage: Stage) -> None:
     """The phone says that it is saved; when the agent is back it has the answer, and the phone says so."""
+    stage.spans = replace(stage.spans, away=600.0)
     visitor.ask("one")
     visitor.sees(DATABASE)
     visitor.page.locator("#away").click()
     expect(visitor.page.locator("#agent")).to_contain_text("The agent is away")
     visitor.tap(DATABASE, "PostgreSQL")
     visitor.sees("saved")
+    let_agent_back(stage)
     assert visitor.received("Fix login flow") == ["PostgreSQL"]
     visitor.sees("✅ Delivered")
     expect(visitor.page.locator("#agent")).to_contain_text("can be reached")
@@ -194,6 +206,7 @@ def test_an_answer_waits_for_an_agent_that_is_away(visitor: Visitor) -> None:
 
 def test_the_hook_starts_a_listener_where_none_is(visitor: Visitor, stage: Stage) -> None:
     """An agent's question finds its way to the phone although the listener was killed a moment ago."""
+    stage.spans = replace(stage.spans, down=600.0)
     visitor.page.locator("#kill").click()
     expect(visitor.page.locator("#listener")).to_contain_text("Hermes is dead")
     visitor.ask("plugin")
@@ -231,6 +244,7 @@ def test_all_of_it_by_keyboard(visitor: Visitor) -> None:
 
 def test_a_button_that_waits_keeps_the_focus(visitor: Visitor, stage: Stage) -> None:
     """Who has pressed "Agent away" with a key is still there, and a second press changes nothing."""
+    stage.spans = replace(stage.spans, away=600.0)
     away = visitor.page.locator("#away")
     away.focus()
     visitor.page.keyboard.press("Enter")
@@ -238,8 +252,11 @@ def test_a_button_that_waits_keeps_the_focus(visitor: Visitor, stage: Stage) -> 
     back_s = stage.agent_back_s
     visitor.page.keyboard.press("Enter")
     expect(away).to_be_focused()
-    expect(away).to_have_attribute("aria-disabled", "false")
     assert back_s is not None
+    pressed_s = stage.agent_back_s
+    assert pressed_s == back_s
+    let_agent_back(stage)
+    expect(away).to_have_attribute("aria-disabled", "false")
     assert stage.agent_back_s is None
     expect(away).to_be_focused()
 

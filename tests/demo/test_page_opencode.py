@@ -25,6 +25,7 @@ def test_the_real_opencode_asks_and_receives(browser: Browser, opencode_version:
     """By its server, by its plugin, a permission, while it is frozen; and no stranger without the password."""
     computer = OpenCodeComputer(str(binary(opencode_version)))
     with staged(computer, spans=Spans(away=4.0)) as stage, serving(stage) as url, visiting(browser, url) as visitor:
+        visitor.page.set_default_timeout(120_000)  # a real agent needs longer for each step
         expect(visitor.page.locator("#agent-name")).to_have_text(f"OpenCode {opencode_version} with a scripted model")
         visitor.ask("one")
         visitor.tap("Which database", "SQLite ⭐")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,19 +66,20 @@ def test_what_is_always_allowed_is_not_asked(stage: Stage) -> None:
     assert len({one.key for one in rows}) == len(rows)
 
 
-def test_an_agent_that_is_away_is_away_for_its_plugin_too(stage: Stage) -> None:
+def test_an_agent_that_is_away_is_away_for_its_plugin_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was answered meanwhile takes effect when it is back, and until then it asks nothing."""
+    monkeypatch.setattr(stage, "spans", replace(stage.spans, away=600.0))
     stage.ask("plugin")
     until(lambda: "9000" in str(stage.api.control.messages()), PATIENCE_S, "the question")
     stage.agent_away()
-    back_s = stage.agent_back_s
-    assert back_s is not None
     tap(stage, "9000")
     asked = stage.computer.rows()
     with pytest.raises(LookupError, match="the agent is away"):
         stage.ask("text")
     assert len(stage.computer.rows()) == len(asked)
+    until(lambda: "9000 saved" in str(stage.api.control.messages()), PATIENCE_S, "the word that it waits")
+    assert row(stage, "waiting").received == ()
+    stage.agent_back_s = time.time()
     assert row(stage, "received").received == (("9000",),)
-    assert time.time() >= back_s
     until(lambda: stage.agent_back_s is None, PATIENCE_S, "the agent")
     stage.ask("text")
