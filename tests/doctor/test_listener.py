@@ -1,6 +1,7 @@
 """The listener under the doctor's eyes."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hermes import holding, spool
 from hermes.chat.poll import CONFLICT
 from hermes.codec import ChatMemory
 from hermes.doctor import listener
+from hermes.doctor.finding import Around
 from hermes.store import LISTENER
 from tests.doctor.patient import Patient, named, old, told
 from tests.store_process import an_entry
@@ -16,10 +18,13 @@ from tests.store_process import an_entry
 HOUR_S = 3600.0
 
 
-def remember(patient: Patient, *, ago_s: float = 5, trouble: str = "") -> None:
-    """Let the listener have polled that long ago."""
+def remember(patient: Patient, *, ago_s: float = 5, trouble: str = "") -> Around:
+    """Let the listener have polled that long ago; return what the doctor looks at, at that very moment."""
+    around = patient.around()
+    now_s = around.now()
     bot_id = int(patient.token.partition(":")[0])
-    patient.store.save_chat(ChatMemory(bot_id, last_poll_s=patient.around().now() - ago_s, trouble=trouble))
+    patient.store.save_chat(ChatMemory(bot_id, last_poll_s=now_s - ago_s, trouble=trouble))
+    return replace(around, now=lambda: now_s)
 
 
 async def test_one_that_hears_telegram_is_well(patient: Patient) -> None:
@@ -77,9 +82,9 @@ async def test_a_listener_that_hears_nothing_is_broken(
     patient: Patient, memory: dict[str, str], verdict: str, words: str
 ) -> None:
     """By its last good poll and its own words; another poller is told among Telegram's checks."""
-    remember(patient, **memory)  # type: ignore[arg-type]
+    around = remember(patient, **memory)  # type: ignore[arg-type]
     with patient.store.hold(LISTENER, "hermes listen"):
-        found = named(await listener.look(patient.around()), "poll")
+        found = named(await listener.look(around), "poll")
     assert (found.verdict, found.seen) == (verdict, words)
 
 

