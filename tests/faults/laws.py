@@ -106,8 +106,13 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     return said
 
 
-def time_ran_out_rightly(person: Person, *, fleeting: bool, pace: float, gap_s: float) -> Iterator[str]:
-    """Nothing expires that was not answerable for its time to live. `gap_s`: when the last listener was ended."""
+def time_ran_out_rightly(
+    person: Person, *, fleeting: bool, pace: float, gap_s: float, stalled_s: float = 0.0
+) -> Iterator[str]:
+    """Nothing expires that was not answerable for its time to live.
+
+    `gap_s`: when the last listener was ended; `stalled_s`: how long the driver stood still at most.
+    """
     if not person.time_was_up:
         return
     ask = person.ask
@@ -116,7 +121,7 @@ def time_ran_out_rightly(person: Person, *, fleeting: bool, pace: float, gap_s: 
     open_s = (person.over_s - since_s) * pace
     if not fleeting or person.first_seen_s == 0.0:
         yield f"{ask.token} expired, though nothing expires here"
-    elif open_s < FLEETING_S - SLACK_S * pace:
+    elif open_s < FLEETING_S - (SLACK_S + stalled_s) * pace:
         yield f"{ask.token} expired after {open_s:.1f} s of {FLEETING_S} s"
     elif gap_s > since_s:
         yield f"{ask.token} expired within ten minutes of a gap in which nobody could answer"

@@ -25,12 +25,15 @@ THINKS_S: Final = (0.1, 0.4, 1.2)
 TICK_S: Final = 0.03
 SETTLING_S: Final = 200.0
 """After this long without a fault everything must have ended; in Hermes' own seconds."""
-PATIENT_S: Final = FLEETING_S + 20.0
+PATIENT_S: Final = FLEETING_S + 100.0
 """After this long a person helps an ask that was left alone."""
+STALL_S: Final = 1.0
+"""A turn of the driver that took longer than this, on the wall, tells of a machine that stood still."""
+STALLED: Final = "machine stalled"
 FRESH_S: Final = 20.0
 UNCONFIRMING: Final = frozenset(
     {"telegram done, but cut", "telegram sent, but timed out", "telegram frozen", "telegram cut", "listener killed"}
-    | {"listener killed, started", "listener ended", "listener frozen"}
+    | {"listener killed, started", "listener ended", "listener frozen", STALLED}
 )
 """Faults after which Telegram may have taken a message, and Hermes can not know."""
 WRITTEN: Final = ("typed", "why")
@@ -76,6 +79,7 @@ class Round:
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     _began_s: float = 0.0
     _looked_s: float = 0.0
+    _stalled_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.rng = Random(f"{self.seed}/{self.number}")
@@ -208,8 +212,17 @@ class Round:
                 for one in [one for one in when if one[0] <= now_s]:
                     when.remove(one)
                     one[1]()
+            began_s = time.monotonic()
             self._step()
             time.sleep(TICK_S)
+            self._note_stall(time.monotonic() - began_s)
+
+    def _note_stall(self, took_s: float) -> None:
+        """What no fault of ours did: a send may have timed out meanwhile, and the driver has looked that much late."""
+        if took_s > STALL_S:
+            self._stalled_s = max(self._stalled_s, took_s)
+            if STALLED not in self.kinds:
+                self.kinds.append(STALLED)
 
     def _step(self) -> None:
         view = View.of(self.world.stage.phone)
@@ -253,7 +266,11 @@ class Round:
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
             self.violations += laws.time_ran_out_rightly(
-                person, fleeting=self.world.fleeting, pace=self.world.pace, gap_s=self.world.gap_s
+                person,
+                fleeting=self.world.fleeting,
+                pace=self.world.pace,
+                gap_s=self.world.gap_s,
+                stalled_s=self._stalled_s,
             )
 
     def _take_copies_away(self) -> None:

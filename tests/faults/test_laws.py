@@ -359,7 +359,7 @@ def stepping(terminal: Terminal, reached: Callable[[], bool]) -> None:
         terminal.step()
         return reached()
 
-    until(step, 20, "the hooks of a terminal")
+    until(step, 60, "the hooks of a terminal")
 
 
 def test_an_event_that_no_hook_kept_is_handed_over_again(terminal: Terminal, tmp_path: Path) -> None:
