@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HURRIED = "[Service]\nWatchdogSec=8\nTimeoutStartSec=8\nRestartSec=100ms\nTimeoutStopSec=3\n"
+HURRIED = "[Service]\nWatchdogSec=8\nTimeoutStartSec=20\nRestartSec=100ms\nTimeoutStopSec=3\n"
 """What takes minutes for a person takes seconds here; a poll must end as often, see `lively`."""
 
 
@@ -69,7 +69,7 @@ class Desk:
         def now() -> tuple[str, int]:
             return self.shown("ActiveState"), int(self.shown("NRestarts"))
 
-        until(lambda: now()[0] == state and now()[1] >= restarts, 30, f"{state}; it is {now()}")
+        until(lambda: now()[0] == state and now()[1] >= restarts, 90, f"{state}; it is {now()}")
 
     def install(self) -> str:
         """Install the service; what was said."""
@@ -108,7 +108,7 @@ def test_a_person_installs_looks_and_uninstalls(desk: Desk) -> None:
     assert "hermes.service is active: Telegram answers.\n" in desk.install()
     assert (desk.shown("ActiveState"), desk.shown("UnitFileState")) == ("active", "enabled")
     assert desk.shown("StatusText") == "Telegram answers"
-    until(lambda: desk.hermes("status", "--check", "--config", str(desk.config)) == (0, "all is well, 0 open\n"), 10)
+    until(lambda: desk.hermes("status", "--check", "--config", str(desk.config)) == (0, "all is well, 0 open\n"), 60)
     pid = desk.shown("MainPID")
     assert "already installed and up to date" in desk.install()
     assert desk.shown("MainPID") == pid
@@ -127,7 +127,7 @@ def test_the_stuck_and_the_killed_are_started_anew(desk: Desk, api: RunningBotAp
         until(lambda: api.control.state().calls["getUpdates"] > polls + 30, 60, "ten seconds of polls")
         assert desk.shown("NRestarts") == "0"
         desk.manager.systemctl("kill", "--signal=STOP", "hermes")
-        until(lambda: desk.shown("NRestarts") == "1", 20, "the watchdog")
+        until(lambda: desk.shown("NRestarts") == "1", 60, "the watchdog")
         desk.becomes("active", restarts=1)
         desk.manager.systemctl("kill", "--signal=KILL", "hermes")
         desk.becomes("active", restarts=2)
@@ -142,7 +142,7 @@ def test_a_machine_that_boots_without_a_network_waits(desk: Desk, api: RunningBo
     api.control.fault(method="getUpdates", action="error", status=502, times=1000)
     desk.manager.systemctl("--no-block", "start", "hermes")
     began_s = time.monotonic()
-    until(lambda: time.monotonic() - began_s > 10, 20, "more time than a start may take")
+    until(lambda: time.monotonic() - began_s > 23, 60, "more time than a start may take")
     assert (desk.shown("ActiveState"), desk.shown("NRestarts")) == ("activating", "0")
     assert desk.shown("StatusText").startswith("no updates from Telegram: ")
     api.control.clear_faults()
@@ -162,15 +162,17 @@ def test_an_upgrade_keeps_the_service(desk: Desk, api: RunningBotApi, tmp_path: 
         "supervisor.restart()\n"
     )
     desk.install()
-    desk.overridden(f"{HURRIED}ExecStart=\nExecStart={sys.executable} {script} listen --config ${{CONFIG}}\n")
+    # What takes its place is ready from its first moment in systemd's eyes: its start counts as silence.
+    patient = HURRIED.replace("WatchdogSec=8", "WatchdogSec=20")
+    desk.overridden(f"{patient}ExecStart=\nExecStart={sys.executable} {script} listen --config ${{CONFIG}}\n")
     desk.manager.systemctl("set-environment", f"CONFIG={desk.config}")
     desk.manager.systemctl("daemon-reload")
     desk.manager.systemctl("restart", "hermes")
     pid = desk.shown("MainPID")
     with lively(api):
-        until(lambda: desk.shown("StatusText") == "Telegram answers", 20, "the new version")
+        until(lambda: desk.shown("StatusText") == "Telegram answers", 60, "the new version")
         polls = api.control.state().calls["getUpdates"]
-        until(lambda: api.control.state().calls["getUpdates"] > polls + 30, 60, "ten seconds of polls")
+        until(lambda: api.control.state().calls["getUpdates"] > polls + 75, 120, "25 seconds of polls")
         assert (desk.shown("MainPID"), desk.shown("NRestarts")) == (pid, "0")
 
 

@@ -125,7 +125,7 @@ def user_manager(root: Path, environ: Mapping[str, str], *, uid: int = 0) -> Ite
     with Proc(command, cwd=root, environ=seen, log_dir=root, name="systemd") as process:
         try:
             until(
-                lambda: (folders["run"] / "systemd" / "private").exists() or not process.alive(), 20, "systemd --user"
+                lambda: (folders["run"] / "systemd" / "private").exists() or not process.alive(), 60, "systemd --user"
             )
             if not process.alive():
                 # Programs can be installed, rights on a machine often cannot: no CI is to fail for those.
@@ -134,7 +134,7 @@ def user_manager(root: Path, environ: Mapping[str, str], *, uid: int = 0) -> Ite
             (first,) = _children(process.pid)
             prefix = ["nsenter", f"--target={first}", "--all", f"--setuid={uid}", f"--setgid={uid}"]
             manager = UserManager(process, seen, prefix)
-            until(lambda: manager.shown("default.target", "ActiveState") == "active", 20, "default.target")
+            until(lambda: manager.shown("default.target", "ActiveState") == "active", 60, "default.target")
             yield manager
         finally:
             process.close()
@@ -149,7 +149,7 @@ def _forget(own: str) -> None:
     """Remove the empty cgroups that are left."""
     for mounted in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")):
         for folder, _, _ in os.walk(mounted / own, topdown=False):
-            until(lambda folder=folder: _removed(folder), 5, f"the end of {folder}")  # type: ignore[misc]
+            until(lambda folder=folder: _removed(folder), 60, f"the end of {folder}")  # type: ignore[misc]
 
 
 def _removed(folder: str) -> bool:
