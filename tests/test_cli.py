@@ -123,7 +123,7 @@ def test_a_listener_stops_at_a_signal(config: Path, api: RunningBotApi) -> None:
     """Status 0: that is how it is meant to end."""
 
     def stop() -> None:
-        until(lambda: api.control.state().polling, 20, "a poll")
+        until(lambda: api.control.state().polling, 60, "a poll")
         os.kill(os.getpid(), signal.SIGTERM)
 
     stopper = threading.Thread(target=stop)
@@ -154,7 +154,7 @@ def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
     def leave() -> None:
         threading.Event().wait(0.2)
         held.release()
-        until(lambda: [one for one in api.control.messages() if "Which database?" in one.text], 20, "the question")
+        until(lambda: [one for one in api.control.messages() if "Which database?" in one.text], 60, "the question")
         os.kill(os.getpid(), signal.SIGTERM)
 
     leaver = threading.Thread(target=leave)
@@ -258,7 +258,7 @@ def test_monitoring_is_told_in_one_line(config: Path, tmp_path: Path, capsys: py
         log_dir=tmp_path,
         name="listener",
     ):
-        until(lambda: run("status", "--check", "--config", str(config)) == 0, 20, "a good word")
+        until(lambda: run("status", "--check", "--config", str(config)) == 0, 60, "a good word")
     assert capsys.readouterr().out.splitlines()[-1].startswith("all is well, 0 open; opencode: ")
 
 

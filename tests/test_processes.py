@@ -130,7 +130,7 @@ def test_a_connection_can_be_cut_and_restored(proxy: CuttableProxy) -> None:
 
 def test_a_silent_network_holds_bytes_back(proxy: CuttableProxy) -> None:
     """Stalled: nothing comes and nobody is told; restored, the next request is answered."""
-    with httpx.Client(base_url=proxy.url, trust_env=False, timeout=5) as client:
+    with httpx.Client(base_url=proxy.url, trust_env=False, timeout=60) as client:
         assert client.get("/one").json() == "/one"
         proxy.stall()
         with pytest.raises(httpx.ReadTimeout):

@@ -131,11 +131,11 @@ def test_the_watchdog_is_fed_by_the_rounds_of_the_poll_loop(
     process = start()
     manager.hears("READY=1")
     for _ in range(2):
-        until(lambda: api.control.state().polling, 20, "a long poll")
+        until(lambda: api.control.state().polling, 60, "a long poll")
         manager.forget()
         api.control.inject({"poll": {}})
         manager.hears("WATCHDOG=1")
-    until(lambda: api.control.state().polling, 20, "a long poll")
+    until(lambda: api.control.state().polling, 60, "a long poll")
     process.freeze()
     manager.forget()
     api.control.inject({"poll": {}})

@@ -450,7 +450,7 @@ async def test_closing_does_not_wait_for_ever(wire: Wire) -> None:
     await until(lambda: wire.came)
     answer = outbox.answer("tap-1")
     await until(lambda: len(wire.came) == 2)
-    await asyncio.wait_for(outbox.close(grace_s=0.05), 5)
+    await asyncio.wait_for(outbox.close(grace_s=0.05), 60)
     with pytest.raises(Undelivered):
         await going
     assert answer.cancelled()
@@ -467,8 +467,8 @@ async def test_closing_ends_a_wait_for_telegram_at_once(wire: Wire) -> None:
     outbox = wire.outbox(sleep=for_ever)
     wire.refuse("sendMessage", wait_please(3600))
     held = start(outbox.send(ANN, Screen("a")))
-    await asyncio.wait_for(asleep.wait(), 5)
-    await asyncio.wait_for(outbox.close(grace_s=60), 5)
+    await asyncio.wait_for(asleep.wait(), 60)
+    await asyncio.wait_for(outbox.close(grace_s=600), 60)
     with pytest.raises(ChatAway, match="stopping"):
         await held
 

@@ -60,7 +60,7 @@ class RawBot:
 def raw_bot(api: RunningBotApi) -> Iterator[RawBot]:
     """A raw bot of this server."""
     plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loads no certificates
-    with httpx.Client(base_url=f"{api.base_url}/bot{api.token}/", trust_env=False, verify=plain) as http:
+    with httpx.Client(base_url=f"{api.base_url}/bot{api.token}/", trust_env=False, verify=plain, timeout=60) as http:
         yield RawBot(http)
 
 
@@ -81,7 +81,7 @@ class Background(threading.Thread):
             self.error = error
 
     def answer(self) -> Any:
-        self.join(10)
+        self.join(60)
         assert not self.is_alive()
         if self.error is not None:
             raise self.error

@@ -68,7 +68,7 @@ def keyboard(*labels: str) -> InlineKeyboardMarkup:
 async def poll(bot: Bot, offset: int = 0, timeout_s: int = 5) -> list[Update]:
     """The next updates, fetched raw and parsed one by one."""
     wanted = {"offset": offset, "timeout": timeout_s, "allowed_updates": ["message", "callback_query"]}
-    raw: Any = await bot.do_api_request(POLL, api_kwargs=wanted)
+    raw: Any = await bot.do_api_request(POLL, api_kwargs=wanted, read_timeout=60)
     return [Update.de_json(update, bot) for update in raw]
 
 

@@ -59,7 +59,7 @@ async def test_a_test_in_the_same_process_waits_for_content(api: RunningBotApi) 
     """Control.wait_for looks again after each change, in any event loop."""
     later = threading.Timer(0.05, api.phone.write, ["now"])
     later.start()
-    messages = await api.control.wait_for(api.control.messages, 5)
+    messages = await api.control.wait_for(api.control.messages, 60)
     assert [message.text for message in messages] == ["now"]
     with pytest.raises(TimeoutError):
         await api.control.wait_for(api.control.toasts, 0.05)

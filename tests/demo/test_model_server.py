@@ -12,7 +12,7 @@ from hermes.demo.model_server import TITLE, Json, ScriptedModel, ScriptError, sc
 def complete(model: ScriptedModel, *messages: Json, **more: Any) -> httpx.Response:
     """Send a conversation to the model."""
     body = {"model": "fake-model", "messages": list(messages), **more}
-    return httpx.post(f"{model.base_url}/chat/completions", json=body, timeout=5, trust_env=False)
+    return httpx.post(f"{model.base_url}/chat/completions", json=body, timeout=60, trust_env=False)
 
 
 def test_the_model_answers_without_a_stream_too(model: ScriptedModel) -> None:

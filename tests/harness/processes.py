@@ -232,7 +232,7 @@ class Proc:
     def sigkill(self) -> int:
         """End the leader alone, as `kill -9` does, and return its exit status; its children live on."""
         self.signal(signal.SIGKILL)
-        return self.wait(10)
+        return self.wait(60)
 
     def close(self) -> None:
         """End everything in the group and reap the leader. Safe to repeat."""
@@ -240,7 +240,7 @@ class Proc:
             # Also after the leader's death: its number stays taken while its group has members.
             if self._popen.returncode is None or _group_has_members(self.pid):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._popen.wait(10)
+        self._popen.wait(60)
         SWEEPER.note("-", self.pid)
 
 

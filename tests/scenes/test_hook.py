@@ -54,7 +54,7 @@ def desk(stage: Stage, home: Home, private_opencode: Callable[..., OpenCode]) ->
     stage.connect(opencode)
     yield opencode
     holder = Store(stage.store).holder(LISTENER)
-    if holder is not None:
+    if holder is not None and holder.pid:  # 0 where it has not said yet who it is, and a signal to 0 would be for us
         os.kill(holder.pid, signal.SIGTERM)
         until(lambda: Store(stage.store).holder(LISTENER) is None, 20, "the end of the listener")
 

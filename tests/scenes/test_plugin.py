@@ -425,7 +425,7 @@ def unattended(stage: Stage) -> Iterator[Stage]:
     """A stage where a hook may start the listener; it is ended with the test."""
     yield stage
     holder = Store(stage.store).holder(LISTENER)
-    if holder is not None:
+    if holder is not None and holder.pid:  # 0 where it has not said yet who it is, and a signal to 0 would be for us
         os.kill(holder.pid, signal.SIGTERM)
         until(lambda: not is_running(holder.pid), 20, "the end of the listener")
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from hermes import config as configuration, holding
-from tests.harness.processes import CuttableProxy, Proc
+from hermes.store import LISTENER, Store
+from tests.harness.processes import CuttableProxy, Proc, until
 from tests.setup.desk import ANN, Desk, gives_token, pairs
 
 WRONG = "7000000001:AAF-this-token-belongs-to-nobody-at-all"
@@ -153,6 +154,12 @@ def test_our_own_listener_makes_way_and_comes_back(desk: Desk, listener: Proc) -
     assert configuration.load(desk.config, environ={}).telegram.chat_id == -4242
 
 
+def comes_back(desk: Desk) -> None:
+    """Wait for a listener that polls, and has said who it is."""
+    desk.api.phone.wait_for_poll(60)
+    until(lambda: (found := Store(desk.store).holder(LISTENER)) is not None and found.pid, 60, "the listener's name")
+
+
 def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) -> None:
     """Buttons on the phone are never dead for long, and the configuration is as it was."""
     before = desk.config.read_bytes()
@@ -164,7 +171,7 @@ def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) ->
         terminal.link()
         terminal.presses("\x03")
         assert terminal.ends() == 130
-        desk.api.phone.wait_for_poll(30)
+        comes_back(desk)
     assert desk.config.read_bytes() == before
 
 
@@ -186,7 +193,7 @@ def test_our_own_listener_comes_back_after_a_signal(
         terminal.child.kill(number)
         assert terminal.ends() == 130
         assert "Traceback" not in terminal.said()
-        desk.api.phone.wait_for_poll(30)
+        comes_back(desk)
 
 
 def test_our_own_listener_may_stay(desk: Desk, listener: Proc) -> None:
