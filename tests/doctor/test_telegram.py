@@ -128,13 +128,14 @@ def rival(healthy: Patient, api: RunningBotApi) -> Iterator[None]:
 
 async def test_another_poller_is_found(healthy: Patient, rival: None) -> None:
     """It was thrown out by our poll, came back, and threw us out."""
-    found = named(await telegram.look(healthy.around(watch_s=WATCH_S)), "other pollers")
+    found = named(await telegram.look(healthy.around(watch_s=15)), "other pollers")
     assert (found.verdict, found.seen) == ("broken", "another program receives taps and texts of this bot")
     assert "/revoke" in found.mend
 
 
-async def test_nobody_else_is_no_finding(healthy: Patient, api: RunningBotApi) -> None:
+async def test_nobody_else_is_no_finding(healthy: Patient, api: RunningBotApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """The poll was held for all the time; a text that came meanwhile is still there."""
+    monkeypatch.setattr(telegram, "CALL_S", 30.0)
     looking = asyncio.create_task(telegram.look(healthy.around(watch_s=WATCH_S)))
     await asyncio.to_thread(api.phone.wait_for_poll)
     api.phone.write("in the middle of it")
