@@ -19,6 +19,7 @@ from rich.table import Table
 
 from tests.faults.faults import FAMILIES
 from tests.faults.playing import A_WORLD, log_of, played
+from tests.faults.round import STALLED
 from tests.faults.world import PACE
 from tests.harness.home import VERSIONS, BinaryMissingError, binary
 
@@ -111,6 +112,7 @@ def _report(outcomes: Sequence[Outcome], took_s: float) -> dict[str, Any]:
         "ends": dict(sorted(ends.items())),
         "violations": sum(len(outcome.violations) for outcome in outcomes),
         "took_s": round(took_s, 1),
+        "rounds in which the machine stalled": kinds[STALLED],
         "pace": PACE,
         "settled_s": {"median": settled[len(settled) // 2], "longest": settled[-1]} if settled else {},
         "faults": {
@@ -133,7 +135,9 @@ def _show(report: dict[str, Any], console: Console) -> None:
             table.add_row(f"  {kind}", str(counted["rounds"]), str(counted["with a violation"]))
     console.print(table)
     console.print("asks ended: " + ", ".join(f"{end} {count}" for end, count in report["ends"].items()), markup=False)
-    console.print(f"violations: {report['violations']} · {report['took_s']} s", markup=False)
+    stalled = report["rounds in which the machine stalled"]
+    also = f" · the machine itself stood still in {stalled} rounds" if stalled else ""
+    console.print(f"violations: {report['violations']} · {report['took_s']} s{also}", markup=False)
 
 
 if __name__ == "__main__":

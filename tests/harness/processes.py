@@ -53,12 +53,14 @@ def until(
 ) -> T:
     """Poll `predicate` until its value is truthy, and return that value.
 
+    It is asked less and less often, down to four times as seldom: to be asked is work for who is waited for.
     An `AssertionError` raised by the predicate counts as "not yet", so a helper that asserts can be polled.
 
     Raises:
         AssertionError: nothing truthy within `timeout_s`; the message shows the last value.
     """
     end = time.monotonic() + timeout_s
+    pause_s = every_s
     last: object
     while True:
         try:
@@ -71,7 +73,8 @@ def until(
             last = value
         if time.monotonic() >= end:
             raise AssertionError(f"waited {timeout_s:g} s for {what}; last value: {last!r}")
-        time.sleep(every_s)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.25, 4 * every_s)
 
 
 def has_ended(pid: int) -> bool:

@@ -44,6 +44,13 @@ def desk(stage: Stage, home: Home) -> Home:
 
 
 @pytest.fixture
+def portless(stage: Stage) -> Stage:
+    """A stage whose listener knows no server, for `plugged`."""
+    stage.start()
+    return stage
+
+
+@pytest.fixture
 def listening(stage: Stage, desk: Home) -> Stage:
     """A stage whose listener knows no server, beside a home with the plugin."""
     stage.start()
@@ -210,37 +217,37 @@ def test_several_directories_without_a_port(
 
 
 def test_picks_pages_skip_and_stop_through_the_plugin(
-    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
+    portless: Stage, plugged: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:
     """Scene 21: several choices with a text, several questions, a skip (the model goes on), a stop (it does not)."""
-    opencode, phone = private_opencode(), listening.phone
+    opencode, phone = plugged(portless.root), portless.phone
     session = opencode.session()
     opencode.prompt(session, [asking(SIZES), asking(COLOUR, NAME), asking(COLOUR), asking(NAME)])
-    page = listening.asked("Which sizes?")
+    page = portless.asked("Which sizes?")
     phone.write("XXL, but only in blue", reply_to=page)
-    page = listening.turned(page, "✏️ “XXL, but only in blue”", button="Done (1)")
+    page = portless.turned(page, "✏️ “XXL, but only in blue”", button="Done (1)")
     for size in ("L", "S"):
         phone.tap(page, f"☐ {size}")
-    phone.tap(listening.turned(page, "☑ 1 S", "☑ 3 L", button="Done (3)"), "Done (3)")
-    listening.ended("✅ L, S, “XXL")
+    phone.tap(portless.turned(page, "☑ 1 S", "☑ 3 L", button="Done (3)"), "Done (3)")
+    portless.ended("✅ L, S, “XXL")
 
-    page = listening.asked("Which colour?")
+    page = portless.asked("Which colour?")
     phone.tap(page, "Red")
-    phone.tap(listening.turned(page, "Which name?"), "Bea")
-    phone.tap(listening.turned(page, "Ready to send?"), "Send")
-    listening.ended("1 Colour: Red\n2 Name: Bea\n✅ Answered")
+    phone.tap(portless.turned(page, "Which name?"), "Bea")
+    phone.tap(portless.turned(page, "Ready to send?"), "Send")
+    portless.ended("1 Colour: Red\n2 Name: Bea\n✅ Answered")
 
-    page = listening.asked("Which colour?")
+    page = portless.asked("Which colour?")
     phone.tap(page, "⏭ Skip")
-    phone.tap(listening.turned(page, "Let it decide by itself?"), "Yes")
-    listening.ended("⏭ Skipped")
+    phone.tap(portless.turned(page, "Let it decide by itself?"), "Yes")
+    portless.ended("⏭ Skipped")
 
-    page = listening.asked("Which name?")
+    page = portless.asked("Which name?")
     phone.tap(page, "⏹ Stop")
-    phone.tap(listening.turned(page, "Stop the agent?"), "Yes, stop")
-    listening.ended("⏹ Stopped")
+    phone.tap(portless.turned(page, "Stop the agent?"), "Yes, stop")
+    portless.ended("⏹ Stopped")
     opencode.wait_idle(session)
-    listening.over()
+    portless.over()
     assert model.received(session)[:3] == (
         received(("Which sizes?", "L, S, XXL, but only in blue")),
         received(("Which colour?", "Red"), ("Which name?", "Bea")),
@@ -252,26 +259,26 @@ def test_picks_pages_skip_and_stop_through_the_plugin(
 
 @pytest.mark.parametrize("how", ["aborted", "deleted", "aborted and prompted again"])
 def test_a_session_that_gave_up_is_closed_without_a_port(
-    how: str, listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+    how: str, portless: Stage, plugged: Callable[..., OpenCode]
 ) -> None:
     """Scene 17: OpenCode goes on listing the question; the plugin notices, and says so."""
-    opencode = private_opencode()
+    opencode = plugged(portless.root)
     session = opencode.session()
     opencode.prompt(session, [asking(question())], key="first")
-    asked = listening.asked("Which database")
+    asked = portless.asked("Which database")
     request = opencode.wait_question(session)["id"]
-    wait_waiter(listening)
+    wait_waiter(portless)
     opencode.delete_session(session) if how == "deleted" else opencode.abort(session)
     if how == "aborted and prompted again":
         opencode.prompt(session, [asking(COLOUR)], key="second")
-        again = listening.asked("Which colour?")
-        assert listening.ended(NO_LONGER).message_id == asked.message_id
-        listening.phone.tap(again, "Blue")
-        listening.ended("✅ Blue")
+        again = portless.asked("Which colour?")
+        assert portless.ended(NO_LONGER).message_id == asked.message_id
+        portless.phone.tap(again, "Blue")
+        portless.ended("✅ Blue")
         assert opencode.final_text(session) == f"FINAL: {received(('Which colour?', 'Blue'))}"
-    assert listening.ended(NO_LONGER).message_id == asked.message_id
-    listening.over()
-    until(lambda: not waiters(listening, request), 30, "the end of the waiter")
+    assert portless.ended(NO_LONGER).message_id == asked.message_id
+    portless.over()
+    until(lambda: not waiters(portless, request), 30, "the end of the waiter")
 
 
 def test_a_dispose_closes_the_question_and_the_next_one_is_answered(
@@ -303,50 +310,50 @@ def test_a_dispose_closes_the_question_and_the_next_one_is_answered(
 
 @pytest.mark.parametrize("receipt", [False, True], ids=["before it printed", "after it printed"])
 def test_a_waiter_that_dies_with_the_answer_in_its_hand(
-    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, *, receipt: bool
+    portless: Stage, plugged: Callable[..., OpenCode], model: ScriptedModel, *, receipt: bool
 ) -> None:
     """Scene 21: it took the answer, and the plugin never read it: the next waiter gets the same answer again."""
-    opencode = private_opencode()
+    opencode = plugged(portless.root)
     session = opencode.session()
     opencode.prompt(session, [asking(question())])
-    asked = listening.asked("Which database")
-    hook = wait_waiter(listening)
+    asked = portless.asked("Which database")
+    hook = wait_waiter(portless)
     os.kill(hook, signal.SIGSTOP)
     try:
-        listening.phone.tap(asked, "SQLite")
-        name = wait_id(request_of(listening, "sending"))
-        taken = until(lambda: spool.take_answer(listening.store, name), 30, "the answer")
+        portless.phone.tap(asked, "SQLite")
+        name = wait_id(request_of(portless, "sending"))
+        taken = until(lambda: spool.take_answer(portless.store, name), 30, "the answer")
         assert taken is not None
         assert "SQLite" in taken
         if receipt:
-            spool.drop(listening.store, spool.record("opencode", {"type": "receipt", "waitID": name}))
-            spool.nudge(listening.store)
+            spool.drop(portless.store, spool.record("opencode", {"type": "receipt", "waitID": name}))
+            spool.nudge(portless.store)
     finally:
         os.kill(hook, signal.SIGKILL)
-    listening.ended("✅ SQLite")
+    portless.ended("✅ SQLite")
     assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
     assert len(model.received(session)) == 1
-    listening.over()
+    portless.over()
 
 
 def test_a_frozen_waiter_is_said_to_be_away_and_its_successor_delivers(
-    listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
+    portless: Stage, plugged: Callable[..., OpenCode]
 ) -> None:
     """Scene 21: the answer is saved and the phone says so; the kill comes later than any patience with a dead one."""
-    opencode = private_opencode()
+    opencode = plugged(portless.root)
     session = opencode.session()
     opencode.prompt(session, [asking(question())])
-    asked = listening.asked("Which database")
-    hook = wait_waiter(listening)
+    asked = portless.asked("Which database")
+    hook = wait_waiter(portless)
     os.kill(hook, signal.SIGSTOP)
     try:
-        listening.phone.tap(asked, "SQLite")
-        listening.turned(asked, "can't be reached")
+        portless.phone.tap(asked, "SQLite")
+        portless.turned(asked, "can't be reached")
     finally:
         os.kill(hook, signal.SIGKILL)
-    listening.ended("✅ SQLite")
+    portless.ended("✅ SQLite")
     assert opencode.final_text(session) == f"FINAL: {received((DATABASE, 'SQLite'))}"
-    listening.over()
+    portless.over()
 
 
 def test_a_frozen_opencode_without_a_port_gets_the_answer_when_it_is_back(
