@@ -73,6 +73,8 @@ class Plugin:
         settings: dict[str, object] = {"python": interpreter(python)}
         settings |= {name: str(path.absolute()) for name, path in paths.items()}
         there = settings_of(self.installed(environ) or "")
+        if unknown := switches.keys() - set(self.switches):
+            raise TypeError(f"{self.agent} has no switch {', '.join(sorted(unknown))}")
         said = {name: switches.get(name) for name in self.switches}
         switched = {name: bool(there.get(name)) if on is None else on for name, on in said.items()}
         done = put(self.path(environ), self.text(settings | switched), MARKER)
@@ -81,7 +83,10 @@ class Plugin:
         return [done, f"{self.agent} that is running takes it in when it is started again."]
 
     def uninstall(self, *, environ: Mapping[str, str]) -> list[str]:
-        """Remove it, nothing else, and return what was done, one sentence each. Safe to repeat. Raises as `install`."""
+        """Remove it, nothing else, and return what was done, one sentence each. Safe to repeat.
+
+        Raises ConfigError (a foreign file of that name, which stays) and NotSaved.
+        """
         place = self.path(environ)
         if not take_away(place, MARKER):
             return [f"{place} is not there; nothing was changed."]

@@ -132,9 +132,9 @@ def plugged(opencode: OpenCode, tmp_path: Path) -> Iterator[Callable[..., OpenCo
         return opencode
 
     yield go
-    if opencode.directory != usual:
-        opencode.discard(opencode.directory)
-    opencode.directory = usual
+    plugged, opencode.directory = opencode.directory, usual
+    if plugged != usual:
+        opencode.discard(plugged)
 
 
 @pytest.fixture

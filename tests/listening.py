@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import signal
 import time
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -17,7 +15,7 @@ from hermes.config import Config
 from hermes.demo.agent_server import ScriptedAgent, running_agent
 from hermes.demo.botapi import Chat, Control, RunningBotApi, User, running_botapi
 from hermes.listener import Listener
-from hermes.store import LISTENER, Store
+from tests.harness.listeners import end_listener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -232,12 +230,7 @@ class House:
             self._listener._stop.set()
             running, self._running = self._running, None
             await running
-        store = Store(self.store)
-        while (holder := store.holder(LISTENER)) is not None and not holder.pid:
-            await asyncio.sleep(LOOK_S)  # it has not written yet who it is, and a signal to nobody would end us all
-        if holder is not None and holder.pid != os.getpid():
-            with suppress(ProcessLookupError):
-                os.kill(holder.pid, signal.SIGTERM)
+        await asyncio.to_thread(end_listener, self.store)
 
     @asynccontextmanager
     async def still(self, **sections: Json) -> AsyncIterator[Listener]:

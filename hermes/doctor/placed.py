@@ -1,4 +1,4 @@
-"""A plugin of ours in an agent: is it there, is it ours and of this version, do its paths live."""
+"""What was put into an agent: is it there, is it ours and of this version, do its paths live."""
 
 import asyncio
 import os
@@ -13,6 +13,7 @@ from typing import Final
 import hermes
 from hermes.doctor.finding import Area, Around, Finding
 from hermes.errors import ConfigError
+from hermes.install import Agent
 from hermes.placing import Plugin, settings_of
 
 PYTHON_S: Final = 4.0
@@ -21,11 +22,10 @@ _SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The plugin of one agent, as `hermes install NAME` puts it into place; `program` is the agent's command."""
+    """The plugin of one agent, as `hermes install NAME` puts it into place."""
 
     area: Area
-    name: str
-    program: str
+    agent: Agent
     plugin: Plugin
 
     async def look(self, around: Around) -> tuple[Finding, ...]:
@@ -33,7 +33,7 @@ class Placed:
         found = await self.found(around)
         if found is not None:
             return found
-        if shutil.which(self.program, path=around.environ.get("PATH")) is None:
+        if shutil.which(self.agent.program, path=around.environ.get("PATH")) is None:
             return ()
         return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
 
@@ -51,7 +51,7 @@ class Placed:
 
     def mend(self, around: Around) -> str:
         """Return the command that puts it into place."""
-        return around.hermes("install", self.name)
+        return around.hermes("install", self.agent.name)
 
     async def _named(self, around: Around, text: str) -> list[Finding]:
         settings = settings_of(text)
@@ -69,7 +69,9 @@ class Placed:
 
     def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
         """Its paths stay as they are, where there are any: another configuration may be meant."""
-        paths = {name: Path(str(settings.get(name) or path)) for name, path in around.plugin_paths().items()}
+        said = {name: settings.get(name) for name in around.plugin_paths()}
+        theirs = {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
+        paths = around.plugin_paths() | theirs
         mend = self.mend(replace(around, config_file=paths["config"]))
         return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
 
@@ -87,7 +89,7 @@ class Placed:
 
 
 def loads(area: Area, python: str, mend: str) -> Finding | None:
-    """Return which Hermes this interpreter loads, None where it loads none."""
+    """Tell as a finding which Hermes this interpreter loads; None where it loads none."""
     command = [python, "-I", "-c", _SAY_VERSION]
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
@@ -100,12 +102,12 @@ def loads(area: Area, python: str, mend: str) -> Finding | None:
 
 
 def in_use(area: Area, around: Around, named: Mapping[str, object], mend: str) -> Finding:
-    """Return whether store, log and configuration that are named are ours.
+    """Tell as a finding whether store, log and configuration that are named are ours.
 
     Others may be meant (another configuration): so it is said, and not mended by itself.
     """
     wanted = around.plugin_paths()
-    other = {name: named.get(name) for name, path in wanted.items() if named.get(name) != str(path)}
+    other = {name: named.get(name) for name, path in wanted.items() if Path(str(named.get(name) or "")) != path}
     if not other:
         return area.good("paths", "store, log and configuration are the ones in use")
     seen = "; ".join(f"its {name} is {path or 'none'}, not {wanted[name]}" for name, path in other.items())

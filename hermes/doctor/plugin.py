@@ -20,22 +20,22 @@ AREA = Area("OpenCode plugin")
 RECENT_S: Final = 7 * 86400.0
 DIRECTORIES_S: Final = 2.0
 _FOLDERS = ("plugin", "plugins")
-_OPENCODE = Placed(AREA, "opencode", "opencode", connect.PLUGIN)
-OTHERS: Final = tuple(
-    Placed(Area(agent.title), agent.name, agent.program, agent.plugin)
+# OpenCode stands first among the agents.
+_OPENCODE, *OTHERS = (
+    Placed(AREA if agent.plugin is connect.PLUGIN else Area(agent.title), agent, agent.plugin)
     for agent in install.AGENTS
-    if agent.plugin is not None and agent.plugin is not connect.PLUGIN
+    if agent.plugin is not None
 )
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
     """Check OpenCode's plugin, then who stands before it."""
-    found = await _OPENCODE.found(around)
-    if found is None:
+    if not connect.is_connected(around.environ):
         return (_absent(around),)
-    if found[0].verdict != "good":
-        return found
-    return *found, *await AREA.guarded("projects", _shadows(around))
+    found, shadows = await asyncio.gather(_OPENCODE.found(around), AREA.guarded("projects", _shadows(around)))
+    if found is None:
+        return (_absent(around),)  # it went at this very moment
+    return (*found, *shadows) if found[0].verdict == "good" else found
 
 
 def _absent(around: Around) -> Finding:

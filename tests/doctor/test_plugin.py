@@ -1,7 +1,6 @@
 """The plugin under the doctor's eyes."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,14 +155,14 @@ async def test_a_plugin_that_is_linked_is_not_its_own_twin(patient: Patient) -> 
     assert told(await plugin.look(patient.around())) == WELL
 
 
-OTHERS = pytest.mark.parametrize("agent", plugin.OTHERS, ids=lambda agent: agent.name)
-OH_MY_PI = next(agent for agent in plugin.OTHERS if agent.name == "oh-my-pi")
+OTHERS = pytest.mark.parametrize("agent", plugin.OTHERS, ids=lambda one: one.agent.name)
+OH_MY_PI = next(agent for agent in plugin.OTHERS if agent.agent.name == "oh-my-pi")
 FOUND = dict.fromkeys(["file", "version", "python", "paths"], "good")
 
 
-async def put(patient: Patient, agent: Placed, *, headless: bool | None = None) -> Path:
+async def put(patient: Patient, agent: Placed) -> Path:
     """Install the plugin of another agent; where it is."""
-    await patient.around().put(partial(agent.plugin.install, headless=headless), patient.around().plugin_paths())
+    await patient.around().put(agent.plugin.install, patient.around().plugin_paths())
     return agent.plugin.path(patient.environ)
 
 
@@ -171,10 +170,10 @@ async def put(patient: Patient, agent: Placed, *, headless: bool | None = None) 
 async def test_of_an_agent_that_is_not_here_nothing_is_said(patient: Patient, agent: Placed) -> None:
     """Where there is one that is not connected, it is a warning with its command."""
     assert await agent.look(patient.around()) == ()
-    patient.program(agent.program, "exit 1")
+    patient.program(agent.agent.program, "exit 1")
     (found,) = await agent.look(patient.around())
     assert (found.area, found.verdict) == (agent.area.name, "warning")
-    assert found.mend == f"hermes install {agent.name} --config {patient.config_file}"
+    assert found.mend == f"hermes install {agent.agent.name} --config {patient.config_file}"
 
 
 @OTHERS
@@ -199,9 +198,10 @@ async def test_another_agents_plugin_is_looked_at_too(patient: Patient, agent: P
 
 async def test_a_mended_extension_of_oh_my_pi_asks_where_it_did(patient: Patient) -> None:
     """What was said when it was installed stays."""
-    place = await put(patient, OH_MY_PI, headless=True)
-    text = place.read_text()
+    place = await put(patient, OH_MY_PI)
+    text = OH_MY_PI.plugin.text(settings_of(place.read_text()) | {"headless": True})
+    place.write_text(text)
+    assert told(await OH_MY_PI.look(patient.around())) == FOUND
     place.write_text(text.replace(sys.executable, "/nowhere/python"))
     await mend(await OH_MY_PI.look(patient.around()))
     assert place.read_text() == text
-    assert settings_of(text)["headless"] is True

@@ -212,19 +212,21 @@ class OpenCode:
 
     def clear(self, directory: Path) -> None:
         """Leave nothing pending in a directory: dismiss what is asked, delete its sessions, wait for their ends."""
-        for kind in ("question", "permission"):
-            for asked in self._list(f"/{kind}", directory):
-                body = {"reply": "reject"} if kind == "permission" else None
-                action = "reject" if kind == "question" else "reply"
-                self.request("POST", f"/{kind}/{asked['id']}/{action}", directory, body)
+        try:
+            self._dismiss(directory)
+            until(lambda: self._is_clear(directory), 5, f"an end of everything in {directory}")
+        except AssertionError:
+            self._dispose(directory)  # a turn that hangs, or what cannot be listed, ends with its instance
+
+    def _dismiss(self, directory: Path) -> None:
+        for question in self.questions(directory):
+            self.reject(question["id"], directory)
+        for wish in self._list("/permission", directory):
+            self.request("POST", f"/permission/{wish['id']}/reply", directory, {"reply": "reject"})
         for session in [known for known, where in self._where.items() if where == directory]:
             self.request("POST", f"/session/{session}/abort", directory)
             self.request("DELETE", f"/session/{session}", directory)
             del self._where[session]
-        try:
-            until(lambda: self._is_clear(directory), 5, f"an end of everything in {directory}")
-        except AssertionError:
-            self._dispose(directory)  # a turn that hangs ends with its instance
 
     def _is_clear(self, directory: Path) -> bool:
         listed = (*self.questions(directory), *self._list("/permission", directory))

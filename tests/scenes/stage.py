@@ -203,9 +203,7 @@ class Stage:
 
         return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
 
-    def turned(
-        self, message: ShownMessage, *texts: str, button: str = "", timeout_s: float = PATIENCE_S
-    ) -> ShownMessage:
+    def turned(self, message: ShownMessage, *texts: str, button: str = "") -> ShownMessage:
         """Wait until this message says all of `texts` (and has a button that says `button`)."""
 
         def drawn() -> ShownMessage | None:

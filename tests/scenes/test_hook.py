@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.store import LISTENER, Store
+from tests.harness.listeners import end_listener
 from tests.harness.processes import until
 from tests.scenes.stage import asking, question
 
@@ -53,10 +52,7 @@ def desk(stage: Stage, home: Home, private_opencode: Callable[..., OpenCode]) ->
     opencode = private_opencode(directory=directory, environ={"PYTHONPATH": str(directory)})
     stage.connect(opencode)
     yield opencode
-    holder = Store(stage.store).holder(LISTENER)
-    if holder is not None and holder.pid:  # 0 where it has not said yet who it is, and a signal to 0 would be for us
-        os.kill(holder.pid, signal.SIGTERM)
-        until(lambda: Store(stage.store).holder(LISTENER) is None, 20, "the end of the listener")
+    end_listener(stage.store)
 
 
 def two_calls() -> Json:

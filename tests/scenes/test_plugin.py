@@ -14,6 +14,7 @@ from hermes import spool
 from hermes.agents.opencode import connect
 from hermes.demo.model_server import script
 from hermes.store import LISTENER, Store
+from tests.harness.listeners import end_listener
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
@@ -431,10 +432,7 @@ def test_the_plugin_and_the_event_stream_are_one_ask(
 def unattended(stage: Stage) -> Iterator[Stage]:
     """A stage where a hook may start the listener; it is ended with the test."""
     yield stage
-    holder = Store(stage.store).holder(LISTENER)
-    if holder is not None and holder.pid:  # 0 where it has not said yet who it is, and a signal to 0 would be for us
-        os.kill(holder.pid, signal.SIGTERM)
-        until(lambda: not is_running(holder.pid), 20, "the end of the listener")
+    end_listener(stage.store)
 
 
 @pytest.mark.timeout(300)

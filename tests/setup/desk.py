@@ -18,8 +18,8 @@ import pyte
 
 from hermes.chat.bot import Bot
 from hermes.demo.botapi import Chat, RunningBotApi, User, running_botapi
-from hermes.store import LISTENER, Store
-from tests.harness.processes import Proc, until
+from tests.harness.listeners import end_listener
+from tests.harness.processes import Proc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -260,14 +260,7 @@ class Desk:
 
     def stop_listener(self) -> None:
         """End the listener of this desk, whoever started it."""
-        store = Store(self.store)
-        # One that has just begun has not written yet who it is, and a signal to nobody would end the tests.
-        until(lambda: (found := store.holder(LISTENER)) is None or found.pid, 60, "the listener's name")
-        holder = store.holder(LISTENER)
-        if holder is not None:
-            with suppress(ProcessLookupError):
-                os.kill(holder.pid, signal.SIGTERM)
-            until(lambda: store.holder(LISTENER) is None, 60, "the listener's end")
+        end_listener(self.store)
 
 
 def gives_token(terminal: Terminal, desk: Desk) -> None:
