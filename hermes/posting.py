@@ -232,7 +232,13 @@ class Posting:
                 chat_id, side.screen, side.document, reply_to=reply_to, silent=silent
             )
         shown = Side(kind, message_id, side.screen.digest)
-        self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, kind), shown)))
+
+        def noted(phone: Phone) -> Phone:
+            # One that was tapped before its send was answered was taken for a copy.
+            copies = tuple(copy for copy in phone.copies if copy != message_id)
+            return replace(phone, sides=(*_without(phone, kind), shown), copies=copies)
+
+        self._note(entry, noted)
         return AT_ONCE
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:

@@ -302,3 +302,23 @@ async def test_news_of_work_is_awaited_for_a_while_only(home: House) -> None:
     home.clock.advance(10)
     home.listener._kick("phone", home.entry().id)
     await home.closed()
+
+
+async def test_a_message_beside_that_is_tapped_before_its_send_is_answered(home: House) -> None:
+    """It is no second copy: it goes as its tap says, and comes again when it is wanted again."""
+    await home.start()
+    home.agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    await home.noted(asked)
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=5.0, processed=True)
+    home.api.control.fault(method="deleteMessage", action="hang", hang_s=60.0)
+    await home.person.taps(asked, "✏️ Other")
+    typing = await home.person.sees("Type your answer")
+    home.person.tap(typing, "Never mind")
+    await until(lambda: home.entry().phone.copies == (typing.message_id,), "the tap on what nobody has noted yet")
+    await until(lambda: home.entry().phone.sides, "its note")
+    assert home.entry().phone.copies == ()
+    home.api.control.clear_faults()
+    await home.person.gone(typing)
+    await home.person.taps(asked, "✏️ Other")
+    assert (await home.person.sees("Type your answer")).message_id != typing.message_id
