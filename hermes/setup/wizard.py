@@ -26,6 +26,7 @@ from hermes.setup.terminal import Terminal
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
+_WAKES_S: Final = 1.0
 
 
 def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Terminal, clock: Clock) -> int:
@@ -36,7 +37,7 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
     """
     quiet_loggers()
     setup = _Setup(given, place, environ, terminal)
-    with _told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
+    with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
         try:
             return setup.run(runner.run, clock.now)
         except KeyboardInterrupt:
@@ -46,7 +47,7 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
 
 
 @contextmanager
-def _told_to_leave() -> Iterator[None]:
+def told_to_leave() -> Iterator[None]:
     """Let a terminal that is closed, and SIGTERM, end it as Ctrl-C does: who was stopped must be brought back."""
 
     def interrupt(_: int, frame: FrameType | None) -> None:
@@ -55,13 +56,18 @@ def _told_to_leave() -> Iterator[None]:
             raise KeyboardInterrupt
         interrupted(signal.SIGINT, frame)
 
+    # A signal that comes between a prompt and the read behind it does not end that read, and would be seen no sooner
+    # than the next key: the read is woken.
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, _WAKES_S, _WAKES_S)
     numbers = [one for one in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(one) is signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number in numbers:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in (*numbers, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,9 +15,28 @@ import pytest
 from hermes import config as configuration, holding
 from hermes.store import LISTENER, Store
 from tests.harness.processes import CuttableProxy, Proc, until
-from tests.setup.desk import ANN, Desk, gives_token, pairs
+from tests.setup.desk import ANN, PATIENCE_S, Desk, gives_token, pairs
 
 WRONG = "7000000001:AAF-this-token-belongs-to-nobody-at-all"
+
+# What another thread receives sets the same mark as what comes just before a read, and ends that read as little.
+_A_SIGNAL_BEFORE_THE_READ = """
+import os, signal, sys, threading
+from pathlib import Path
+from hermes.setup.wizard import told_to_leave
+
+def receive():
+    while Path(f"/proc/self/task/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        pass
+    signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
+
+try:
+    with told_to_leave():
+        threading.Thread(target=receive, daemon=True).start()
+        input("Well? ")
+except KeyboardInterrupt:
+    print("left")
+"""
 
 
 def test_a_token_of_another_form_is_never_sent(desk: Desk) -> None:
@@ -194,6 +214,19 @@ def test_our_own_listener_comes_back_after_a_signal(
         assert terminal.ends() == 130
         assert "Traceback" not in terminal.said()
         comes_back(desk)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_between_a_prompt_and_its_read(number: signal.Signals) -> None:
+    """It is not kept waiting for the next key."""
+    command = [sys.executable, "-c", _A_SIGNAL_BEFORE_THE_READ, str(int(number))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+        try:
+            asking.wait(PATIENCE_S)
+        finally:
+            asking.kill()
+        assert asking.stdout is not None
+        assert asking.stdout.read() == "Well? left\n"
 
 
 def test_our_own_listener_may_stay(desk: Desk, listener: Proc) -> None:
