@@ -88,15 +88,15 @@ def own_folder(path: Path) -> None:
         path.chmod(_FOLDER_MODE)
 
 
-def write(path: Path, data: bytes) -> None:
-    """Give the file this content, durably, with mode 0600; on failure what was there is unchanged.
+def write(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Give the file this content and mode, durably; on failure what was there is unchanged.
 
     Raises:
         OSError: as it comes; `saving` has the words for it.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write_new(temporary, data)
+        _write_new(temporary, data, mode)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -105,11 +105,11 @@ def write(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def _write_new(path: Path, data: bytes) -> None:
+def _write_new(path: Path, data: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
-        os.fchmod(descriptor, 0o600)
+        os.fchmod(descriptor, mode)
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]

@@ -6,12 +6,12 @@ is somebody else's, and stays as it is.
 
 import contextlib
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes import disk
 from hermes.errors import ConfigError, NotSaved
 
 PYTHON_ANSWERS_S = 30
@@ -136,17 +136,7 @@ def installed(place: Path, marker: str) -> str | None:
 def replace(place: Path, text: str, *, mode: int = 0o600) -> None:
     """Put the whole text there, for us alone to read or as `mode` says, or leave what is there. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            os.fchmod(descriptor, mode)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        unfinished.replace(place)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    disk.write(place, text.encode(), mode=mode)
 
 
 def put(place: Path, text: str, marker: str) -> str:
