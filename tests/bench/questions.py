@@ -71,7 +71,7 @@ def permissions(effort: Effort, root: Path) -> list[Figure]:
     """Measure what an agent asks leave for. Raises BinaryMissingError where there is no OpenCode."""
     with (
         real(root / "opencode") as agent,
-        staged(root / "hermes") as stage,
+        staged(root / "hermes", spawned=True) as stage,
         followed(agent.url, root / "follower") as heard,
     ):
         stage.servers.append({"name": "desk", "url": agent.url})

@@ -1,7 +1,9 @@
 """The control side of the local Bot API, its faults, and its life as a process."""
 
+import gc
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ from hermes.demo.botapi import Chat, RunningBotApi, User, World, running_botapi,
 from hermes.demo.botapi.__main__ import parse_chat, parse_user
 from hermes.demo.botapi.serving import BotApiServer
 from tests.demo.raw_bot import Background, RawBot, Refused, raw_bot
+from tests.harness.processes import until
 
 ANN, BEN, STRANGER = 1001, 1002, 6006
 TEAM = -1001234567890
@@ -211,6 +214,24 @@ def test_the_process_ends_with_its_parent() -> None:
         assert api.process.stdin is not None
         api.process.stdin.close()
         assert api.process.wait(10) == 0
+
+
+def test_who_takes_no_answer_is_cut_off_at_the_end() -> None:
+    """A client that is frozen; what were left open would be complained of in the middle of a later test."""
+    with socket.socket() as deaf, running_botapi() as api:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", int(api.base_url.rpartition(":")[2])))
+        for _ in range(10):
+            api.control.write("€" * 4096)
+        deaf.sendall(50 * f"GET /bot{api.token}/getUpdates HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+
+        def is_stuck() -> bool:
+            before = len(api.phone.calls("getupdates"))
+            time.sleep(0.2)
+            return 0 < before == len(api.phone.calls("getupdates")) < 50
+
+        until(is_stuck, what="an answer that finds no room")
+    gc.collect()
 
 
 def test_chats_and_users_are_told_on_the_command_line() -> None:

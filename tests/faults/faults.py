@@ -12,6 +12,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
+from hermes.demo.botapi.serving import SpawnedBotApi
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -95,7 +97,9 @@ def _old_pages(play: Round) -> None:
 
 
 def _frozen_telegram(play: Round) -> None:
-    _frozen(play.world.stage.api.process.pid, play.rng.uniform(0.1, 0.6))
+    telegram = play.world.stage.api
+    assert isinstance(telegram, SpawnedBotApi)
+    _frozen(telegram.process.pid, play.rng.uniform(0.1, 0.6))
 
 
 # --- Hermes -------------------------------------------------------------------------------------------------------

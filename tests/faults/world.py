@@ -294,7 +294,7 @@ def created(
     clock_file = root / "clock.json"
     _write_clock(clock_file, 0.0, pace)
     variables = {clock.VARIABLE: str(clock_file)}
-    with staged(root / "hermes", variables=variables) as stage, _disk(stage.store) as mounted:
+    with staged(root / "hermes", variables=variables, spawned=True) as stage, _disk(stage.store) as mounted:
         stage.prefix = (*_obedient(), *prefix)
         agents = agents or {manner: AgentProcess(manner, variables) for manner in SERVERS}
         stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]

@@ -8,8 +8,10 @@ import secrets
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hermes.demo.botapi import RunningBotApi, running_botapi
 from hermes.demo.botapi.serving import SpawnedBotApi, spawn_botapi
 from hermes.demo.botapi.world import Chat, User
 from tests.harness.processes import Proc, until
@@ -57,7 +59,7 @@ class Stage:
     """Hermes between a phone and its agents; `root` holds configuration, store and log."""
 
     root: Path
-    api: SpawnedBotApi
+    api: RunningBotApi | SpawnedBotApi
     chat_id: int = ANN.id
     users: tuple[int, ...] = (ANN.id,)
     servers: list[Json] = field(default_factory=list)
@@ -249,11 +251,17 @@ def _toml(table: Json) -> str:
 
 
 @contextmanager
-def staged(root: Path, *, chats: Sequence[Chat] = (), variables: Mapping[str, str] = {}, **api: Any) -> Iterator[Stage]:
-    """Set up a stage with a Bot API of its own; each has another bot, since a bot has one listener a machine."""
+def staged(
+    root: Path, *, chats: Sequence[Chat] = (), variables: Mapping[str, str] = {}, spawned: bool = False, **api: Any
+) -> Iterator[Stage]:
+    """Set up a stage with a Bot API of its own; each has another bot, since a bot has one listener a machine.
+
+    `spawned` makes the Bot API a process, which costs half a second and can be frozen; `variables` are its, too, then.
+    """
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     root.mkdir(parents=True, exist_ok=True)
-    with spawn_botapi(token=token, users=(ANN, BOB, STRANGER), chats=chats, variables=variables, **api) as botapi:
+    serving = partial(spawn_botapi, variables=variables) if spawned else running_botapi
+    with serving(token=token, users=(ANN, BOB, STRANGER), chats=chats, **api) as botapi:
         stage = Stage(root, botapi, variables=dict(variables))
         try:
             yield stage

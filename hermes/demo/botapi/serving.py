@@ -1,5 +1,6 @@
 """Starting and stopping the local Bot API: in a thread of this process, or as a process of its own."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -91,6 +92,13 @@ class BotApiServer(uvicorn.Server):
             date = formatdate(self.world.now(), usegmt=True).encode()
             self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
             await self.world.changed(self.world.version, LOOK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own; whoever does not take the rest of an answer by then (a frozen client) is cut off."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # what is cut off is closed in the loop's next turn, and the loop ends here
 
     def serve_forever(self) -> None:
         """Serve until `stop`."""
