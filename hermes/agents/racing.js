@@ -2,9 +2,10 @@
 
 // Ask on the phone, by a hook of Hermes: one process that stays until something comes of it.
 // `answer` is done with what it printed, or with null where it has ended without a word: nobody answered there.
-// `tell` says what was answered here, and is done with what counts then; `release` says that nobody wants to know.
+// `tell` says what was answered here, and is done with what counts then; `release` says that nobody wants to know, and
+// is in `asking` for as long as it asks.
 // Whatever goes wrong is null: the agent's own dialog does not depend on any of this.
-function phone(agent, payload) {
+function phone(agent, payload, asking) {
   const { python, store, log, config } = settings
   const paths = ["--store", store, "--log", log, "--config", config]
   try {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from hermes.agents.oh_my_pi import connect
 from hermes.demo.model_server import script
 from tests.harness import oh_my_pi
-from tests.harness.oh_my_pi import Home, OhMyPi
+from tests.harness.oh_my_pi import SETTINGS, Home, OhMyPi
 from tests.harness.processes import until
 from tests.harness.tui import DOWN, ENTER, ESC, LEFT, RIGHT
 
@@ -201,6 +202,21 @@ def test_a_killed_agent_leaves_no_question(stage: Stage, desk: Any) -> None:
     terminal.wait_screen(DIALOG)
     terminal.proc.sigkill()
     stage.ended("The agent no longer needs this")
+    stage.over()
+
+
+def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, stage: Stage, desk: Any) -> None:
+    """It is a session of the same process, and is parked minutes after its work: the phone can answer after that."""
+    settings = SETTINGS | {"task": {"agentIdleTtlMs": 1000}, "async": {"enabled": False}}
+    (home.agent / "config.yml").write_text(json.dumps(settings))
+    helper = {"name": "Helper", "task": script([{"text": "Done."}], "helper")}
+    terminal = desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, asks(DATABASE))
+    asked = stage.asked("Which database should I use?")
+    terminal.wait_screen(DIALOG)
+    time.sleep(4)  # it is over that nothing happens
+    stage.phone.tap(asked, "SQLite ⭐")
+    stage.ended("✅ SQLite")
+    terminal.wait_screen("FINAL: User selected: SQLite")
     stage.over()
 
 

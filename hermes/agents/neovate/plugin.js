@@ -65,7 +65,7 @@ async function race(native, params, context, said) {
   const dialog = native()
     .finally(() => (shown = false))
     .then((result) => ({ result, onPhone: false }))
-  const called = phone("neovate", payloadOf(params, context, said))
+  const called = phone("neovate", payloadOf(params, context, said), asking)
   try {
     const answered = called.answer.then((answer) => outcomeOf(answer, params) ?? dialog) // it goes on alone
     let first = await Promise.race([dialog, answered])

@@ -10,10 +10,10 @@ const settings = "@SETTINGS@" // {python, store, log, config}: absolute paths; h
 const TELL_MS = 5_000 // for a hook to say who was first
 const CONTEXT_CHARS = 3000
 const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that it stands around
-const asking = new Set() // ends what is still asked when a session ends
 
+// Called for each session: one process has many, since each subagent has its own, which may end while another asks.
 export default function hermesTelegramPhone(pi) {
-  const session = { ctx: null, said: "" }
+  const session = { ctx: null, said: "", asking: new Set() } // `asking` ends what it still asks
   const started = (_, ctx) => {
     try {
       session.ctx = ctx
@@ -25,7 +25,7 @@ export default function hermesTelegramPhone(pi) {
   }
   pi.on("session_start", started)
   pi.on("session_switch", started)
-  pi.on("session_shutdown", () => asking.forEach((release) => release()))
+  pi.on("session_shutdown", () => session.asking.forEach((release) => release()))
   pi.on("message_end", ({ message }) => {
     if (message?.role === "user") session.said = ""
     if (message?.role === "assistant") session.said = wordsOf(message) || session.said
@@ -47,7 +47,7 @@ function standAround(ui, session) {
 async function race(native, ui, session, questions, options) {
   const closing = new AbortController()
   const signal = options?.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
-  const called = phone("oh-my-pi", payloadOf(questions, session))
+  const called = phone("oh-my-pi", payloadOf(questions, session), session.asking)
   try {
     const dialog = native.call(ui, questions, { ...options, signal }).then((result) => ({ result, onPhone: false }))
     const answered = called.answer.then((answer) => outcomeOf(answer, questions) ?? dialog) // it goes on alone
@@ -127,7 +127,7 @@ function tool({ zod: z }, session) {
     approval: "read",
     loadMode: "essential",
     async execute(_, { questions }, signal, __, ctx) {
-      const called = phone("oh-my-pi", { ...payloadOf(questions, session), headless: true })
+      const called = phone("oh-my-pi", { ...payloadOf(questions, session), headless: true }, session.asking)
       signal?.addEventListener("abort", called.release, { once: true })
       const outcome = outcomeOf(await called.answer, questions)
       signal?.removeEventListener("abort", called.release)
