@@ -284,8 +284,9 @@ def _become_listener(options: dict[str, str]) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
-    log = _open_log(options)
+    null = log = os.open(os.devnull, os.O_RDWR)
+    with contextlib.suppress(OSError):  # a listener needs no log to be of use
+        log = _open_log(options)
     for ours, theirs in ((null, 0), (null, 1), (log, 2)):
         os.dup2(ours, theirs)
     spool.close_inherited()

@@ -587,6 +587,19 @@ def test_where_nobody_listens_a_listener_is_started(lonely: Lonely, more: tuple[
     os.kill(listener, 0)
 
 
+def test_without_a_log_a_listener_is_started_all_the_same(lonely: Lonely) -> None:
+    """A folder has its name, or it is another user's: that is no reason for a question that nobody sees."""
+    lonely.log.mkdir(parents=True)
+    process = lonely.start("--wait")
+    assert process.stdin is not None
+    process.stdin.write(line(ASKED))
+    process.stdin.flush()
+    until(lonely.told.exists, 30, "the listener")
+    assert json.loads(lonely.told.read_text())[3] == ["/dev/null"] * 3
+    process.kill()
+    process.communicate(timeout=60)
+
+
 def test_what_opens_nothing_starts_no_listener(lonely: Lonely) -> None:
     """An idle session is no reason to start anything."""
     lonely.tell(IDLE)
