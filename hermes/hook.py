@@ -256,9 +256,12 @@ def _keep(options: dict[str, str], payload: dict[str, Any]) -> None:
 
 
 def _nudge(options: dict[str, str], *, opens: bool) -> None:
-    """Tell the listener; where there is none and something was opened, start one."""
-    if not spool.nudge(options["store"]) and opens:
-        _start_listener(options)
+    """Tell the listener; where there is none and something was opened, start one. Who waits tries again later."""
+    try:
+        if not spool.nudge(options["store"]) and opens:
+            _start_listener(options)
+    except OSError as error:
+        _log(options, f"no listener was started: {error.strerror}")
 
 
 def _start_listener(options: dict[str, str]) -> None:
@@ -274,6 +277,8 @@ def _start_listener(options: dict[str, str]) -> None:
         os.setsid()
         if os.fork() == 0:
             _become_listener(options)
+    except OSError as error:
+        _log(options, f"no listener was started: {error.strerror}")
     finally:
         os._exit(0)
 

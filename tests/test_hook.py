@@ -600,6 +600,33 @@ def test_without_a_log_a_listener_is_started_all_the_same(lonely: Lonely) -> Non
     process.communicate(timeout=60)
 
 
+NO_PROCESS = """
+import errno, os, sys
+from hermes import hook
+def fork():
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+os.fork = fork
+sys.exit(hook.main(sys.argv[1:]))
+"""
+
+
+def test_where_no_listener_can_be_started_a_waiter_waits_all_the_same(tmp_path: Path) -> None:
+    """The machine has no process left: the question is kept, and half a minute later a listener is tried again."""
+    desk = Desk(tmp_path)
+    command = [sys.executable, "-I", "-c", NO_PROCESS, "opencode", *desk.arguments, "--wait"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(line(ASKED))
+        process.stdin.flush()
+        assert process.stderr.readline() == b"kept\n"
+        until(desk.log.exists, 30, "a line in the log")
+        spool.put_answer(desk.store, WAIT, "at last")
+        assert printed(process) == b"at last\n"
+    assert desk.logged() == "kept, but then: no listener was started: Resource temporarily unavailable"
+
+
 def test_what_opens_nothing_starts_no_listener(lonely: Lonely) -> None:
     """An idle session is no reason to start anything."""
     lonely.tell(IDLE)
