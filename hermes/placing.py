@@ -50,8 +50,10 @@ class Plugin:
         return installed(self.path(environ), MARKER)
 
     def is_connected(self, environ: Mapping[str, str]) -> bool:
-        """Tell whether something of this name is in place."""
-        return self.path(environ).exists()
+        """Tell whether something of this name is in place; a folder that nobody may look into has none."""
+        with contextlib.suppress(OSError):
+            return self.path(environ).exists()
+        return False
 
     def install(
         self,

@@ -76,6 +76,11 @@ def test_installing_again_says_so(home: Path) -> None:
     assert settings(place)["python"] == sys.executable
 
 
+def test_a_place_that_cannot_be_looked_at_has_no_plugin(home: Path) -> None:
+    """As where another user owns the folder: `hermes setup` asks this of every agent, and goes on."""
+    assert not connect.is_connected(environ(home / ("x" * 300)))
+
+
 def test_the_place_follows_the_configuration_folder(home: Path, tmp_path: Path) -> None:
     """XDG_CONFIG_HOME, if it is absolute as the standard wants it."""
     put(home, XDG_CONFIG_HOME=str(tmp_path / "xdg"))
