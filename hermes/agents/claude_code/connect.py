@@ -117,7 +117,10 @@ def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
 def commands(place: Path) -> list[list[str]]:
     """Return the words of each command of ours in these settings. Raises ConfigError."""
     found = (entry["hooks"] for _, entry in _ours(_hooks(place, _read(place))))
-    return [shlex.split(hook["command"]) for hooks in found for hook in hooks]
+    try:
+        return [shlex.split(hook["command"]) for hooks in found for hook in hooks]
+    except ValueError:
+        raise ConfigError(f"{place} has a hook of Hermes that no shell understands; install it again.") from None
 
 
 # --- the text -----------------------------------------------------------------------------------------------

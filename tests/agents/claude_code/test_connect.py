@@ -226,6 +226,17 @@ def test_the_place_follows_claude_codes_own_variable(tmp_path: Path) -> None:
     assert connect.settings_path({"HOME": "/home/x", "CLAUDE_CONFIG_DIR": "/c"}) == Path("/c/settings.json")
 
 
+def test_a_command_of_ours_that_somebody_broke_is_put_in_order(home: Path) -> None:
+    """A quotation mark of it is missing: it is said in a sentence, and replaced."""
+    put(home, store="a state")
+    place(home).write_text(place(home).read_text().replace("a state'", "a state"))
+    with pytest.raises(ConfigError, match="no shell understands"):
+        connect.commands(place(home))
+    assert not connect.is_connected({"HOME": str(home)})
+    put(home, store="a state")
+    assert connect.is_connected({"HOME": str(home)})
+
+
 @pytest.mark.parametrize(
     ("found", "why"),
     [
