@@ -234,10 +234,15 @@ def _payload(agent: Agent, line: bytes) -> dict[str, Any]:
     if agent.carried is None:
         return payload
     carried = {key: payload[key] for key in agent.carried if key in payload}
-    if len(line) > MAX_LINE_BYTES and len(json.dumps(carried)) > MAX_LINE_BYTES:
+    if len(line) > MAX_LINE_BYTES and _size(carried) > MAX_LINE_BYTES:
         raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
     # Each hook is an ask of its own, and what it is called is not for others to say.
     return {"id": os.urandom(8).hex()} | carried if agent.asks(payload) else carried
+
+
+def _size(payload: dict[str, Any]) -> int:
+    """Return the bytes of a payload as an agent writes it: escapes make a letter of two bytes six."""
+    return len(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _request_id(request: object) -> str:

@@ -172,6 +172,16 @@ def test_a_payload_of_just_one_mebibyte_is_kept(desk: Desk) -> None:
     assert len(desk.payloads()) == 1
 
 
+def test_what_is_kept_of_a_longer_line_is_counted_as_it_came(desk: Desk) -> None:
+    """A file of 800 kB in Cyrillic was asked about, so it can be told that it was written, too."""
+    text = "\u0434" * 400_000
+    told = {"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Write", "tool_input": {"content": text}}
+    data = json.dumps(told | {"tool_response": {"content": text}}, ensure_ascii=False).encode()
+    command = [sys.executable, "-I", "-m", "hermes", "hook", "claude-code", *desk.arguments]
+    subprocess.run(command, input=data, capture_output=True, check=True)
+    assert desk.payloads() == [told]
+
+
 # sad paths
 
 SAD: list[tuple[bytes, str]] = [
