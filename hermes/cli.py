@@ -22,7 +22,7 @@ from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
 from hermes.model import OnExpiry
 from hermes.settings import Config
-from hermes.store import Store
+from hermes.store import LISTENER, Store
 from hermes.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -387,6 +387,8 @@ def reap(*, config: ConfigOption = None, log_json: LogJsonOption = False) -> Non
     try:
         _run(_reap(loaded))
     except Held:
+        if Store(loaded.store.path).holder(LISTENER) is None:  # it is the bot that is held, for another store
+            raise
         typer.echo("A listener is at work and does this by itself.")
 
 

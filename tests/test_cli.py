@@ -143,6 +143,18 @@ def test_a_second_listener_leaves_with_three(config: Path, tmp_path: Path, capsy
         assert "A listener is at work" in capsys.readouterr().out
 
 
+def test_a_reaper_whose_bot_serves_another_store_says_so(
+    config: Path, api: RunningBotApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That listener does nothing for this store: it is not done, and who holds the bot is named."""
+    bot_id = int(api.token.partition(":")[0])
+    with holding.hold_bot(bot_id, "hermes listen, store /elsewhere"):
+        assert run("reap", "--config", str(config)) == cli.TAKEN
+    told = capsys.readouterr()
+    assert "A listener is at work" not in told.out
+    assert f"hermes listen, store /elsewhere (pid {os.getpid()}) holds the bot {bot_id}" in told.err
+
+
 def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
     config: Path, api: RunningBotApi, tmp_path: Path
 ) -> None:
