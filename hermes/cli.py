@@ -404,12 +404,13 @@ async def _reap(config: Config) -> None:
 def hook(context: typer.Context) -> None:
     """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook.py)."""
     words = context.args
-    if words[:1] == ["generic"] and "--store" not in words:
+    if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None
         given = None if at is None else Path(words[at + 1])
         place = configuration.config_path(given, environ=os.environ)
         loaded = configuration.load(given, environ=os.environ)
-        words = ["generic", "--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place)]
+        found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
+        words = [*words, *found]  # what else was said is judged there
     sys.exit(hooks.main(words))
 
 

@@ -337,6 +337,16 @@ def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: hermes hook opencode" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("word", ["--help", "-h", "--wiat", "--config"])
+def test_what_hook_generic_does_not_know_is_not_passed_over(
+    word: str, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how it is used, and does not read what is typed; where there is no configuration its help comes, too."""
+    monkeypatch.setenv("HERMES_CONFIG", str(config if word in {"--wiat", "--config"} else config.with_name("none")))
+    assert run("hook", "generic", word) == 0
+    assert "usage: hermes hook opencode" in capsys.readouterr().err
+
+
 INTERRUPTED = """
 from hermes import cli
 @cli.app.command()
