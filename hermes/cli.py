@@ -274,6 +274,8 @@ def ask(  # noqa: PLR0913 (one argument an option)
 
     if (question is None) == (file is None):
         raise ConfigError("give the question, or --file with questions, and not both.")
+    if file is not None and (option or multiple or not custom or recommended is not None or header):
+        raise ConfigError("--file says all of its questions: leave -o and what goes with it out.")
     loaded = configuration.load(config, environ=os.environ)
     questions = (
         given.of_file(file, sys.stdin)

@@ -192,6 +192,10 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
         (("ask", "--file", "/nowhere"), "/nowhere cannot be read (No such file"),
         (("ask", "--file", "-"), "standard input holds no JSON"),
         (("ask", "x", "--no-custom"), "without options (-o)"),
+        (("ask", " "), "the question is empty"),
+        (("ask", "x", "-o", "a", "-o", "::why"), "an option (-o) is empty"),
+        (("ask", "--file", "y", "-o", "a"), "--file says all of its questions"),
+        (("ask", "--file", "y", "--header", "h"), "--file says all of its questions"),
     ],
 )
 async def test_what_cannot_be_asked_is_said_in_a_sentence(still: House, words: tuple[str, ...], why: str) -> None:

@@ -32,7 +32,11 @@ def of_options(
 
     Raises ConfigError.
     """
+    if not text.strip():
+        raise ConfigError("the question is empty; give a text, or --file.")
     listed = [_option(option) for option in options]
+    if not all(option["label"].strip() for option in listed):
+        raise ConfigError("an option (-o) is empty; write it as LABEL or LABEL::WHY.")
     if recommended is not None and not 1 <= recommended <= len(listed):
         raise ConfigError(f"--recommended {recommended}: there are {len(listed)} options; the first is 1.")
     if not listed and (multiple or not custom):
