@@ -33,6 +33,7 @@ FIRST, DAILY, RUNNING = "First steps", "Every day", "Running it"
 FAILED: Final = 1
 WRONG: Final = 2
 TAKEN: Final = 3
+_AGENTS: Final = ", ".join(agent.name for agent in installing.AGENTS)
 
 app = typer.Typer(
     help="Answer your coding agent's questions from your phone.",
@@ -118,7 +119,9 @@ def setup(  # noqa: PLR0913 (one argument an option)
     ] = None,
     chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
     user: Annotated[list[int] | None, typer.Option(metavar="ID", help="Who may answer; once for each person.")] = None,
-    agent: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Connect this agent: opencode.")] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
+    ] = None,
     no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
     service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
     test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,

@@ -99,6 +99,13 @@ def test_a_wrong_configuration_is_one_sentence(
     assert "does not exist" in capsys.readouterr().err
 
 
+def test_the_setup_names_every_agent_that_it_connects(capsys: pytest.CaptureFixture[str]) -> None:
+    """In its help."""
+    assert run("setup", "--help") == 0
+    told = capsys.readouterr().out
+    assert [agent.name for agent in AGENTS if agent.name not in told] == []
+
+
 def test_a_piece_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Status 2, and those that are known."""
     assert run("install", "skynet", "--config", str(config)) == cli.WRONG
