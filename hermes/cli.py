@@ -304,7 +304,9 @@ def mcp(*, config: ConfigOption = None) -> None:
     try:
         from hermes.ask import tool
     except ModuleNotFoundError:
-        raise ConfigError("it needs the MCP SDK: install Hermes with it, as in `pipx install '.[mcp]'`.") from None
+        raise ConfigError(
+            "it needs the MCP SDK: install Hermes with it, as in `pipx install --force '.[mcp]'`."
+        ) from None
     place = configuration.config_path(config, environ=os.environ)
     tool.server(configuration.load(config, environ=os.environ), place).run("stdio")
 
