@@ -148,7 +148,9 @@ class Watch:
         """
         looks = 0
         while not self._hook.ours or (os.getppid() == self._hook.parent and _has_reader()):
-            answer = spool.take_answer(self._hook.store, self._wait_id)
+            # Who stands still reads nothing, and what is printed would look taken: it stays ready until he goes on.
+            stands_still = self._hook.ours and _is_stopped(self._hook.parent)
+            answer = None if stands_still else spool.take_answer(self._hook.store, self._wait_id)
             if answer is not None:
                 return answer
             if b"\n" in self._word and self._was_told():
@@ -203,6 +205,17 @@ class Watch:
                     return None
                 if not os.read(descriptor, 65536):
                     return "waiter.gone"
+
+
+def _is_stopped(process_id: int) -> bool:
+    """Tell whether a process was stopped, as by Ctrl-Z or a debugger; where there is no /proc, nobody knows."""
+    try:
+        with open(f"/proc/{process_id}/stat", "rb") as file:  # noqa: PTH123 (pathlib would cost a hook memory)
+            told = file.read()
+    except OSError:
+        return False
+    # Its name stands in brackets, and may hold any of them.
+    return told.rpartition(b")")[2].split()[0] in {b"T", b"t"}
 
 
 def _has_reader() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,6 +132,21 @@ def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received
     assert '"Which database should I use?"="DuckDB, please"' in told
     assert '"Which sizes?"="M, or so, S" notes: but only in blue' in told
     stage.ended("✅")
+    stage.over()
+
+
+def test_a_stopped_agent_gets_the_answer_when_it_goes_on(stage: Stage, desk: Any, received: Any) -> None:
+    """As after Ctrl-Z: until then the answer is on its way, and nobody says that it came too late."""
+    claude = desk(asks(DATABASE))
+    asked = stage.asked("Which database")
+    claude.wait_screen(DIALOG)
+    claude.proc.signal(signal.SIGSTOP)  # alone: its hook goes on
+    stage.phone.tap(asked, "SQLite")
+    stage.turned(asked, "as soon as it is back")
+    claude.proc.signal(signal.SIGCONT)
+    (told,) = received()
+    assert '"Which database should I use?"="SQLite"' in told
+    stage.ended("✅ SQLite")
     stage.over()
 
 
