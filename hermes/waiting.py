@@ -81,7 +81,7 @@ def wait(
         watch = Watch(hook, wait_id, released, nudge, told, rest)
         outcome = watch.outcome()
         if outcome == "receipt" and stay:
-            _report(hook, outcome, wait_id)
+            _report(hook, outcome, wait_id, nudge)
             outcome = watch.left()
     finally:
         if hook.ours:
@@ -89,12 +89,12 @@ def wait(
                 spool.take_answer(hook.store, wait_id)  # too late for us, and nobody else waits under this name
         spool.leave_wait(hook.store, wait_id, held)
     if outcome is not None:
-        _report(hook, outcome, wait_id)
+        _report(hook, outcome, wait_id, nudge)
 
 
-def _report(hook: Hook, outcome: str, wait_id: str) -> None:
+def _report(hook: Hook, outcome: str, wait_id: str, nudge: Callable[[], None]) -> None:
     spool.drop(hook.store, spool.record(hook.agent, {"type": outcome, "waitID": wait_id}))
-    spool.nudge(hook.store)
+    nudge()
 
 
 class Watch:
@@ -180,7 +180,7 @@ class Watch:
         word, _, self._word = self._word.partition(b"\n")
         if not self._told(word):
             return False
-        spool.nudge(self._hook.store)
+        self._again()
         _print(DESK)
         return True
 
@@ -189,7 +189,7 @@ class Watch:
         told = False
         with contextlib.suppress(OSError):
             # Before: whoever has read the line may end this at once.
-            _report(self._hook, "receipt", self._wait_id)
+            _report(self._hook, "receipt", self._wait_id, self._again)
             told = True
         outcome = _print(answer)
         return None if told and outcome == "receipt" else outcome

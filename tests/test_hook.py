@@ -610,6 +610,27 @@ def test_without_a_log_a_listener_is_started_all_the_same(lonely: Lonely) -> Non
     process.communicate(timeout=60)
 
 
+@pytest.mark.parametrize("word", [b'{"answers": [["yes"]]}\n', None], ids=["the desk's word", "an end"])
+def test_what_closes_a_question_starts_a_listener_that_died(lonely: Lonely, word: bytes | None) -> None:
+    """Its buttons would stand on the phone until somebody asks again."""
+    command = [lonely.python, "-I", "-m", "hermes", "hook", "generic", *lonely.arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(line({"questions": [{"question": "Now?", "options": [{"label": "yes"}]}]}))
+        process.stdin.flush()
+        until(lonely.told.exists, 30, "the listener")
+        os.kill(json.loads(lonely.told.read_text())[-1], signal.SIGKILL)
+        lonely.told.unlink()
+        if word is None:
+            process.terminate()
+        else:
+            process.stdin.write(word)
+            process.stdin.flush()
+        assert process.wait(60) == 0
+        until(lonely.told.exists, 30, "another listener")
+
+
 NO_PROCESS = """
 import errno, os, sys
 from hermes import hook
@@ -634,7 +655,8 @@ def test_where_no_listener_can_be_started_a_waiter_waits_all_the_same(tmp_path: 
         until(desk.log.exists, 30, "a line in the log")
         spool.put_answer(desk.store, WAIT, "at last")
         assert printed(process) == b"at last\n"
-    assert desk.logged() == "kept, but then: no listener was started: Resource temporarily unavailable"
+    said = "kept, but then: no listener was started: Resource temporarily unavailable"
+    assert [one.split(": ", 1)[1] for one in desk.log.read_text().splitlines()] == [said] * 2  # and at its end
 
 
 def test_what_opens_nothing_starts_no_listener(lonely: Lonely) -> None:
