@@ -613,7 +613,7 @@ def test_without_a_log_a_listener_is_started_all_the_same(lonely: Lonely) -> Non
 @pytest.mark.parametrize("word", [b'{"answers": [["yes"]]}\n', None], ids=["the desk's word", "an end"])
 def test_what_closes_a_question_starts_a_listener_that_died(lonely: Lonely, word: bytes | None) -> None:
     """Its buttons would stand on the phone until somebody asks again."""
-    command = [lonely.python, "-I", "-m", "hermes", "hook", "generic", *lonely.arguments]
+    command = [str(lonely.python), "-I", "-m", "hermes", "hook", "generic", *lonely.arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None

@@ -7,9 +7,10 @@ nothing in it moves the cursor.
 import getpass
 import io
 import sys
+import termios
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import segno
 from rich.console import Console
@@ -110,7 +111,9 @@ class Terminal:
         return asked and self._yes_or_no("Try again?", "[Y/n]", default=True, option="")
 
     def approve(self, question: str, *, option: str) -> bool:
-        """Ask for a yes that nothing but the person can give. Raises ConfigError."""
+        """Ask for a yes that nothing but the person can give, who has read the question. Raises ConfigError."""
+        with suppress(termios.error, OSError):  # what was typed ahead is no answer to it
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
         return self._yes_or_no(question, "[y/N]", default=False, option=option)
 
     def hidden(self, question: str, *, option: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from hermes import config as configuration, holding
 from hermes.store import LISTENER, Store
 from tests.harness.processes import CuttableProxy, Proc, until
-from tests.setup.desk import ANN, PATIENCE_S, Desk, gives_token, pairs
+from tests.setup.desk import ANN, PATIENCE_S, STRANGER, Desk, gives_token, pairs
 
 WRONG = "7000000001:AAF-this-token-belongs-to-nobody-at-all"
 
@@ -227,6 +227,18 @@ def test_a_signal_between_a_prompt_and_its_read(number: signal.Signals) -> None:
             asking.kill()
         assert asking.stdout is not None
         assert asking.stdout.read() == "Well? left\n"
+
+
+def test_a_yes_that_was_typed_ahead_lets_nobody_in(desk: Desk) -> None:
+    """Nobody had read who it is about."""
+    with desk.setup() as terminal:
+        gives_token(terminal, desk)
+        terminal.answers("Use a group?", "")
+        code = terminal.link()[1]
+        terminal.types("y")
+        desk.write(f"/start {code}", STRANGER)
+        terminal.answers("Let Mallory answer your agents? [y/N]", "")
+        terminal.sees("Nobody was let in.")
 
 
 def test_our_own_listener_may_stay(desk: Desk, listener: Proc) -> None:
