@@ -55,11 +55,17 @@ class AnswerableClock:
             self.gap_at = self.counted_s
 
     def started(self, *, now_s: float, ttl_s: float, timing: Timing | None = None) -> Timing:
-        """Return the timing of an ask whose time to answer starts now."""
+        """Return the timing of an ask whose time to answer starts now.
+
+        The next tick counts what has passed since the last one, and it may count none of it: an ask begins behind all
+        of that, since nothing expires that could not be answered for all its time.
+        """
+        passed = self._monotonic() - self._looked
+        begun_at = self.counted_s + (passed if passed < LONGEST_TICK_S else 0.0)
         return replace(
             timing or Timing(posted_s=now_s),
-            set_at=self.counted_s,
-            expires_at=self.counted_s + ttl_s,
+            set_at=begun_at,
+            expires_at=begun_at + ttl_s,
             until_s=now_s + ttl_s,
             called=False,
             reminded=0,

@@ -82,6 +82,34 @@ def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: 
     assert due(replace(sent, timing=replace(sent.timing, paused=True)), clock, pace) is None
 
 
+def test_no_time_from_before_an_ask_is_counted_against_it(clock: AnswerableClock, watch: Watch) -> None:
+    """It begins between two ticks, anew as well: what passed before it is not its own."""
+    watch.at_s += 1.5
+    short = posted(clock, 3)
+    watch.at_s += 0.5
+    clock.tick(answerable=True)
+    assert clock.left_s(short.timing) == 2.5
+    watch.at_s += 0.5
+    again = clock.started(now_s=52.5, ttl_s=3, timing=short.timing)
+    watch.at_s += 0.5
+    run(clock, watch, 2)
+    assert (clock.left_s(short.timing), clock.left_s(again)) == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize(("before_s", "after_s", "answerable"), [(1.5, 0.5, False), (20, 20, True), (40, 1, True)])
+def test_a_gap_around_the_beginning_of_an_ask_takes_none_of_its_time(
+    clock: AnswerableClock, watch: Watch, before_s: float, after_s: float, *, answerable: bool
+) -> None:
+    """Whether the tick that it falls into counts is known only at its end."""
+    watch.at_s += before_s
+    short = posted(clock, 3)
+    watch.at_s += after_s
+    clock.tick(answerable=answerable)
+    left_s = clock.left_s(short.timing)
+    assert left_s is not None
+    assert 3 <= left_s <= 3 + before_s
+
+
 def test_after_a_gap_at_least_ten_minutes_are_left(clock: AnswerableClock, watch: Watch) -> None:
     """A gap before the post does not count; one after it gives time to come back."""
     asked = posted(clock, 700)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.expiry import GRACE_S
+from hermes.expiry import GRACE_S, LONGEST_TICK_S
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ async def test_three_at_once_may_be_kept_also_after_a_restart(home: House) -> No
         await tapped(home, held, "Keep waiting")
         assert [entry.timing.paused for entry in home.entries()] == [False] * 3
         left = [home.listener._time.clock.left_s(entry.timing) for entry in home.entries()]
-        assert left == pytest.approx([TTL_S] * 3)
+        assert all(one is not None and TTL_S <= one < TTL_S + LONGEST_TICK_S for one in left)
         await home.person.gone(held)
         assert sum(HELD in str(one.versions) for one in home.api.control.messages()) == 1
 
