@@ -61,6 +61,7 @@ class Asking:
         self._heard = cast("StreamReader", hook.stderr)
         self._config = config
         self._line = asyncio.ensure_future(self._first_line())
+        self._came = False
 
     async def told(self) -> Told:
         """Wait for what comes of it.
@@ -93,8 +94,12 @@ class Asking:
         await self._line
         return await self.told()
 
-    def is_on_phone(self) -> bool:
-        """Tell whether its message is on the phone. Raises StoreError."""
+    def was_on_phone(self) -> bool:
+        """Tell whether its message is on the phone, or was seen there before. Raises StoreError."""
+        self._came = self._came or self._is_on_phone()
+        return self._came
+
+    def _is_on_phone(self) -> bool:
         waits = [name for name in spool.waited_for(self._config.store.path) if self._is_mine(name)]
         entries = Store(self._config.store.path).survey().entries if waits else ()
         return any(entry.phone.message_id is not None for entry in entries if wait_id(entry.ask) in waits)

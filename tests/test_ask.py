@@ -301,6 +301,20 @@ async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: Hous
     assert await status_of(process) == 0
 
 
+async def test_what_the_phone_let_go_had_reached_it(home: House, terminal: Any) -> None:
+    """The terminal's own watch over the time, for what reaches no phone, says nothing then."""
+    process = terminal(*CHOICE, "--timeout", "5s", "--on-expiry", "keep")
+    await shows(process, "It is on your phone, too")
+    home.clock.advance(4)
+    await home.person.sees("⏰")
+    home.clock.advance(4)
+    await shows(process, "You still can, here.")
+    await asyncio.sleep(5)
+    process.sendline("2")
+    assert await status_of(process) == 0
+    assert "did not reach" not in process.before
+
+
 async def test_ctrl_c_takes_the_question_back(home: House, terminal: Any) -> None:
     """In a word, without a traceback."""
     process = terminal(*CHOICE)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hermes.asking import TEST, Told, ask
+from hermes.asking import TEST, Told, ask, asking
 from hermes.config import Config
 from hermes.errors import NotSaved, PayloadError
 from tests.listening import House, house, until
@@ -90,6 +90,15 @@ async def test_who_asks_no_longer_closes_the_question(home: House, config: Confi
     """Out of time, or interrupted: the buttons go within seconds, and the message says why."""
     assert await ask(config, home.root / "config.toml", TEST, timeout_s=15) == Told("unanswered")
     assert "no longer needs this" in (await home.person.sees("Does this question reach you?", buttons=False)).text
+
+
+async def test_what_was_on_the_phone_is_known_afterwards(home: House, config: Config) -> None:
+    """Its message is nobody's to wait for once it is over, and it had been there."""
+    async with asking(config, home.root / "config.toml", TEST) as it:
+        assert not it.was_on_phone()
+        await until(it.was_on_phone, "the message")
+        await it.stopped()
+        assert it.was_on_phone()
 
 
 async def test_an_answer_of_which_only_the_reader_is_left_was_delivered(home: House, config: Config) -> None:

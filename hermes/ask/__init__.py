@@ -45,8 +45,8 @@ async def run(
     async with asking(config, config_path, payload) as it:
         phone = asyncio.ensure_future(it.told())
         here = asyncio.ensure_future(terminal.answers(questions))
-        progress = asyncio.ensure_future(terminal.progress(it.is_on_phone))
-        unseen = asyncio.ensure_future(_give_up_unseen(it, terminal, payload.get("ttl_s")))
+        progress = asyncio.ensure_future(terminal.progress(it.was_on_phone))
+        unseen = asyncio.ensure_future(_give_up_unseen(it, phone, terminal, payload.get("ttl_s")))
         try:
             return await _first(it, phone, here, terminal)
         except asyncio.CancelledError:
@@ -59,12 +59,10 @@ async def run(
                     await task
 
 
-async def _give_up_unseen(it: Asking, terminal: Terminal, ttl_s: float | None) -> None:
+async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Terminal, ttl_s: float | None) -> None:
     """Take a question back that was on nobody's phone for all its time: that does not pass before it is there."""
-    if ttl_s is None:
-        return
-    await asyncio.sleep(ttl_s)
-    if not terminal.shows(it.is_on_phone):
+    come, _ = await asyncio.wait((phone,), timeout=ttl_s)
+    if not come and not terminal.shows(it.was_on_phone):
         terminal.say("It did not reach your phone in that time; `hermes status` says why.")
         await it.stopped()
 
