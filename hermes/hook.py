@@ -2,14 +2,16 @@
 
 `generic` is for any program, and always waits. It takes one line of JSON on stdin, `{"questions": [{"question",
 "header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?, "recommended"?}], "agent"?, "title"?,
-"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?}` (`recommended` counts from 0; `stops` is false where a no
-does not end its work), and prints one: `{"kind": "answer", "answers": [[…]]}` (for each question its labels as chosen,
-then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with `"by": "timer"` where nobody answered in time, or
-`{"kind": "refused", "error"}` where the questions have another shape. Nothing printed means that nothing was answered:
-it could not be kept (stderr says `refused`), the time ran out and nobody decides (`on_expiry` is "keep"), or it was
-stopped. Whoever no longer wants to know ends it by SIGTERM; the question is closed then, as it is when the program that
-started it is gone. A program that can be answered by itself, too, says so by a second line, `{"answers": [[…]]}` or
-`{"kind": "reject"}`; the first wins: it gets `{"kind": "desk"}`, or the phone's answer.
+"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}` (`recommended` counts from 0; `stops` is false
+where a no does not end its work; `stays` is true where somebody can still answer the program itself once the phone has
+let the question go, which is what the phone says then), and prints one: `{"kind": "answer", "answers": [[…]]}` (for
+each question its labels as chosen, then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with
+`"by": "timer"` where nobody answered in time, or `{"kind": "refused", "error"}` where the questions have another shape.
+Nothing printed means that nothing was answered: it could not be kept (stderr says `refused`), the time ran out and it
+is left to a program that `stays` (for any other, "keep" is "reject"), or it was stopped. Whoever no longer wants to
+know ends it by SIGTERM; the question is closed then, as it is when the program that started it is gone. A program that
+can be answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"kind": "reject"}`; the first wins:
+it gets `{"kind": "desk"}`, or the phone's answer.
 
 Where --store and --log are not given, the command line takes them from the configuration.
 
@@ -80,7 +82,7 @@ AGENTS = {
     ),
     "generic": Agent(
         {"questions": list},
-        ("questions", "agent", "title", "directory", "context", "ttl_s", "on_expiry", "stops"),
+        ("questions", "agent", "title", "directory", "context", "ttl_s", "on_expiry", "stops", "stays"),
         lambda _: True,
         by_hand=True,
     ),

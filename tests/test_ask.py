@@ -138,6 +138,21 @@ async def test_time_that_ran_out_is_told(home: House, rule: tuple[str, ...], sta
     await home.closed()
 
 
+async def test_a_script_without_a_terminal_cannot_be_left_to_the_computer(home: House) -> None:
+    """It is gone once its time has run out: nobody is sent to it, before the end or after."""
+    asking = await script(home, *CHOICE, "--timeout", "30s", "--on-expiry", "keep", "--json")
+    await home.person.sees(ASKED, buttons=True)
+    home.clock.advance(21)
+    assert "will be told to stop" in (await home.person.sees("⏰")).text
+    home.clock.advance(10)
+    status, out = await ended(asking)
+    assert (status, json.loads(out)) == (11, {"kind": "reject", "answers": [], "by": "timer"})
+    await home.closed()
+    texts = " ".join(message.text for message in home.person.shown())
+    assert "was told to stop" in texts
+    assert "computer" not in texts
+
+
 async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: House) -> None:
     """Its time to answer never begins, and the script does not wait for ever."""
     # The hook starts a listener where there is none: that one reaches nobody either.
@@ -291,11 +306,12 @@ async def test_who_types_no_more_waits_for_the_phone(home: House, terminal: Any)
 
 
 async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: House, terminal: Any) -> None:
-    """Nobody answered in time: the buttons go, the terminal still takes an answer."""
+    """Nobody answered in time: the buttons go, the phone says where it can be answered, and there it can."""
     process = terminal(*CHOICE, "--timeout", "30s", "--on-expiry", "keep")
     await runs_out(home)
     await shows(process, "You still can, here.")
     await home.closed()
+    await home.person.sees("It can still be answered on the computer.")
     process.sendline("2")
     await shows(process, "No")
     assert await status_of(process) == 0

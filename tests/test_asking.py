@@ -164,6 +164,26 @@ async def test_where_there_is_no_computer_to_leave_it_to_it_is_refused(still: Ho
     assert "on the computer" not in texts
 
 
+@pytest.mark.parametrize(
+    ("stays", "told", "words"),
+    [
+        ({}, Told("reject", by_timer=True), "told to stop"),
+        ({"stays": False}, Told("reject", by_timer=True), "told to stop"),
+        ({"stays": True}, Told("unanswered"), "It can still be answered on the computer."),
+    ],
+)
+async def test_a_program_says_whether_it_can_still_be_answered_itself(
+    home: House, config: Config, stays: dict[str, bool], told: Told, words: str
+) -> None:
+    """Where it does not say so, `keep` is a no: nobody is sent to a computer where nothing waits."""
+    asked = {**TEST, "ttl_s": 2, "on_expiry": "keep", **stays}
+    assert await ask(config, home.root / "config.toml", asked, timeout_s=60) == told
+    await home.closed()
+    texts = " ".join(message.text for message in home.person.shown())
+    assert words in texts
+    assert ("on the computer" in texts) == (told.kind == "unanswered")
+
+
 async def asking_by_hand(home: House, asked: Mapping[str, Any]) -> asyncio.subprocess.Process:
     """Start a hook as a program does that Hermes has never heard of: its store comes from the configuration."""
     pipe = asyncio.subprocess.PIPE

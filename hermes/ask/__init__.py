@@ -42,7 +42,7 @@ async def run(
 
     Raises NotSaved, PayloadError. Cancelled, the question is taken back.
     """
-    async with asking(config, config_path, payload) as it:
+    async with asking(config, config_path, {**payload, "stays": terminal.listens}) as it:
         phone = asyncio.ensure_future(it.told())
         here = asyncio.ensure_future(terminal.answers(questions))
         progress = asyncio.ensure_future(terminal.progress(it.was_on_phone))

@@ -17,7 +17,7 @@ from hermes.model import Ask, Asked, Capabilities, Decision, OnExpiry, Signal
 AGENT = "generic"
 
 # Nobody tells what the program did with its answer: it has it once the hook has printed it. Where it has a desk of its
-# own, it stops at a no all the same; where it has none, nobody would ever answer what a timer has only let go.
+# own, it says so (`stays`); where it has none, nobody would ever answer what a timer has only let go.
 capabilities = Capabilities(agent_name="A program", desk_stays_open=False, reports=False)
 goodbye: str | None = ""
 
@@ -35,7 +35,8 @@ def read(payload: object, *, machine: str) -> Signal:
     questions = read_questions(record.get("questions"), "payload.questions")
     ttl_s, rule = number_of(record, "ttl_s", "payload"), _rule(record)
     stops = flag_of(record, "stops", "payload", absent=True)
-    can = replace(capabilities, agent_name=asker, reject_stops=stops, desk_stays_open=rule == "keep")
+    stays = flag_of(record, "stays", "payload", absent=False)
+    can = replace(capabilities, agent_name=asker, reject_stops=stops, desk_stays_open=stays)
     return Asked(Ask(source, questions, can, ttl_s=ttl_s, on_expiry=rule), waits=True)
 
 
