@@ -317,6 +317,20 @@ async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: Hous
     assert await status_of(process) == 0
 
 
+async def test_who_waited_for_the_phone_alone_is_asked_again(home: House, terminal: Any) -> None:
+    """The phone and the terminal both say that it can still be answered there."""
+    process = terminal(*CHOICE, "--timeout", "30s", "--on-expiry", "keep")
+    await shows(process, "Type a number")
+    process.sendeof()
+    await shows(process, "I wait for your phone.")
+    await runs_out(home)
+    await shows(process, "You still can, here.")
+    await shows(process, "Type a number")
+    process.sendline("2")
+    await shows(process, "No")
+    assert await status_of(process) == 0
+
+
 async def test_what_the_phone_let_go_had_reached_it(home: House, terminal: Any) -> None:
     """The terminal's own watch over the time, for what reaches no phone, says nothing then."""
     process = terminal(*CHOICE, "--timeout", "5s", "--on-expiry", "keep")

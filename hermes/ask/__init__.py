@@ -48,7 +48,7 @@ async def run(
         progress = asyncio.ensure_future(terminal.progress(it.was_on_phone))
         unseen = asyncio.ensure_future(_give_up_unseen(it, phone, terminal, payload.get("ttl_s")))
         try:
-            return await _first(it, phone, here, terminal)
+            return await _first(it, phone, here, terminal, questions)
         except asyncio.CancelledError:
             terminal.say("Stopped; the question is taken back.")
             raise
@@ -68,7 +68,11 @@ async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Ter
 
 
 async def _first(
-    it: Asking, phone: asyncio.Future[Told], here: asyncio.Future[Answers | None], terminal: Terminal
+    it: Asking,
+    phone: asyncio.Future[Told],
+    here: asyncio.Future[Answers | None],
+    terminal: Terminal,
+    questions: Sequence[Question],
 ) -> tuple[Told, Answers | None]:
     await asyncio.wait((phone, here), return_when=asyncio.FIRST_COMPLETED)
     if not phone.done():
@@ -79,7 +83,8 @@ async def _first(
     told = await phone
     if told.kind == "unanswered" and terminal.listens:
         terminal.say("Nobody answered on the phone in time. You still can, here.")
-        return told, await here
+        left_to_phone = here.done() and here.result() is None
+        return told, await (terminal.answers(questions) if left_to_phone else here)
     if terminal.listens:
         terminal.say(_WORDS["timer" if told.by_timer else told.kind])
     return told, None
