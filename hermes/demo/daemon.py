@@ -41,7 +41,7 @@ class Daemon:
         self.config = root / "config.toml"
         self._telegram = telegram
         self._servers = servers
-        self._store = Store(root / "store")
+        self.store = Store(root / "store")
         self._child: subprocess.Popen[bytes] | None = None
 
     # --- the listener -------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ class Daemon:
         tables = {
             "telegram": self._telegram,
             "questions": {"ttl": f"{ttl_s:g}s"},
-            "store": {"path": str(self._store.root)},
+            "store": {"path": str(self.store.root)},
             "log": {"file": str(self._log)},
         }
         text = "\n".join(f"[{name}]\n{toml(table)}" for name, table in tables.items())
@@ -63,7 +63,7 @@ class Daemon:
         """Return the process that listens, or None."""
         if self._child is not None:
             self._child.poll()  # the dead are buried
-        found = self._store.holder(LISTENER)
+        found = self.store.holder(LISTENER)
         return found.pid if found and found.pid else None
 
     def start(self) -> None:
@@ -119,7 +119,7 @@ class Daemon:
 
     def hook(self, *options: str) -> subprocess.Popen[bytes]:
         """Start a hook as a plugin does, with three pipes."""
-        places = {"--store": self._store.root, "--log": self._log, "--config": self.config}
+        places = {"--store": self.store.root, "--log": self._log, "--config": self.config}
         paths = [str(word) for pair in places.items() for word in pair]
         return subprocess.Popen(
             self._command("hook", "opencode", *paths, *options),
@@ -134,7 +134,7 @@ class Daemon:
     def install(self, environ: Mapping[str, str]) -> None:
         """Put the plugin into an OpenCode with this environment. Raises HermesError."""
         connect.install(
-            environ=environ, python=sys.executable, config_path=self.config, store=self._store.root, log=self._log
+            environ=environ, python=sys.executable, config_path=self.config, store=self.store.root, log=self._log
         )
 
     @property

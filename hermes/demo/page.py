@@ -69,6 +69,7 @@ def seen(stage: Stage) -> Json:
         "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
         "rows": [asdict(row) for row in computer.rows()],
         "agent": {"name": computer.name, "back_s": stage.agent_back_s},
+        "phone": {"locked": stage.phone_is_locked()},
         "listener": {"pid": stage.listener_pid, "back_s": stage.listener_back_s},
         "spans": asdict(stage.spans),
     }
@@ -92,6 +93,7 @@ class Page:
             "ask": lambda told: stage.ask(_text(told, "scene")),
             "kill": lambda _: stage.kill_listener(),
             "away": lambda _: stage.agent_away(),
+            "unlock": lambda _: stage.unlock_phone(),
         }
 
     def app(self) -> ASGIApp:

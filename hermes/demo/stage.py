@@ -112,6 +112,14 @@ class Stage:
                 self.agent_back_s = time.time() + self.spans.away
                 self.computer.away()
 
+    def phone_is_locked(self) -> bool:
+        """Tell whether `/lock` was sent."""
+        return self._daemon.store.is_phone_locked()
+
+    def unlock_phone(self) -> None:
+        """Do what `hermes unlock` does."""
+        self._daemon.store.unlock_phone()
+
     def config_text(self) -> str:
         """What the listener's configuration says."""
         return self._daemon.config.read_text(encoding="utf-8")

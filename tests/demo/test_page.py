@@ -214,6 +214,27 @@ def test_the_hook_starts_a_listener_where_none_is(visitor: Visitor, stage: Stage
     assert visitor.received("Start the server") == ["8081"]
 
 
+def test_a_phone_that_was_locked_is_unlocked_at_the_computer(visitor: Visitor) -> None:
+    """After /lock no tap counts; the computer offers `hermes unlock` meanwhile, by keyboard too, and then one does."""
+    page, locked = visitor.page, visitor.page.locator("#locked")
+    visitor.ask("one")
+    visitor.sees(DATABASE)
+    expect(locked).to_be_hidden()
+    visitor.write("/lock")
+    visitor.sees("🔒 Locked")
+    expect(locked).to_be_visible()
+    visitor.tap(DATABASE, "Redis")
+    visitor.toast("🔒 Locked")
+    page.locator("#away").focus()
+    while visitor.focused() != "Unlock it\nhermes unlock":
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(locked).to_be_hidden()
+    expect(page.locator("[data-scene=one]")).to_be_focused()
+    visitor.tap(DATABASE, "SQLite ⭐")
+    assert visitor.received("Fix login flow") == ["SQLite (Recommended)"]
+
+
 # --- hands and eyes
 
 
@@ -330,6 +351,9 @@ def test_one_side_at_a_time_where_it_is_narrow(browser: Browser, url: str) -> No
         page.get_by_role("button", name="Computer", exact=True).click()
         assert visitor.received("Fix login flow") == ["Redis"]
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW[0]
+        phone.click()
+        visitor.write("/lock")
+        expect(page.get_by_role("button", name="Computer", exact=True)).to_have_attribute("data-news", "yes")
 
 
 READABLE = """

@@ -42,6 +42,7 @@ function show(state) {
   if (!first) forcedReply(state.messages.filter(({ message_id }) => !known.has(message_id)))
   for (const one of state.toasts) hear(one, first)
   drawRows(state.rows, first)
+  drawLock(state.phone, first)
   at("agent-name").textContent = state.agent.name
   tick()
 }
@@ -294,6 +295,15 @@ function hurried() {
   return `For this one the listener was started anew with ttl = "${ttl}"; what else is asked now waits no longer, either.`
 }
 
+// What was pressed goes: the focus moves on to the next button.
+function drawLock({ locked }, first) {
+  if (at("locked").hidden === !locked) return
+  const held = document.activeElement === at("unlock")
+  at("locked").hidden = !locked
+  if (held) at("scenes").querySelector("button")?.focus()
+  if (locked && !first) tell("computer")
+}
+
 function light(id, isOn, words) {
   const sign = at(id)
   sign.dataset.on = String(isOn)
@@ -315,6 +325,7 @@ function tick() {
   at("away").querySelector("span").textContent = `Agent away for ${spans.away} s`
 }
 setInterval(tick, 250)
+at("unlock").onclick = () => act({ do: "unlock" })
 
 async function drawScenes() {
   const scenes = await (await fetch("scenes")).json()
