@@ -56,7 +56,7 @@ class Connection:
         self._machine = machine
         self._now = now
         self._last_poll_s: float | None = None
-        self._troubled = False
+        self._trouble: Trouble | None = None
         # What an earlier run has left counts as this kind: a good poll ends it, a refused message says it again.
         self._poll_trouble = memory.at.trouble
         self._rival_told_s = -math.inf
@@ -78,7 +78,12 @@ class Connection:
     def answerable(self) -> bool:
         """Tell whether a tap made now would arrive."""
         polled_s = self._last_poll_s
-        return polled_s is not None and abs(self._now() - polled_s) < HEALTHY_S and not self._troubled
+        return polled_s is not None and abs(self._now() - polled_s) < HEALTHY_S and self._trouble is None
+
+    @property
+    def refusal(self) -> str:
+        """What is wrong with the bot's token, in words, where the last poll was refused for it; else ""."""
+        return self._trouble.sentence if self._trouble and self._trouble.kind == "unauthorized" else ""
 
     def recover(self, *, by_timer: bool = False) -> None:
         """At a start: say that nobody listened, where that was for long. `by_timer`: that is so all the time."""
@@ -158,7 +163,7 @@ class Connection:
         last_s, self._last_poll_s = self._last_poll_s, at_s
         if last_s is not None and at_s - last_s > ABSENCE_S:
             self._back_after(last_s)
-        self._troubled = False
+        self._trouble = None
         self._supervisor.polled()
         self._memory.note(last_poll_s=at_s)
         if last_s is None:
@@ -167,7 +172,7 @@ class Connection:
         self._over(self._poll_trouble)
 
     def _poll_failed(self, trouble: Trouble) -> None:
-        self._troubled = True
+        self._trouble = trouble
         self._supervisor.say(f"no updates from Telegram: {trouble.sentence}")
         if not trouble.loud:
             return

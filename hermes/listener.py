@@ -134,7 +134,8 @@ class Listener:
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.
 
-        The time to answer stands still: what a reaper said about it would not be kept. Raises as `run`.
+        The time to answer stands still: what a reaper said about it would not be kept. Raises as `run`, and
+        ChatRefused where Telegram does not take the token, once all else is done.
         """
         with self._alone("hermes reap"):
             try:
@@ -144,6 +145,9 @@ class Listener:
                 await self._agents.look_once()
                 await self._steps.idle(REAPING_S)
                 self._tidy()
+                if refusal := self._connection.refusal:
+                    self._connection.in_trouble(refusal)
+                    raise ChatRefused(refusal)
             finally:
                 await self._close()
 

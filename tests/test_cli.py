@@ -216,6 +216,22 @@ def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
     assert (tmp_path / "store" / "pending").is_dir()
 
 
+def test_a_reaper_whose_token_is_refused_fails(
+    config: Path, api: RunningBotApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 1 and a sentence, so that its timer shows it; all is well again with the first run that gets through."""
+    api.control.fault(method="*", status=401, description="Unauthorized", times=99)
+    assert run("reap", "--config", str(config)) == cli.FAILED
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "hermes: Telegram does not accept the bot's token: look at telegram.token and telegram.api_base"
+    )
+    store, bot_id = Store(tmp_path / "store"), int(api.token.partition(":")[0])
+    assert "does not accept" in store.load_chat(bot_id).trouble
+    api.control.clear_faults()
+    assert run("reap", "--config", str(config)) == 0
+    assert store.load_chat(bot_id).trouble == ""
+
+
 def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The words say whether there was anything to unlock."""
     assert run("reap", "--config", str(config)) == 0

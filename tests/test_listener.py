@@ -14,7 +14,7 @@ import pytest
 import hermes
 from hermes import holding, spool
 from hermes.connection import ABSENCE_S
-from hermes.errors import Held, StoreError
+from hermes.errors import ChatRefused, Held, StoreError
 from hermes.listener import HOUSEKEEPING_S, REMEMBER_S
 from hermes.store import LISTENER, Store
 from tests.harness.processes import Proc
@@ -218,6 +218,21 @@ async def test_reaping_outlasts_an_agent_that_is_away(home: House, caplog: pytes
     home.agent.away()
     await home.new().run_once()
     assert "server oc1" in caplog.text
+
+
+async def test_reaping_without_a_token_that_counts_does_all_else(home: House) -> None:
+    """What was answered is delivered, and only then it is said that Telegram refuses the token."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.agent.away()
+    await home.person.taps(shown, "SQLite")
+    await home.stop()
+    home.agent.back()
+    home.api.control.fault(method="*", status=401, description="Unauthorized", times=99)
+    with pytest.raises(ChatRefused, match="does not accept the bot's token"):
+        await home.new().run_once()
+    assert len(home.agent.effects) == 1
 
 
 async def test_reaping_leaves_a_listener_its_work(home: House) -> None:
