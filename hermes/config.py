@@ -219,7 +219,7 @@ def _description(key: _Key) -> str:
 def _where(key: _Key, place: Path, overlay: dict[str, Any]) -> str:
     if isinstance(_dig(overlay, key), str):
         return f"The environment variable HERMES_{'__'.join(str(part).upper() for part in key)}"
-    file = f"{place}" if place.exists() else f"{place} (not there yet)"
+    file = f"{place}" if place.exists() else f"{place} (not there yet: `hermes setup` writes it)"
     match key:
         case ("opencode", int(number), *rest):
             return ", ".join((file, f"[[opencode]] number {number + 1}", *map(str, rest)))
