@@ -232,7 +232,9 @@ def _unknown(key: _Key) -> str:
     """What is wrong, and the nearest that is known: in its section, or another that has just this key."""
     section, name = str(key[0]), str(key[-1])
     if section not in SECTIONS:
-        return f"is not known; the nearest section is [{_nearest(section, list(SECTIONS))}]"
+        near = difflib.get_close_matches(section, SECTIONS, n=1)
+        place = f"the nearest section is [{near[0]}]" if near else f"the sections are [{'], ['.join(SECTIONS)}]"
+        return f"is not known; {place}"
     others = [other for other, model in SECTIONS.items() if name in model.model_fields and other != section]
     known = list(SECTIONS[section].model_fields)
     if others and not difflib.get_close_matches(name, known):

@@ -130,7 +130,8 @@ WRONG = [
     ('[questions]\ntll = "30m"', "[questions] tll is not known; the nearest key is ttl."),
     ('[questions]\nkeep_done = "1d"', "[questions] keep_done is not known there; it belongs to [store]."),
     ("[question]\n", "question is not known; the nearest section is [questions]."),
-    ('ttl = "30m"\n', "ttl is not known; the nearest section is ["),
+    ('ttl = "30m"\n', "ttl is not known; the sections are [telegram], [questions], [permissions], [store], "),
+    ("[foo]\n", "foo is not known; the sections are [telegram], [questions], "),
     (
         '[questions]\non_expiry = "panic"',
         '[questions] on_expiry is wrong; it must be "reject", "recommended",',
