@@ -140,6 +140,8 @@ async def gather(
     memory, warnings = _memory(store, config.telegram.bot_id)
     if config_file is not None and readable_by_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
+    if config.log.file.is_dir():
+        warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
     listener = _listener(store, memory)
     # A clock that begins gives the ten minutes that every ask has left when a listener comes back.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)

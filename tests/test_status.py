@@ -201,6 +201,15 @@ async def test_a_configuration_that_others_can_read_is_a_warning(store: Store, t
     assert not (await look(store, config_file=file)).warnings
 
 
+async def test_a_log_file_that_is_a_folder_is_a_warning(store: Store, tmp_path: Path) -> None:
+    """A listener serves without it; for monitoring it is said, too."""
+    config = a_config(store.root)
+    config = config.model_copy(update={"log": config.log.model_copy(update={"file": tmp_path})})
+    status = await gather(config, store, health=None)
+    assert f"! {tmp_path} is a folder, so there is no log; set log.file" in " ".join(words(status).split())
+    assert verdict(status)[1].endswith(f"; {tmp_path} is a folder, so there is no log; set log.file")
+
+
 async def test_a_memory_of_a_newer_hermes_is_a_warning(store: Store) -> None:
     """The rest is still told."""
     (store.root / "telegram.json").write_bytes(b'{"v":99}')

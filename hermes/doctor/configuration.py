@@ -68,5 +68,6 @@ def _log(around: Around) -> list[Finding]:
     else:
         usable = file.is_file() and os.access(file, os.W_OK)
     if not usable:
-        return [AREA.broken("log", f"{file} cannot be written ({there})", "set log.file, or free the way to it")]
+        wrong = "is a folder" if there == file and file.is_dir() else f"cannot be written ({there})"
+        return [AREA.broken("log", f"{file} {wrong}", "set log.file, or free the way to it")]
     return [AREA.good("log", str(file))]

@@ -90,7 +90,8 @@ async def test_a_log_that_cannot_be_written_is_broken(patient: Patient) -> None:
     assert named(await configuration.look(patient.around()), "log").verdict == "broken"
     (patient.root / "log").unlink()
     (patient.root / "log" / "hermes.log").mkdir(parents=True)
-    assert named(await configuration.look(patient.around()), "log").verdict == "broken"
+    found = named(await configuration.look(patient.around()), "log")
+    assert (found.verdict, found.seen) == ("broken", f"{patient.root / 'log' / 'hermes.log'} is a folder")
     (patient.root / "log" / "hermes.log").rmdir()
     (patient.root / "log" / "hermes.log").touch()
     assert named(await configuration.look(patient.around()), "log").verdict == "good"
