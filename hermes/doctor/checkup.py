@@ -70,13 +70,14 @@ async def visit(
     console: Console,
     errors: Console,
     *,
-    ask: Callable[[Sequence[Finding]], Awaitable[tuple[Finding, ...]]] | None = None,
+    ask: Callable[[Sequence[Finding], Callable[[str], None]], Awaitable[tuple[Finding, ...]]] | None = None,
     fix: bool = False,
     as_json: bool = False,
 ) -> bool:
     """Examine, mend and examine again if so wanted, ask a test question, and tell; return whether nothing is broken.
 
     With `as_json` standard output holds the list alone, and `errors` takes all that is said besides.
+    `ask` is given what was found, and says by its second argument that it asks.
     """
     aside = errors if as_json else console
 
@@ -90,8 +91,7 @@ async def visit(
             aside.print(plain(sentence), soft_wrap=True)
         findings = await look()
     if ask is not None:
-        aside.print("Asking a test question: answer it on the phone, within two minutes.", soft_wrap=True)
-        findings += await ask(findings)
+        findings += await ask(findings, lambda sentence: aside.print(sentence, soft_wrap=True))
     if as_json:
         console.file.write(f"{to_json(findings)}\n")
     else:

@@ -19,6 +19,7 @@ _REFUSED = {"skip": "skipped", "reject": "stopped"}
 async def ask(
     path: Path | None,
     findings: Sequence[Finding],
+    say: Callable[[str], None],
     *,
     environ: Mapping[str, str],
     timeout_s: float = ANSWER_S,
@@ -28,6 +29,7 @@ async def ask(
     missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
     if missing:
         return (AREA.warning("asked", f"no: first mend what is broken ({', '.join(dict.fromkeys(missing))})"),)
+    say("Asking a test question: answer it on the phone, within two minutes.")
     return await AREA.guarded("asked", _ask(path, environ, timeout_s, monotonic), limit_s=timeout_s + 10)
 
 

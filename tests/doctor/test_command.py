@@ -178,6 +178,7 @@ def test_a_test_question_is_not_asked_where_it_cannot_arrive(sick: Patient) -> N
     """What is broken comes first."""
     done = run(sick, "--test")
     assert "no: first mend what is broken (Configuration, Telegram, Store)" in done.stdout
+    assert "Asking" not in done.stdout
 
 
 @pytest.mark.parametrize(
