@@ -64,9 +64,15 @@ def _toast(entry: Entry, said: Toast, look: Look) -> str:
         case "held":
             return "One moment, I am still receiving your text" if entry.state.joining else "Goes out in a moment"
         case "type_now":
-            return "Reply with your answer" if look.group else "Type your answer as your next message"
+            return _type_now(why=entry.ask.permission is not None, look=look)
         case kind:
             return TOASTS[kind]
+
+
+def _type_now(*, why: bool, look: Look) -> str:
+    if look.group:
+        return "Reply with why not" if why else "Reply with your answer"
+    return "Write why not, as your next message" if why else "Type your answer as your next message"
 
 
 def _plain(text: str) -> str:

@@ -30,6 +30,12 @@ def labels(screen: Screen) -> list[list[str]]:
     return [[button.text for button in row] for row in screen.rows]
 
 
+def test_who_says_why_is_asked_for_that() -> None:
+    """The acknowledgement asks for the same as the message that comes with it."""
+    assert toast(asked(), Toast("type_now"), LOOK) == "Write why not, as your next message"
+    assert toast(asked(), Toast("type_now"), GROUP) == "Reply with why not"
+
+
 def test_once_and_refuse_come_first() -> None:
     """The button of a plain refusal says that it ends the turn."""
     screen = main(asked(), LOOK)

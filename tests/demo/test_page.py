@@ -105,7 +105,8 @@ def test_a_permission_is_refused_with_a_word_why(visitor: Visitor) -> None:
     """The person's words go to the agent with the refusal."""
     visitor.ask("permission")
     visitor.tap("May it run this?", "Refuse, and say why")
-    visitor.sees("why")
+    visitor.toast("Write why not, as your next message")
+    visitor.sees("Write why not")
     visitor.write("Not on a Friday.")
     assert visitor.received("Move the tables") == ["reject", "Not on a Friday."]
 

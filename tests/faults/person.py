@@ -152,7 +152,7 @@ class Person:
             self.ask.promised = self.done = True
         elif toast.text.startswith(SETTLED):
             self.done = True
-        elif toast.text.startswith("Type your answer"):
+        elif toast.text.startswith(("Type your answer", "Write why not")):
             self._armed = True
         self._tap = None
         self._next_s = self.now() + self.rng.uniform(0.0, 0.1)
