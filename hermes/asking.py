@@ -66,7 +66,7 @@ class Asking:
     async def told(self) -> Told:
         """Wait for what comes of it.
 
-        Raises NotSaved: it could not be kept, the log file says why; PayloadError: it has another shape.
+        Raises PayloadError: nothing was asked, and why; NotSaved: its hook was ended, or never told a word.
         """
         line = await asyncio.shield(self._line)
         if not line and self._hook.returncode:
@@ -89,8 +89,9 @@ class Asking:
 
     async def stopped(self) -> Told:
         """Take it back, unless an answer has come at the last moment; the phone is told. Raises as `told`."""
-        with suppress(ProcessLookupError):
-            self._hook.terminate()
+        if not self._line.done():  # one that has ended is asyncio's to reap: `terminate` would do it first
+            with suppress(ProcessLookupError):
+                self._hook.terminate()
         await self._line
         return await self.told()
 

@@ -5,13 +5,13 @@
 "directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}` (`recommended` counts from 0; `stops` is false
 where a no does not end its work; `stays` is true where somebody can still answer the program itself once the phone has
 let the question go, which is what the phone says then), and prints one: `{"kind": "answer", "answers": [[…]]}` (for
-each question its labels as chosen, then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with
-`"by": "timer"` where nobody answered in time, or `{"kind": "refused", "error"}` where the questions have another shape.
-Nothing printed means that nothing was answered: it could not be kept (stderr says `refused`), the time ran out and it
-is left to a program that `stays` (for any other, "keep" is "reject"), or it was stopped. Whoever no longer wants to
-know ends it by SIGTERM; the question is closed then, as it is when the program that started it is gone. A program that
-can be answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"kind": "reject"}`; the first wins:
-it gets `{"kind": "desk"}`, or the phone's answer.
+each question its labels as chosen, then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with `"by":
+"timer"` where nobody answered in time, or `{"kind": "refused", "error"}` where nothing was asked: the questions have
+another shape, or could not be kept. Nothing printed means that nothing was answered: the time ran out and it is left to
+a program that `stays` (for any other, "keep" is "reject"), or it was stopped. Whoever no longer wants to know ends it
+by SIGTERM; the question is closed then, as it is when the program that started it is gone. A program that can be
+answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"kind": "reject"}`; the first wins: it gets
+`{"kind": "desk"}`, or the phone's answer.
 
 Where --store and --log are not given, the command line takes them from the configuration.
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 1024 * 1024
 MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
 PATIENCE_S = 10.0
+NOT_KEPT = "not kept:"
 
 
 class Agent:
@@ -116,22 +117,32 @@ def main(argv: list[str]) -> int:
         _run(options)
     except _Refused as refusal:
         _log(options, str(refusal))
+        _refuse(options, str(refusal))
         with contextlib.suppress(OSError):
             os.write(2, b"refused\n")  # to try again would be of no use
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
-        _log(options, f"{error.strerror or type(error).__name__}{place}")
+        why = f"{error.strerror or type(error).__name__}{place}"
+        _log(options, why)
+        _refuse(options, f"it could not be kept: {why}")
     except Exception as error:  # noqa: BLE001 (the agent is never troubled)
         # Only where and what kind: the message may quote what came.
         _log(options, f"{type(error).__name__} at {_place_of(error)}")
     return 0
 
 
+def _refuse(options: dict[str, str], why: str) -> None:
+    """Tell a program of its own hand why nothing was asked; it need not look into our log."""
+    if AGENTS[options["agent"]].by_hand and options["state"] == NOT_KEPT:
+        with contextlib.suppress(OSError):
+            os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
+
+
 def _options(argv: list[str]) -> dict[str, str] | None:
     """Return the command line by name; argparse alone would cost as much as a bare Python."""
     if not argv or argv[0] not in AGENTS:
         return None
-    found = {"agent": argv[0], "state": "not kept:", "parent": str(os.getppid())}
+    found = {"agent": argv[0], "state": NOT_KEPT, "parent": str(os.getppid())}
     rest = iter(argv[1:])
     for word in rest:
         if word in {"--wait", "--stay"}:
@@ -256,7 +267,7 @@ def _request_id(request: object) -> str:
 
 def _keep(options: dict[str, str], payload: dict[str, Any]) -> None:
     spool.drop(options["store"], spool.record(options["agent"], payload))
-    if options["state"] == "not kept:":
+    if options["state"] == NOT_KEPT:
         options["state"] = "kept, but then:"  # what the log says of any trouble from here on
         with contextlib.suppress(OSError):
             os.write(2, b"kept\n")

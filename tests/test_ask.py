@@ -202,7 +202,7 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
         (("ask", "x", "--file", "y"), "not both"),
         (("ask", "x", "--timeout", "soon"), '--timeout is "soon", which is no duration; write 90s'),
         (("ask", "x", "--timeout", "0s"), "nobody answers in no time"),
-        (("ask", "x", "-o", "a", "--recommended", "2"), "there are 1 options; the first is 1"),
+        (("ask", "x", "-o", "a", "--recommended", "2"), "options (-o) are counted from 1, and you gave 1"),
         (("ask", "x", "--multiple"), "without options (-o) there is nothing to choose"),
         (("ask", "--file", "/nowhere"), "/nowhere cannot be read (No such file"),
         (("ask", "--file", "-"), "standard input holds no JSON"),

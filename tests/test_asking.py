@@ -16,7 +16,7 @@ import pytest
 
 from hermes.asking import TEST, Told, ask, asking
 from hermes.config import Config
-from hermes.errors import NotSaved, PayloadError
+from hermes.errors import PayloadError
 from tests.listening import House, house, until
 
 home = house(started=True)
@@ -198,9 +198,12 @@ async def asking_by_hand(home: House, asked: Mapping[str, Any]) -> asyncio.subpr
     return hook
 
 
-async def test_a_question_that_cannot_be_kept_is_an_error(home: House, config: Config, tmp_path: Path) -> None:
-    """The store is a file: nobody waits for an answer that can never come."""
+async def test_a_question_that_cannot_be_kept_is_an_error(
+    home: House, config: Config, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store is a file: nobody waits for an answer that can never come, and nothing else is complained of."""
     (tmp_path / "taken").write_text("")
     broken = home.config(store={"path": str(tmp_path / "taken")})
-    with pytest.raises(NotSaved, match=r"could not be kept in .*taken"):
+    with pytest.raises(PayloadError, match=r"it could not be kept: Not a directory \(.*taken"):
         await ask(broken, home.root / "config.toml", TEST, timeout_s=20)
+    assert "child process" not in caplog.text

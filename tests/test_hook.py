@@ -184,6 +184,17 @@ def test_what_is_kept_of_a_longer_line_is_counted_as_it_came(desk: Desk) -> None
 
 # sad paths
 
+
+@pytest.mark.parametrize("said", [b"{", b"[]", b'{"questions": 1}'])
+def test_a_program_is_told_why_nothing_was_asked(desk: Desk, said: bytes) -> None:
+    """It need not look into our log; an agent's plugin is told nothing on stdout."""
+    command = [sys.executable, "-I", "-m", "hermes", "hook", "generic", *desk.arguments]
+    hook = subprocess.run(command, input=said, capture_output=True, check=True)
+    told = json.loads(hook.stdout)
+    assert told.pop("kind") == "refused"
+    assert told == {"error": desk.logged().removeprefix("not kept: ")}
+
+
 SAD: list[tuple[bytes, str]] = [
     (b"", "no JSON (character 0)"),
     (b"\n", "no JSON (character 0)"),

@@ -38,7 +38,7 @@ def of_options(
     if not all(option["label"].strip() for option in listed):
         raise ConfigError("an option (-o) is empty; write it as LABEL or LABEL::WHY.")
     if recommended is not None and not 1 <= recommended <= len(listed):
-        raise ConfigError(f"--recommended {recommended}: there are {len(listed)} options; the first is 1.")
+        raise ConfigError(f"--recommended {recommended}: options (-o) are counted from 1, and you gave {len(listed)}.")
     if not listed and (multiple or not custom):
         raise ConfigError("without options (-o) there is nothing to choose; leave --multiple and --no-custom out.")
     asked: dict[str, Any] = {"question": text, "header": header, "options": listed}

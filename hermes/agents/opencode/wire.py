@@ -192,5 +192,5 @@ def shaped(kind: type[T], value: object) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(step) for step in first["loc"]) or "it"
-        raise ValueError(f"{sound(place[:80])}: {first['msg']}") from None
+        raise ValueError(f"{sound(place[:80])}: {first['msg'].removeprefix('Value error, ')}") from None
     return read
