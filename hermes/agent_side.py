@@ -113,6 +113,8 @@ class AgentSide:
                             self._connected.discard(server.name)
             except (NotSaved, AgentError) as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (an outage, not a defect)
+            # What it told last may not have been kept, so nothing later counts as heard until its list was read.
+            self._connected.discard(server.name)
             await asyncio.sleep(FOLLOW_PAUSE_S)
 
     def followed(self) -> tuple[Followed, ...]:

@@ -468,3 +468,22 @@ async def test_an_ask_that_was_not_saved_stays_with_its_server(home: House, capl
     await home.stop()
     await home.start()
     await home.person.sees(ASKED)
+
+
+async def test_an_ask_that_was_not_saved_is_found_however_the_clock_jumps(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its session looks older than any question may be then: it is looked for from when all was heard."""
+    await home.start()
+    (home.store / "pending").rename(home.store / "pending.away")
+    (home.store / "pending").write_text("a file where a folder belongs")
+    home.agent.ask([question()])
+    await until(lambda: "server oc1: nothing was saved" in caplog.text, "an error in the log")
+    home.clock.set_back(-3 * 86400)
+    assert home.listener is not None
+    home.listener._agents.followed()  # as it is noted now and then
+    await until(lambda: caplog.text.count("server oc1: nothing was saved") > 1, "another connection")
+    home.listener._agents.followed()
+    (home.store / "pending").unlink()
+    (home.store / "pending.away").rename(home.store / "pending")
+    await home.person.sees(ASKED)
