@@ -339,7 +339,7 @@ async def test_what_the_phone_let_go_had_reached_it(home: House, terminal: Any) 
     await home.person.sees("⏰")
     home.clock.advance(4)
     await shows(process, "You still can, here.")
-    await asyncio.sleep(5)
+    await asyncio.sleep(5)  # the terminal's own watch is over by then: nothing tells that it says nothing
     process.sendline("2")
     assert await status_of(process) == 0
     assert "did not reach" not in process.before

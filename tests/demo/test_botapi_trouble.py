@@ -227,7 +227,7 @@ def test_who_takes_no_answer_is_cut_off_at_the_end() -> None:
 
         def is_stuck() -> bool:
             before = len(api.phone.calls("getupdates"))
-            time.sleep(0.2)
+            time.sleep(0.2)  # what counts is that no further request is taken in this time
             return 0 < before == len(api.phone.calls("getupdates")) < 50
 
         until(is_stuck, what="an answer that finds no room")
