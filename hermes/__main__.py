@@ -2,6 +2,10 @@
 
 import sys
 
+# What libraries load where they find it, and do without where they don't; a listener would keep it for ever:
+# httpx's own command line (4 MB), and what python-telegram-bot decrypts passports with (7 MB).
+UNUSED = ("httpx._main", "cryptography")
+
 
 def main() -> None:
     """Run the command that the arguments name; `hook` loads nothing but itself, for an agent waits for it.
@@ -12,10 +16,12 @@ def main() -> None:
         from hermes import hook
 
         sys.exit(hook.main(sys.argv[2:]))
-    # httpx brings a command line of its own along (4 MB, for ever), and does without it where there is none.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    hidden = [name for name in UNUSED if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     from hermes import cli
 
+    for name in hidden:
+        del sys.modules[name]  # `hermes mcp` signs with it
     cli.main()
 
 
