@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes import spool
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.events import Connected, Heard, Lost, follow
@@ -17,7 +18,7 @@ from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
 from hermes.intake import Hinted, Intake
 from hermes.model import Asked, Dead, Ended, Quiet
 from hermes.permitting import admitted
-from hermes.room import Inbox, wait_id
+from hermes.room import Inbox, Strays, wait_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -87,6 +88,7 @@ class AgentSide:
         self._intake = Intake(
             book, now=now, hinted=self._hinted, admitted=lambda ask: admitted(ask, rules), refused=self._let_go
         )
+        self._strays = Strays(room.root, monotonic=monotonic)
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
         self._signals: dict[str, list[Hinted]] = {}
         self._match_tried: dict[str, int] = {}
@@ -308,7 +310,7 @@ class AgentSide:
         try:
             self._let_go(entry.ask)
         except NotSaved as error:
-            log.warning("entry %s: its hook goes on waiting: %s", entry.id, error)
+            log.warning("entry %s: its hook goes on waiting for now: %s", entry.id, error)
 
     def _word_of_hook(self, kind: str, wait: str) -> None:
         for entry in self._book.entries():
@@ -379,15 +381,23 @@ class AgentSide:
     # --- agents that died -------------------------------------------------------------------------------------
 
     def look_for_the_dead(self) -> None:
-        """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
+        """Settle asks whose only way back was a hook that is gone, and let hooks go whose ask is. Raises NotSaved."""
         hanging = [entry for entry in self._book.entries() if self._hangs_on_a_hook(entry)]
-        waiting = self._room.all_waiting() if hanging else set()
+        waiting = self._room.all_waiting()
+        self._strays.send_away(self._for_nothing(waiting))
         for entry in hanging:
             if wait_id(entry.ask) in waiting:
                 self._found_waiting(entry)
             elif entry.waits and self._is_alone_for_good(entry):
                 self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
                 self._found_waiting(entry)
+
+    def _for_nothing(self, waiting: set[str]) -> set[str]:
+        """Return the names that stand for nothing open; a plugin that ends its hooks may keep them longer than that."""
+        strays = waiting - {wait_id(entry.ask) for entry in self._book.entries()}
+        if strays:
+            strays -= {spool.wait_id(*one) for one in self._book.closed() if self._adapters[one[0]].goodbye is None}
+        return strays
 
     def _hangs_on_a_hook(self, entry: Entry) -> bool:
         if entry.ask.source.request_id is None or entry.ask.source.server in self._servers or not entry.ask.answerable:

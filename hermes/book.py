@@ -6,18 +6,23 @@ before it can be seen here; `on_change` then wakes whoever has something to do a
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes import dialog
 from hermes.errors import Missing, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from hermes.model import Ask, Event, Route, Source
     from hermes.store import Store
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 REMEMBERED_S: Final = 86400.0
 """How long Telegram keeps an update: for as long the ids that closed asks have seen are remembered."""
@@ -84,6 +89,10 @@ class Book:
         """Tell whether an ask with this request id was settled already."""
         return source.request_id is not None and identities(source)[0] in self._closed
 
+    def closed(self) -> Collection[Identity]:
+        """Return the agent, machine and request id of what was settled."""
+        return self._closed.keys()
+
     def was_seen(self, update_id: int) -> bool:
         """Tell whether a closed ask has taken this update in."""
         return update_id in self._seen_by_closed
@@ -122,12 +131,7 @@ class Book:
     def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
         """Change an open entry; on disk when this returns. Raises NotSaved, Missing."""
         before = self._open.get(entry_id)
-        try:
-            entry = self.store.change(entry_id, fn)
-        except (Missing, Unreadable):
-            # Its file was taken away or damaged under our hands: it must not stop the others.
-            self._drop(entry_id)
-            raise
+        entry = self._on_file(before, lambda: self.store.change(entry_id, fn))
         self._index(entry)
         if before is None or entry.revision != before.revision:
             self._on_change(entry)
@@ -136,19 +140,23 @@ class Book:
     def close(self, entry_id: str) -> None:
         """Put a settled entry away, once its last screen is on the phone or can never be."""
         entry = self._open[entry_id]
-        try:
-            self.store.settle(entry_id)
-        except Missing:
-            self._drop(entry_id)
-            raise
-        self._drop(entry_id)
-        self._remember_closed(entry, fresh=True)
-
-    def _drop(self, entry_id: str) -> None:
-        entry = self._open.pop(entry_id, None)
-        for identity in identities(entry.ask.source) if entry is not None else ():
+        self._on_file(entry, lambda: self.store.settle(entry_id))
+        del self._open[entry_id]
+        for identity in identities(entry.ask.source):
             if self._by_identity.get(identity) == entry_id:
                 del self._by_identity[identity]
+        self._remember_closed(entry, fresh=True)
+
+    def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
+        """Do this to an entry's file; one that was damaged or taken away under our hands is written anew first."""
+        try:
+            return act()
+        except (Missing, Unreadable) as error:
+            if known is None:
+                raise
+            log.error("entry %s: its file is bad (%s); it is written anew", known.id, error)  # noqa: TRY400 (no defect)
+            self.store.restore(known)
+            return act()
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry

@@ -22,6 +22,7 @@ from hermes.agent_side import AgentSide
 from hermes.agents import ADAPTERS
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.book import Book
+from hermes.chat import words
 from hermes.chat.bot import ANSWER_FIRST_S, Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look
@@ -86,6 +87,7 @@ class Listener:
         self._now = now
         self._monotonic = monotonic
         self._idle_s = idle_s
+        self._machine = socket.gethostname()
         self._root = config.store.path
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,6 +174,8 @@ class Listener:
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             self._remember()
         self._connection.recover(by_timer=by_timer)
+        if self._store.put_away:
+            self._phone.say(words.unreadable(self._store.put_away, self._machine))
         for entry in open_now:
             self._changed(entry)
         self._spawn(self._time.ask_about_hold(self._book))
@@ -196,7 +200,6 @@ class Listener:
     def _wire(self) -> None:
         config, now = self._config, self._now
         telegram, questions = config.telegram, config.questions
-        machine = socket.gethostname()
         self._memory = Memory(self._store, telegram.bot_id)
         look = self._look = Look(
             tz=questions.zone,
@@ -221,8 +224,8 @@ class Listener:
             on_change=self._changed,
         )
         self._row = Row(self._book, look, now=now)
-        self._wire_agents(machine)
-        posting = self._wire_phone(machine)
+        self._wire_agents()
+        posting = self._wire_phone()
         self._steps = Steps(
             {
                 "phone": posting.step,
@@ -234,14 +237,14 @@ class Listener:
             failed=self._refused,
         )
 
-    def _wire_phone(self, machine: str) -> Posting:
+    def _wire_phone(self) -> Posting:
         telegram, questions, now = self._config.telegram, self._config.questions, self._now
         self._phone = PhoneSide(
             self._book,
             self._outbox,
             self._look,
             users=frozenset(telegram.users),
-            machine=machine,
+            machine=self._machine,
             held=lambda word, message_id: self._time.hold_answered(self._book, word, message_id),
             moved=self._moved,
             blocked=self._blocked,
@@ -257,7 +260,7 @@ class Listener:
             self._memory,
             self._look,
             supervisor=self._supervisor,
-            machine=machine,
+            machine=self._machine,
             now=now,
         )
         return Posting(
@@ -272,7 +275,7 @@ class Listener:
             now=now,
         )
 
-    def _wire_agents(self, machine: str) -> None:
+    def _wire_agents(self) -> None:
         config = self._config
         self._servers = {
             server.name: OpenCodeServer(
@@ -280,7 +283,7 @@ class Listener:
                 server.url,
                 username=server.username,
                 password=server.password.get_secret_value(),
-                machine=machine,
+                machine=self._machine,
                 now=self._now,
                 monotonic=self._monotonic,
             )
@@ -321,7 +324,7 @@ class Listener:
         self._commands = Commands(
             self._book,
             self._look,
-            machine=socket.gethostname(),
+            machine=self._machine,
             say=say,
             connected=self._agents.connected,
             now=self._now,

@@ -79,7 +79,7 @@ class PhoneSide:
         except NotSaved:
             raise
         except StoreError as error:
-            # The entry was damaged or taken away under our hands: nothing is saved, and the person must hear of it.
+            # A newer Hermes took the entry over, say: nothing is saved, and the person must hear of it.
             raise NotSaved(str(error)) from error
 
     def _take(self, incoming: Incoming) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
+STRAY_S: Final = 30.0
+"""A hook takes its place before it drops its record: one that is new here may still do so."""
 
 
 class Room:
@@ -49,6 +51,28 @@ class Room:
             spool.take_answer(self.root, wait_id(ask))
         except OSError as error:
             log.warning("an answer that is no longer wanted could not be removed: %s", error)
+
+
+class Strays:
+    """Hooks that wait for nothing: what they asked was damaged on disk, or found no room there for its end."""
+
+    def __init__(self, root: Path, *, monotonic: Callable[[], float]) -> None:
+        self._root = root
+        self._monotonic = monotonic
+        self._since_s: dict[str, float] = {}
+
+    def send_away(self, names: set[str]) -> None:
+        """Let those go that have waited for nothing all the while; one that its plugin starts again asks anew.
+
+        Raises NotSaved.
+        """
+        now_s = self._monotonic()
+        unread = bool(names) and bool(spool.listing(self._root))
+        self._since_s = {name: now_s if unread else self._since_s.get(name, now_s) for name in names}
+        for name in [name for name, since_s in self._since_s.items() if now_s - since_s > STRAY_S]:
+            log.warning("a hook waits for what is not known here (%s): it is sent away", name)
+            _lay_ready(self._root, name, "")
+            del self._since_s[name]
 
 
 def _lay_ready(root: Path, name: str, text: str) -> None:

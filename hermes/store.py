@@ -58,7 +58,8 @@ class Store:
 
     `now` is the epoch clock, in seconds. A lock that another process does not let go of within
     `lock_timeout_s` counts as a refusal to save. Quarantine keeps the newest `quarantine_files` and
-    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, as last seen by `pending`.
+    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, as last seen by `pending`; `put_away`
+    counts the entries that it found damaged.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Store:
     ) -> None:
         self.root = root
         self.too_new: list[Path] = []
+        self.put_away = 0
         self._now = now
         self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
         self._chat = root / "telegram.json"
@@ -150,6 +152,7 @@ class Store:
         survey = self.survey()
         for path, _ in survey.damaged:
             self._put_away(path, _read_entry)
+        self.put_away += len(survey.damaged)
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
         for path in sorted({*survey.too_new}.difference(self.too_new)):
@@ -184,11 +187,16 @@ class Store:
             Conflict: there is one with this id.
             NotSaved: the disk refuses.
         """
-        path = self._path(entry.id)
-        with self._writing():
-            if os.path.lexists(path):
-                raise Conflict(f"there is an entry {entry.id} already")
-            return _put(path, replace(entry, revision=1))
+        return self._add(replace(entry, revision=1))
+
+    def restore(self, entry: Entry) -> Entry:
+        """Save an entry anew, as it was last read, whose file was damaged or taken away; return it.
+
+        Raises:
+            Conflict: there is a file of it.
+            NotSaved: the disk refuses.
+        """
+        return self._add(entry)
 
     def get(self, entry_id: str) -> Entry:
         """Return the pending entry.
@@ -356,6 +364,13 @@ class Store:
             return holding.holder(self._locks / f"{name}.lock")
 
     # --- files -----------------------------------------------------------------------------------------
+
+    def _add(self, entry: Entry) -> Entry:
+        path = self._path(entry.id)
+        with self._writing():
+            if os.path.lexists(path):
+                raise Conflict(f"there is an entry {entry.id} already")
+            return _put(path, entry)
 
     def _path(self, entry_id: str) -> Path:
         # Ids come back from the phone: one that is no id names no file.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes import expiry
 from hermes.chat import words
 from hermes.codec import Hold
-from hermes.errors import ChatError, Missing, Unreadable
+from hermes.errors import ChatError, TooNew
 from hermes.expiry import AnswerableClock, Pace
 from hermes.model import Expired
 
@@ -86,8 +86,8 @@ class Timekeeper:
             try:
                 if self._is_due(book, entry, resumed=resumed):
                     overdue.append(entry)
-            except (Missing, Unreadable) as error:
-                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (its file is gone; the others go on)
+            except TooNew as error:
+                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (the others go on)
         if len(overdue) >= TOGETHER:
             self._hold(book, overdue)
             return

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,9 @@ import pytest
 from hermes import spool
 from hermes.agent_side import LEFT_GRACE_S
 from hermes.delivery import WAITER_GRACE_S
+from hermes.model import Ended
+from hermes.room import STRAY_S
+from tests import asks
 from tests.listening import BOTH, House, a_request, house, question, until
 
 ASKED = "Which database?"
@@ -394,6 +400,61 @@ async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bo
     portless.clock.advance(LEFT_GRACE_S + 0.5)
     spool.nudge(portless.store)
     await portless.person.sees("came too late" if tapped else "The agent no longer needs this")
+
+
+def look(home: House, after_s: float = 0.0) -> None:
+    """Let this time pass, and a still listener look at the inbox and the waiting room."""
+    home.clock.advance(after_s)
+    home.listener._take_inbox()
+
+
+async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """What it asked was damaged while nobody listened: after a while in which it may still drop its record, once."""
+    async with home.still():
+        with home.waiting("que_1") as wait:
+            look(home)
+            look(home, STRAY_S - 1)
+            assert spool.take_answer(home.store, wait) is None
+            look(home, 2)
+            look(home)
+            assert caplog.text.count(f"({wait}): it is sent away") == 1
+            assert spool.take_answer(home.store, wait) == ""
+
+
+async def test_a_hook_whose_record_is_not_read_yet_stays(home: House) -> None:
+    """As one that a newer Hermes wrote."""
+    async with home.still():
+        with home.waiting("que_1") as wait:
+            newer = home.hook("question.asked", a_request("que_1"), v=99)
+            look(home)
+            look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) is None
+            Path(newer).unlink()
+            look(home, STRAY_S - 1)
+            assert spool.take_answer(home.store, wait) is None
+            look(home, 2)
+            assert spool.take_answer(home.store, wait) == ""
+
+
+@pytest.mark.parametrize("agent", ["opencode", "claude-code"])
+async def test_a_hook_that_was_not_told_of_the_end(home: House, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+    """The disk was full: it is told later, but where its plugin ends it itself."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    one = asks.ask(asks.question())
+    one = replace(one, source=replace(one.source, agent=agent, machine=spool.machine(), request_id="que_1"))
+    async with home.still() as listener:
+        with home.waiting("que_1", agent) as wait, monkeypatch.context() as full:
+            full.setattr(spool, "put_answer", refuse)
+            entry = listener._book.create(one, waits=True)
+            listener._book.apply(entry.id, Ended(home.clock.now(), "gone"))
+            await home.closed()
+            look(home)
+            full.undo()
+            look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) == (None if agent == "opencode" else "")
 
 
 async def test_words_of_hooks_that_nobody_knows(portless: House) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes.book import REMEMBERED_S, Book, identities
-from hermes.errors import Missing, Unreadable
+from hermes.errors import Missing, NotSaved
 from hermes.model import Arm, Ask, Ended, Entry, Source, Tapped, Timing
 from hermes.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
@@ -122,29 +123,54 @@ def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["gone", "torn"])
-def test_an_entry_whose_file_is_bad_is_dropped(shelf: Shelf, damage: str) -> None:
-    """Said by an error, once: it is in nobody's way after that."""
-    entry, other = shelf.book.create(an_ask()), shelf.book.create(an_ask("que_2"))
+@pytest.mark.parametrize("ends", [False, True], ids=["changes", "ends"])
+def test_an_entry_whose_file_went_bad_loses_nothing(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture, damage: str, *, ends: bool
+) -> None:
+    """What it said is known here: it is written anew, and what was found there is kept for a person to look at."""
+    entry = shelf.book.create(an_ask())
     file = shelf.store.root / "pending" / f"{entry.id}.json"
     if damage == "gone":
         file.unlink()
     else:
         file.write_text("{")
-    with pytest.raises(Missing if damage == "gone" else Unreadable):
-        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.entries() == [other]
-    assert shelf.book.find(an_ask().source) is None
-    with pytest.raises(Missing):
-        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-
-
-def test_an_entry_that_is_gone_at_its_end(shelf: Shelf) -> None:
-    """Somebody put it away already."""
-    entry = shelf.book.create(an_ask())
-    (shelf.store.root / "pending" / f"{entry.id}.json").unlink()
-    with pytest.raises(Missing):
+    shelf.told.clear()
+    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert f"entry {entry.id}: its file is bad" in caplog.text
+    (found,) = shelf.store.pending()
+    assert (found.state.phase, found.revision) == ("settled", entry.revision + 1)
+    assert shelf.told == [found]
+    assert [path.read_text() for path in shelf.store.quarantined()] == ([] if damage == "gone" else ["{"])
+    if ends:
+        file.unlink()
         shelf.book.close(entry.id)
-    assert shelf.book.entries() == []
+        assert shelf.book.entries() == shelf.store.pending() == []
+        assert shelf.store.done(entry.id) == found
+        assert shelf.book.is_closed(entry.ask.source)
+
+
+def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept in memory until there is room."""
+    entry = shelf.book.create(an_ask())
+    file = shelf.store.root / "pending" / f"{entry.id}.json"
+    file.unlink()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("hermes.disk.write", refuse)
+        with pytest.raises(NotSaved):
+            shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert shelf.book.entries() == [entry]
+    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert shelf.book.entries() == shelf.store.pending()
+
+
+def test_what_the_book_does_not_know_is_missing(shelf: Shelf) -> None:
+    """Nothing is made up."""
+    with pytest.raises(Missing):
+        shelf.book.apply("nobody22", Ended(NOW_S, "gone"))
 
 
 def test_identities_are_agent_machine_and_ids() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import hermes
 from hermes import holding, spool
+from hermes.chat.words import unreadable
 from hermes.connection import ABSENCE_S
 from hermes.errors import ChatRefused, Held, StoreError
 from hermes.listener import HOUSEKEEPING_S, REMEMBER_S
@@ -22,6 +23,8 @@ from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hermes.demo.shown import ShownMessage
 
 ASKED = "Which database?"
 home = house("new")
@@ -135,6 +138,30 @@ async def test_a_full_disk_jams_neither_inbox_nor_clock(home: House, caplog: pyt
     spool.nudge(home.store)
     await home.person.sees(ASKED)
     assert spool.listing(home.store) == []
+
+
+@pytest.mark.parametrize("reaping", [False, True])
+async def test_what_was_damaged_while_nobody_listened_is_said(home: House, *, reaping: bool) -> None:
+    """On the phone, once: there its buttons do nothing. Where the agent still lists the question it comes again."""
+    await home.start()
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await home.stop()
+    (file,) = (home.store / "pending").glob("*.json")
+    file.write_text("{")
+    if reaping:
+        await home.new().run_once()
+    await home.start()
+    await home.person.sees(unreadable(1, spool.machine()).text)
+    await until(lambda: len(seen(home, ASKED)) == 2, "the question again")
+    await home.stop()
+    await home.start()
+    assert len(seen(home, "can't be read")) == 1
+
+
+def seen(home: House, text: str) -> list[ShownMessage]:
+    """The bot's messages with this text."""
+    return [one for one in home.person.shown() if text in one.text]
 
 
 async def test_a_clock_that_cannot_be_saved_is_said(home: House, caplog: pytest.LogCaptureFixture) -> None:

@@ -227,8 +227,8 @@ async def test_nobody_can_be_told_so_the_tap_stays_with_telegram(home: House) ->
     assert len(home.agent.effects) == 1
 
 
-async def test_an_entry_that_was_damaged_is_put_away_and_the_tap_is_answered(home: House) -> None:
-    """Its file cannot be understood: into quarantine with it; the person is told something."""
+async def test_a_tap_finds_a_damaged_entry_whole(home: House) -> None:
+    """What lies there cannot be understood: into quarantine with it; what the listener knows is enough."""
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await until(lambda: home.entry().phone.message_id, "the post noted")
@@ -236,10 +236,10 @@ async def test_an_entry_that_was_damaged_is_put_away_and_the_tap_is_answered(hom
     await until(lambda: not home.listener._time._stood, "the first tick")
     (pending,) = (home.store / "pending").glob("*.json")
     pending.write_text("torn")
-    tap = home.person.tap(shown, "SQLite")
-    assert "I could not save that (see its log" in await home.person.toast(tap)
-    assert home.entries() == []
-    assert await home.person.toast(home.person.tap(shown, "SQLite")) == STALE
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    await home.closed()
+    assert len(home.agent.effects) == 1
     (damaged,) = (home.store / "quarantine").glob("*")
     assert damaged.read_text() == "torn"
 

@@ -245,6 +245,14 @@ def was_away(from_s: float, until_s: float, look: Look) -> Screen:
     return note(f"I was offline from {since} to {until}. If you tapped something then, please tap again.")
 
 
+def unreadable(count: int, machine: str) -> Screen:
+    """Return the warning that questions could not be read at a start; their buttons do nothing any more."""
+    where = phrase(machine, 40, empty="the computer")
+    what, it, comes = ("A question", "it", "it does") if count == 1 else (f"{count} questions", "them", "they do")
+    again = f" can't be read any more: damaged on disk. If {comes} not come again, please answer {it} there."
+    return note("⚠️ ", what, " from ", where, again)
+
+
 def not_saved(machine: str, why: str = "disk full") -> Screen:
     """Return the warning that a tap or a text could not be kept; its text is short enough for a toast."""
     where = phrase(machine, 40, empty="the computer")

@@ -10,6 +10,7 @@ from hermes.chat import words
 from hermes.chat.render import digest_screen, hint, hold, not_saved, other_poller, toast, was_away
 from hermes.chat.screen import Look
 from hermes.chat.text import units
+from hermes.chat.words import unreadable
 from hermes.model import (
     Answer,
     Entry,
@@ -208,6 +209,12 @@ def test_what_hermes_says_about_itself() -> None:
         "⚠️ I could not save that (disk full on laptop). Please tap again in a moment."
     )
     assert units(not_saved("x" * 999, "y" * 999).text) <= 200, "it has to fit into a toast"
+    assert shown(unreadable(1, "laptop")) == (
+        "⚠️ A question from laptop can't be read any more: damaged on disk. "
+        "If it does not come again, please answer it there."
+    )
+    assert "⚠️ 2 questions from the computer can't be read any more" in unreadable(2, "").text
+    assert "If they do not come again, please answer them there." in unreadable(2, "").text
     assert shown(other_poller("laptop")) == (
         "⚠️ Another program is using this bot; taps may go there. On laptop: `hermes doctor`."
     )
