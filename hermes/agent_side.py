@@ -381,23 +381,15 @@ class AgentSide:
     # --- agents that died -------------------------------------------------------------------------------------
 
     def look_for_the_dead(self) -> None:
-        """Settle asks whose only way back was a hook that is gone, and let hooks go whose ask is. Raises NotSaved."""
+        """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
         hanging = [entry for entry in self._book.entries() if self._hangs_on_a_hook(entry)]
-        waiting = self._room.all_waiting()
-        self._strays.send_away(self._for_nothing(waiting))
+        waiting = self._room.all_waiting() if hanging else set()
         for entry in hanging:
             if wait_id(entry.ask) in waiting:
                 self._found_waiting(entry)
             elif entry.waits and self._is_alone_for_good(entry):
                 self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
                 self._found_waiting(entry)
-
-    def _for_nothing(self, waiting: set[str]) -> set[str]:
-        """Return the names that stand for nothing open; a plugin that ends its hooks may keep them longer than that."""
-        strays = waiting - {wait_id(entry.ask) for entry in self._book.entries()}
-        if strays:
-            strays -= {spool.wait_id(*one) for one in self._book.closed() if self._adapters[one[0]].goodbye is None}
-        return strays
 
     def _hangs_on_a_hook(self, entry: Entry) -> bool:
         if entry.ask.source.request_id is None or entry.ask.source.server in self._servers or not entry.ask.answerable:
@@ -410,6 +402,13 @@ class AgentSide:
         self._left.discard(entry.id)
         if not entry.waits:
             self._book.change(entry.id, lambda found: replace(found, waits=True))
+
+    def send_strays_away(self) -> None:
+        """Let hooks go that wait for nothing; a plugin that ends its own keeps them as it likes. Raises NotSaved."""
+        strays = self._room.all_waiting() - {wait_id(entry.ask) for entry in self._book.entries()}
+        if strays:
+            strays -= {spool.wait_id(*one) for one in self._book.closed() if self._adapters[one[0]].goodbye is None}
+        self._strays.send_away(strays)
 
     def _is_alone_for_good(self, entry: Entry) -> bool:
         alone_s = self._monotonic() - self._alone_since_s.setdefault(entry.id, self._monotonic())

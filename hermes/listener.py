@@ -432,6 +432,7 @@ class Listener:
                 if at_s - remembered_s > REMEMBER_S:
                     remembered_s = at_s
                     self._remember()
+                    self._agents.send_strays_away()
                 if at_s - tidied_s > HOUSEKEEPING_S:
                     tidied_s = at_s
                     self._tidy()

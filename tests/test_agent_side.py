@@ -13,6 +13,7 @@ import pytest
 from hermes import spool
 from hermes.agent_side import LEFT_GRACE_S
 from hermes.delivery import WAITER_GRACE_S
+from hermes.listener import REMEMBER_S
 from hermes.model import Ended
 from hermes.room import STRAY_S
 from tests import asks
@@ -406,6 +407,7 @@ def look(home: House, after_s: float = 0.0) -> None:
     """Let this time pass, and a still listener look at the inbox and the waiting room."""
     home.clock.advance(after_s)
     home.listener._take_inbox()
+    home.listener._agents.send_strays_away()
 
 
 async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -419,6 +421,15 @@ async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: p
             look(home)
             assert caplog.text.count(f"({wait}): it is sent away") == 1
             assert spool.take_answer(home.store, wait) == ""
+
+
+async def test_a_listener_that_runs_looks_for_such_hooks(portless: House) -> None:
+    """Every ten seconds."""
+    with portless.waiting("que_1") as wait:
+        portless.clock.advance(REMEMBER_S)
+        await until(lambda: portless.listener._agents._strays._since_s, "the stray noticed")
+        portless.clock.advance(STRAY_S + 1)
+        await until(lambda: spool.take_answer(portless.store, wait) == "", "its way home")
 
 
 async def test_a_hook_whose_record_is_not_read_yet_stays(home: House) -> None:

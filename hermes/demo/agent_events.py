@@ -74,8 +74,9 @@ class Events:
             self.faults.clear()
 
     def cut_events(self) -> None:
-        """Break every event stream; what happens meanwhile is told to nobody."""
+        """Break every event stream; what was on its way there, and what happens meanwhile, is told to nobody."""
         with self.lock:
+            self._held_events = None if self._held_events is None else []
             for sink in tuple(self.sinks):
                 sink(None)
 

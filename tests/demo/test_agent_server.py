@@ -256,6 +256,18 @@ async def test_events_come_doubled_held_back_and_not_at_all(agent: ScriptedAgent
     assert signals[0] == signals[1] or isinstance(signals[0], Busy)
 
 
+@pytest.mark.parametrize("how", ["cut_events", "restart"])
+def test_what_was_on_its_way_is_lost_with_its_stream(agent: ScriptedAgent, how: str) -> None:
+    """No new stream tells of what an earlier one had not delivered, let alone an earlier life's."""
+    told: list[Any] = []
+    agent.sinks.add(told.append)
+    agent.hold_events()
+    agent.ask([DATABASE])
+    getattr(agent, how)()
+    agent.release_events()
+    assert told == [None], "the end of the stream alone"
+
+
 async def test_faults_befall_what_they_name(agent: ScriptedAgent) -> None:
     """An error, a lie, a cut before and after, a slow answer; then all is well again."""
     asked = [agent.ask([DATABASE]) for _ in range(4)]
