@@ -404,10 +404,13 @@ class AgentSide:
             self._book.change(entry.id, lambda found: replace(found, waits=True))
 
     def send_strays_away(self) -> None:
-        """Let hooks go that wait for nothing; a plugin that ends its own keeps them as it likes. Raises NotSaved."""
+        """Let hooks go that wait for nothing; a plugin that ends its own may keep them. Raises NotSaved."""
+        if self._book.store.too_new or self._book.store.unread:
+            return  # what stands there may be what they wait for
         strays = self._room.all_waiting() - {wait_id(entry.ask) for entry in self._book.entries()}
         if strays:
-            strays -= {spool.wait_id(*one) for one in self._book.closed() if self._adapters[one[0]].goodbye is None}
+            keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
+            strays -= {spool.wait_id(*one) for one in self._book.closed() if one[0] in keeping}
         self._strays.send_away(strays)
 
     def _is_alone_for_good(self, entry: Entry) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes import dialog
-from hermes.errors import Missing, Unreadable
+from hermes.errors import Conflict, Missing, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ class Book:
             if known is None:
                 raise
             log.error("entry %s: its file is bad (%s); it is written anew", known.id, error)  # noqa: TRY400 (no defect)
-            self.store.restore(known)
+            try:
+                self.store.restore(known)
+            except Conflict:
+                raise error from None  # it could not be put into quarantine, and is not written over
             return act()
 
     def _index(self, entry: Entry) -> None:

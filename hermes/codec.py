@@ -43,7 +43,8 @@ class ChatMemory:
 
     `offset` is the next update to ask for. `answerable_s` is the answerable clock as it stood at `known_at_s`
     (epoch), `gap_at` its value when it last stood still. `chat_id` replaces the configured one, `moved_from`,
-    after a group became a supergroup. `trouble` is what keeps the chat from working, in words, or "".
+    after a group became a supergroup. `trouble` is what keeps the chat from working, in words, or "". `damaged` counts
+    the questions that could not be read, of which the person was not told yet.
     """
 
     bot_id: int
@@ -57,6 +58,7 @@ class ChatMemory:
     trouble: str = ""
     hold: Hold | None = None
     followed: tuple[Followed, ...] = ()
+    damaged: int = 0
 
 
 class Codec(Generic[T]):

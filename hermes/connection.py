@@ -88,6 +88,9 @@ class Connection:
     def recover(self, *, by_timer: bool = False) -> None:
         """At a start: say that nobody listened, where that was for long. `by_timer`: that is so all the time."""
         self._bring_along()
+        if self._memory.at.damaged:
+            lost = words.unreadable(self._memory.at.damaged, self._machine)
+            self._phone.insist(lost, sent=lambda: self._memory.note(damaged=0))
         last_s = self._memory.at.last_poll_s
         if not by_timer and last_s is not None and self._now() - last_s > ABSENCE_S:
             self._back_after(last_s)

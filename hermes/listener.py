@@ -22,7 +22,6 @@ from hermes.agent_side import AgentSide
 from hermes.agents import ADAPTERS
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.book import Book
-from hermes.chat import words
 from hermes.chat.bot import ANSWER_FIRST_S, Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screen import Look
@@ -170,12 +169,11 @@ class Listener:
         for entry in open_now:
             self._time.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._config.telegram.bot_id, len(open_now))
+        self._memory.note(damaged=self._memory.at.damaged + self._store.put_away)
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             self._remember()
         self._connection.recover(by_timer=by_timer)
-        if self._store.put_away:
-            self._phone.say(words.unreadable(self._store.put_away, self._machine))
         for entry in open_now:
             self._changed(entry)
         self._spawn(self._time.ask_about_hold(self._book))

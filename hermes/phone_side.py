@@ -12,7 +12,7 @@ from hermes.chat import words
 from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
 from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
-from hermes.errors import ChatAway, NotSaved, StoreError
+from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.model import Arm, Confirmed, Disarmed, Entry, KeepWaiting, Pick, Tap, Tapped, Text, Toast
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 HOLD_WORDS: Final = {"hold:go": "go", "hold:keep": "keep"}
 SORRY_S: Final = 10.0
 """For this long at most the poll loop waits until the person was told that nothing was saved."""
+INSIST_PAUSE_S: Final = 5.0
 STALE: Final = words.TOASTS["page_changed"]
 
 
@@ -114,6 +115,20 @@ class PhoneSide:
                     await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
         except TimeoutError:
             raise ChatAway("the person could not be told in time") from None
+
+    def insist(self, screen: Screen, *, sent: Callable[[], None]) -> None:
+        """Send a message that is tried until Telegram takes it; then call `sent`."""
+        self._spawn(self._insist(screen, sent))
+
+    async def _insist(self, screen: Screen, sent: Callable[[], None]) -> None:
+        while True:
+            try:
+                await self._outbox.send(self._book.chat_id, screen)
+            except ChatError as error:
+                log.warning("what the person must hear of was not sent: %s", error)
+                await asyncio.sleep(INSIST_PAUSE_S)
+            else:
+                return sent()
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
         """Send a message that nothing depends on."""

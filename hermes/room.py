@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 VERSION: Final = 1
 STRAY_S: Final = 30.0
 """A hook takes its place before it drops its record: one that is new here may still do so."""
+STRAYS_A_LOOK: Final = 50
 
 
 class Room:
@@ -43,7 +44,7 @@ class Room:
 
     def is_ready(self, ask: Ask) -> bool:
         """Tell whether a text lies ready that nobody took yet."""
-        return (self.root / "wait" / f"{wait_id(ask)}.answer").exists()
+        return _answer(self.root, wait_id(ask)).exists()
 
     def withdraw(self, ask: Ask) -> None:
         """Take back a text that nobody took, and that nobody may take any more."""
@@ -60,19 +61,26 @@ class Strays:
         self._root = root
         self._monotonic = monotonic
         self._since_s: dict[str, float] = {}
+        self._sent: set[str] = set()
 
     def send_away(self, names: set[str]) -> None:
-        """Let those go that have waited for nothing all the while; one that its plugin starts again asks anew.
+        """Let those go, once, that have waited for nothing all the while; one that its plugin starts anew asks anew.
 
-        Raises NotSaved.
+        Where an answer lies ready it stays: who waits may be stopped, and takes it later. Raises NotSaved.
         """
         now_s = self._monotonic()
         unread = bool(names) and bool(spool.listing(self._root))
-        self._since_s = {name: now_s if unread else self._since_s.get(name, now_s) for name in names}
-        for name in [name for name, since_s in self._since_s.items() if now_s - since_s > STRAY_S]:
+        strays = {name for name in names - self._sent if not _answer(self._root, name).exists()}
+        self._since_s = {name: now_s if unread else self._since_s.get(name, now_s) for name in strays}
+        due = [name for name, since_s in self._since_s.items() if now_s - since_s > STRAY_S]
+        for name in due[:STRAYS_A_LOOK]:
             log.warning("a hook waits for what is not known here (%s): it is sent away", name)
             _lay_ready(self._root, name, "")
-            del self._since_s[name]
+            self._sent.add(name)
+
+
+def _answer(root: Path, name: str) -> Path:
+    return root / "wait" / f"{name}.answer"
 
 
 def _lay_ready(root: Path, name: str, text: str) -> None:

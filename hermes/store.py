@@ -58,8 +58,8 @@ class Store:
 
     `now` is the epoch clock, in seconds. A lock that another process does not let go of within
     `lock_timeout_s` counts as a refusal to save. Quarantine keeps the newest `quarantine_files` and
-    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, as last seen by `pending`; `put_away`
-    counts the entries that it found damaged.
+    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, and `unread` those that could not be
+    read just then, as last seen by `pending`; `put_away` counts the damaged ones that it put into quarantine.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Store:
     ) -> None:
         self.root = root
         self.too_new: list[Path] = []
+        self.unread: list[Path] = []
         self.put_away = 0
         self._now = now
         self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
@@ -150,11 +151,10 @@ class Store:
     def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; damaged files go to quarantine on the way, loudly."""
         survey = self.survey()
-        for path, _ in survey.damaged:
-            self._put_away(path, _read_entry)
-        self.put_away += len(survey.damaged)
+        self.put_away += sum([self._put_away(path, _read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
+        self.unread = [path for path, _ in survey.unread]
         for path in sorted({*survey.too_new}.difference(self.too_new)):
             log.error("left alone: %s was written by a newer Hermes; upgrade this one", path)
         self.too_new = list(survey.too_new)
@@ -248,13 +248,13 @@ class Store:
         """Move a pending entry to the settled ones.
 
         Raises:
-            Missing: nothing pending has this id.
+            Missing, Unreadable: as `get`.
             NotSaved: the disk refuses.
         """
         path = self._path(entry_id)
         with self._writing():
-            if not path.exists():
-                raise Missing(f"there is no pending entry {entry_id}")
+            with contextlib.suppress(TooNew):
+                self._get(path)
             self._done.take(path, self._now())
 
     # --- what is put away ------------------------------------------------------------------------------
@@ -308,8 +308,8 @@ class Store:
         with disk.reading(self.root):
             return self._quarantine.files()
 
-    def _put_away(self, path: Path, read: Callable[[Path], object]) -> None:
-        """Move a damaged file of the store itself to quarantine, unless it is whole or gone by now."""
+    def _put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
+        """Move a damaged file of the store itself to quarantine, unless it is whole or gone by now; tell whether."""
         try:
             with self._writing():
                 try:
@@ -317,8 +317,10 @@ class Store:
                 except Unreadable as error:
                     target = self._quarantine.take(path)
                     log.error("%s is damaged (%s); moved it to %s", path, error, target)  # noqa: TRY400
+                    return True
         except StoreError as error:
             log.error("%s is left alone: %s", path, error)  # noqa: TRY400
+        return False
 
     # --- the chat's memory -----------------------------------------------------------------------------
 

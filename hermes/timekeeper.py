@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes import expiry
 from hermes.chat import words
 from hermes.codec import Hold
-from hermes.errors import ChatError, TooNew
+from hermes.errors import ChatError, NotSaved, StoreError
 from hermes.expiry import AnswerableClock, Pace
 from hermes.model import Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from hermes.book import Book
     from hermes.chat.outbox import Outbox
@@ -83,11 +84,9 @@ class Timekeeper:
         overdue: list[Entry] = []
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry in book.entries():
-            try:
+            with _apart(entry):
                 if self._is_due(book, entry, resumed=resumed):
                     overdue.append(entry)
-            except TooNew as error:
-                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (the others go on)
         if len(overdue) >= TOGETHER:
             self._hold(book, overdue)
             return
@@ -117,7 +116,8 @@ class Timekeeper:
 
     def _expire(self, book: Book, entry: Entry) -> None:
         log.info("entry %s: nobody answered in time", entry.id)
-        book.apply(entry.id, Expired(self._now(), self._look.rule(entry.ask)))
+        with _apart(entry):
+            book.apply(entry.id, Expired(self._now(), self._look.rule(entry.ask)))
 
     def _notice_quiet(self, book: Book, *, quiet: bool) -> None:
         was_quiet, self._was_quiet = self._was_quiet, quiet
@@ -135,7 +135,8 @@ class Timekeeper:
         # The hold first: an ask that is held by nothing would never expire.
         self._memory.save(hold=Hold(None, tuple(dict.fromkeys((*known, *(entry.id for entry in overdue))))))
         for entry in overdue:
-            _time(book, entry, paused=True)
+            with _apart(entry):
+                _time(book, entry, paused=True)
         if earlier is not None and earlier.message_id is not None:
             self._spawn(self._outbox.discard(book.chat_id, earlier.message_id))
         self._spawn(self.ask_about_hold(book))
@@ -175,10 +176,22 @@ class Timekeeper:
                 self._expire(book, entry)
             else:
                 timing = self.started(entry)
-                book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
+                with _apart(entry):
+                    book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
         self._memory.save(hold=None)
         self._spawn(self._outbox.discard(book.chat_id, message_id))
         return True
+
+
+@contextmanager
+def _apart(entry: Entry) -> Iterator[None]:
+    """What one entry's file refuses must not stop the others; a full disk stops them all."""
+    try:
+        yield
+    except NotSaved:
+        raise
+    except StoreError as error:
+        log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a file's trouble, not a defect)
 
 
 def _time(book: Book, entry: Entry, **changes: Any) -> None:

@@ -14,7 +14,7 @@ from hermes import spool
 from hermes.agent_side import LEFT_GRACE_S
 from hermes.delivery import WAITER_GRACE_S
 from hermes.listener import REMEMBER_S
-from hermes.model import Ended
+from hermes.model import Ended, Source
 from hermes.room import STRAY_S
 from tests import asks
 from tests.listening import BOTH, House, a_request, house, question, until
@@ -418,8 +418,48 @@ async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: p
             look(home, STRAY_S - 1)
             assert spool.take_answer(home.store, wait) is None
             look(home, 2)
-            look(home)
             assert caplog.text.count(f"({wait}): it is sent away") == 1
+            assert spool.take_answer(home.store, wait) == ""
+            look(home)
+            look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) is None
+
+
+async def test_a_hook_that_has_an_answer_keeps_it(home: House) -> None:
+    """Its agent is stopped, say, and takes the answer when it goes on."""
+    async with home.still():
+        with home.waiting("que_1") as wait:
+            spool.put_answer(home.store, wait, "the answer")
+            look(home)
+            look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) == "the answer"
+
+
+@pytest.mark.parametrize("how", ["newer", "unread"])
+async def test_a_hook_may_wait_for_what_was_left_alone(home: House, how: str) -> None:
+    """What cannot be read just now may be what it asked."""
+    file = home.store / "pending" / "abcd2345.json"
+    async with home.still():
+        if how == "newer":
+            file.write_text('{"v":99}')
+        else:
+            file.mkdir()
+    async with home.still():
+        with home.waiting("que_1") as wait:
+            look(home)
+            look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) is None
+
+
+async def test_a_closed_ask_of_an_unknown_agent_is_in_nobodys_way(home: House) -> None:
+    """One that only another version of Hermes knows."""
+    one = replace(asks.ask(asks.question()), source=Source("sorcerer", "laptop", "ses_1", request_id="que_9"))
+    async with home.still() as listener:
+        listener._store.settle(listener._book.create(one).id)
+    async with home.still():
+        with home.waiting("que_1") as wait:
+            look(home)
+            look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) == ""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.book import REMEMBERED_S, Book, identities
-from hermes.errors import Missing, NotSaved
+from hermes.errors import Missing, NotSaved, Unreadable
 from hermes.model import Arm, Ask, Ended, Entry, Source, Tapped, Timing
 from hermes.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
@@ -122,18 +122,25 @@ def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path
     assert again.get("nobody22") is None
 
 
-@pytest.mark.parametrize("damage", ["gone", "torn"])
-@pytest.mark.parametrize("ends", [False, True], ids=["changes", "ends"])
-def test_an_entry_whose_file_went_bad_loses_nothing(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture, damage: str, *, ends: bool
-) -> None:
-    """What it said is known here: it is written anew, and what was found there is kept for a person to look at."""
-    entry = shelf.book.create(an_ask())
+def spoil(shelf: Shelf, entry: Entry, damage: str) -> None:
+    """Take the entry's file away, or tear it."""
     file = shelf.store.root / "pending" / f"{entry.id}.json"
     if damage == "gone":
         file.unlink()
     else:
         file.write_text("{")
+
+
+DAMAGED = pytest.mark.parametrize("damage", ["gone", "torn"])
+
+
+@DAMAGED
+def test_an_entry_whose_file_went_bad_loses_nothing(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    """What it said is known here: it is written anew, and what was found there is kept for a person to look at."""
+    entry = shelf.book.create(an_ask())
+    spoil(shelf, entry, damage)
     shelf.told.clear()
     shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
     assert f"entry {entry.id}: its file is bad" in caplog.text
@@ -141,12 +148,37 @@ def test_an_entry_whose_file_went_bad_loses_nothing(
     assert (found.state.phase, found.revision) == ("settled", entry.revision + 1)
     assert shelf.told == [found]
     assert [path.read_text() for path in shelf.store.quarantined()] == ([] if damage == "gone" else ["{"])
-    if ends:
-        file.unlink()
-        shelf.book.close(entry.id)
-        assert shelf.book.entries() == shelf.store.pending() == []
-        assert shelf.store.done(entry.id) == found
-        assert shelf.book.is_closed(entry.ask.source)
+
+
+@DAMAGED
+def test_an_entry_whose_file_went_bad_at_its_end(shelf: Shelf, damage: str) -> None:
+    """What is put away is whole."""
+    entry = shelf.book.create(an_ask())
+    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    ended = shelf.book.get(entry.id)
+    spoil(shelf, entry, damage)
+    shelf.book.close(entry.id)
+    assert shelf.book.entries() == shelf.store.pending() == []
+    assert shelf.store.done(entry.id) == ended
+    assert shelf.book.is_closed(entry.ask.source)
+
+
+def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
+    """It is not written over: the change is refused, and is made as soon as there is a quarantine."""
+    entry = shelf.book.create(an_ask())
+    spoil(shelf, entry, "torn")
+    quarantine = shelf.store.root / "quarantine"
+    quarantine.rmdir()
+    quarantine.write_text("in the way")
+    with pytest.raises(Unreadable):
+        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert (shelf.store.root / "pending" / f"{entry.id}.json").read_text() == "{"
+    shelf.store.pending()
+    assert shelf.store.put_away == 0
+    quarantine.unlink()
+    quarantine.mkdir()
+    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    assert shelf.book.entries() == shelf.store.pending()
 
 
 def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,8 +141,8 @@ async def test_a_full_disk_jams_neither_inbox_nor_clock(home: House, caplog: pyt
     assert spool.listing(home.store) == []
 
 
-@pytest.mark.parametrize("reaping", [False, True])
-async def test_what_was_damaged_while_nobody_listened_is_said(home: House, *, reaping: bool) -> None:
+@pytest.mark.parametrize("trouble", ["", "refused", "reaped"])
+async def test_what_was_damaged_while_nobody_listened_is_said(home: House, trouble: str) -> None:
     """On the phone, once: there its buttons do nothing. Where the agent still lists the question it comes again."""
     await home.start()
     home.agent.ask([question()])
@@ -149,8 +150,16 @@ async def test_what_was_damaged_while_nobody_listened_is_said(home: House, *, re
     await home.stop()
     (file,) = (home.store / "pending").glob("*.json")
     file.write_text("{")
-    if reaping:
-        await home.new().run_once()
+    if trouble == "reaped":
+        home.api.control.fault(method="sendMessage", action="hang", hang_s=60, times=9)
+        reaping = asyncio.get_running_loop().create_task(home.new().run_once())
+        await until(lambda: not file.exists(), "the file put away")
+        reaping.cancel()
+        with suppress(asyncio.CancelledError):
+            await reaping
+        home.api.control.clear_faults()
+    if trouble == "refused":
+        home.api.control.fault(method="sendMessage", action="error", status=502, times=2)
     await home.start()
     await home.person.sees(unreadable(1, spool.machine()).text)
     await until(lambda: len(seen(home, ASKED)) == 2, "the question again")

@@ -12,6 +12,7 @@ from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
     from hermes.demo.shown import ShownMessage
+    from hermes.model import Entry
 
 TTL_S = 1800.0
 CALL_S = TTL_S - TTL_S / 3
@@ -128,17 +129,39 @@ async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> N
         assert phases(home) == ["sending"]
 
 
+def now(home: House, entry: Entry) -> Entry:
+    """The entry as it stands."""
+    found = home.listener._book.get(entry.id)
+    assert found is not None
+    return found
+
+
 async def test_one_file_of_a_newer_hermes_stops_no_other(home: House, caplog: pytest.LogCaptureFixture) -> None:
-    """It is said and left alone, and the others get their call."""
+    """It is said and left alone, and the others get their call, and end."""
     async with home.still():
         await asked(home, "One?", "Two?")
         first, second = home.entries()
         file = home.store / "pending" / f"{first.id}.json"
         file.write_text('{"v":99}')
         home.ticks(CALL_S + 30)
-        assert [entry.timing.called for entry in home.entries() if entry.id == second.id] == [True]
+        assert now(home, second).timing.called
+        await until(lambda: now(home, second).phone.sides, "the call noted")
+        home.ticks(TTL_S)
+        assert now(home, second).state.phase == "sending"
         assert f"{file} is left alone" in caplog.text
         assert file.read_text() == '{"v":99}'
+
+
+async def test_the_end_of_one_file_stops_no_other(home: House) -> None:
+    """Of two that are over at one tick."""
+    async with home.still():
+        await asked(home, "One?", "Two?")
+        first, second = home.entries()
+        home.ticks(CALL_S + 30)
+        await until(lambda: all(entry.phone.sides for entry in home.entries()), "the calls noted")
+        (home.store / "pending" / f"{first.id}.json").write_text('{"v":99}')
+        home.ticks(TTL_S)
+        assert now(home, second).state.phase == "sending"
 
 
 # --- quiet hours --------------------------------------------------------------------------------------------------

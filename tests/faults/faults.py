@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DAY_S: Final = 86400.0
 LEFT_TO_THE_FIRST: Final = 3
 TAPS_LIVE_S: Final = 151.0
+ENDINGS: Final = {"listener killed", "listener killed, started", "listener ended"}
 METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery")
 ROUTES: Final = ("*", "questions", "reply", "reject", "message", "messages", "status", "session", "all_sessions")
 
@@ -257,6 +258,8 @@ def _planted(play: Round, content: bytes) -> None:
 
 def _damaged(play: Round) -> None:
     _planted(play, play.rng.randbytes(play.rng.randint(1, 300)))
+    if not ENDINGS & set(play.planned):  # a listener knows what stood there, for as long as it lives
+        play.world.tear()
 
 
 def _empty(play: Round) -> None:

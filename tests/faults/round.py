@@ -73,6 +73,8 @@ class Round:
     persons: list[Person] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    planned: list[str] = field(default_factory=list)
+    """The faults of this round, begun or not."""
     ends: list[str] = field(default_factory=list)
     no_hooks: bool = False
     _lifts: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
@@ -138,7 +140,8 @@ class Round:
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
             if ask.fate not in {"person", "nobody"}:
                 self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
-        for kind in rng.sample(self.world.kinds or tuple(CATALOGUE), rng.randint(1, 4)):
+        self.planned = rng.sample(self.world.kinds or tuple(CATALOGUE), rng.randint(1, 4))
+        for kind in self.planned:
             self._at(rng.uniform(0.0, MOVING_S - 0.2), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
 
     def _at(self, after_s: float, act: Callable[[], None]) -> None:

@@ -255,6 +255,14 @@ class World:
         else:
             self.planted[name] = content
 
+    def tear(self) -> None:
+        """Cut the file of an open entry in half, if there is one."""
+        for place in sorted((self.stage.store / "pending").glob("*.json")):
+            if place.name not in self.planted:
+                with contextlib.suppress(FileNotFoundError), place.open("r+b") as file:
+                    file.truncate(place.stat().st_size // 2)
+                return
+
     def close(self) -> None:
         """End every process."""
         self.terminal.close()
