@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from hermes.demo.botapi import RunningBotApi, running_botapi
 from hermes.demo.botapi.serving import SpawnedBotApi, spawn_botapi
 from hermes.demo.botapi.world import Chat, User
+from tests.harness.opencode import VERSIONS
 from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from tests.harness.opencode import OpenCode
 
 Json = dict[str, Any]
+NEWEST = pytest.mark.parametrize("opencode_version", VERSIONS[:1], indirect=True)
+"""For what is between Hermes and the phone alone: it makes no difference which OpenCode asks."""
 PATIENCE_S = 60.0
 """Long enough for an agent to start on a machine that does much else."""
 ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")

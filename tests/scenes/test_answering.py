@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
+from tests.scenes.stage import COLOUR, NAME, NEWEST, SIZES, asking, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +54,7 @@ def test_quick_taps_on_a_multiple_question(connected: Stage, opencode: OpenCode,
     connected.over()
 
 
+@NEWEST
 def test_done_with_nothing_chosen_needs_a_second_tap(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 2: no answer at all is an answer too, but never by one slip of the thumb."""
     session = opencode.session(project)
@@ -98,6 +99,7 @@ def test_three_questions_forward_back_and_review(connected: Stage, opencode: Ope
     connected.over()
 
 
+@NEWEST
 def test_send_with_one_unanswered_needs_a_second_tap(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 3: the review warns, the first Send asks, the second sends what there is."""
     session = opencode.session(project)
@@ -130,6 +132,7 @@ def test_a_reply_to_the_message_is_the_answer(connected: Stage, opencode: OpenCo
     connected.over()
 
 
+@NEWEST
 def test_a_reply_that_telegram_split_is_one_answer(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 4: three messages of 4096 units at most arrive as one answer."""
     text = "".join(f"{number:05}🦆" for number in range(1300))
@@ -141,6 +144,7 @@ def test_a_reply_that_telegram_split_is_one_answer(connected: Stage, opencode: O
     connected.over()
 
 
+@NEWEST
 def test_the_pencil_takes_the_next_text(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 5: after ✏️ the next plain text is the answer, also with another question open; or never mind."""
     first, second = opencode.session(project), opencode.session(project)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from hermes.demo.model_server import script
-from tests.scenes.stage import asking, question
+from tests.scenes.stage import NEWEST, asking, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,6 +107,7 @@ def test_an_ask_without_options_or_questions(connected: Stage, opencode: OpenCod
     connected.over()
 
 
+@NEWEST
 def test_sixty_options_are_leafed_through(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 18: more options than a keyboard takes stand on shelves; picks of all shelves go out together."""
     session = opencode.session(project)
@@ -128,6 +129,7 @@ def test_sixty_options_are_leafed_through(connected: Stage, opencode: OpenCode, 
     connected.over()
 
 
+@NEWEST
 def test_an_ask_that_is_far_too_long_is_cut_to_fit(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 18: Telegram's limits hold for any input; what was cut on the phone goes out whole."""
     labels = tuple(f"{number} " + "🦆" * 300 for number in range(120))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes import clock
 from tests.harness.processes import CuttableProxy
-from tests.scenes.stage import asking, question
+from tests.scenes.stage import NEWEST, asking, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,7 @@ def test_killed_while_open(connected: Stage, opencode: OpenCode, project: Path) 
     connected.wait_closed()
 
 
+@NEWEST
 def test_killed_while_armed(connected: Stage, opencode: OpenCode, project: Path, model: ScriptedModel) -> None:
     """Scene 12, armed: the text after ✏️ still counts after the start."""
     session = opencode.session(project)
@@ -86,6 +87,7 @@ def test_killed_while_armed(connected: Stage, opencode: OpenCode, project: Path,
     connected.wait_closed()
 
 
+@NEWEST
 def test_killed_while_joining(
     stage: Stage, opencode: OpenCode, project: Path, model: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ def test_killed_while_sending(stage: Stage, private_opencode: Callable[..., Open
     stage.wait_closed()
 
 
+@NEWEST
 def test_killed_before_the_end_was_shown(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 12, outcome: the answer took effect, the phone does not show it yet; after the start it does."""
     session = opencode.session(project)
@@ -194,6 +197,7 @@ def _passed(stage: Stage, wanted_s: float) -> bool:
     return bool(stage.phone.state().now - decided_s > wanted_s)
 
 
+@NEWEST
 def test_sigterm_stops_soon_with_everything_saved(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """The listener leaves at once while an ask is open, and finds it again at the next start."""
     session = opencode.session(project)

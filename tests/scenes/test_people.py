@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.demo.botapi.world import Chat
-from tests.scenes.stage import ANN, BOB, COLOUR, NAME, SIZES, STRANGER, asking, question, staged
+from tests.scenes.stage import ANN, BOB, COLOUR, NAME, NEWEST, SIZES, STRANGER, asking, question, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 
+pytestmark = NEWEST
 TEAM = Chat(-4001, "Team")
 
 

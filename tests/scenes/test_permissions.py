@@ -11,7 +11,7 @@ import pytest
 
 from hermes.demo.model_server import script
 from tests.harness.processes import until
-from tests.scenes.stage import question
+from tests.scenes.stage import NEWEST, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,6 +213,7 @@ def test_a_subagents_permission_names_its_root(start: Callable[..., Guarded]) ->
     guard.stage.over()
 
 
+@NEWEST
 def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
     """Expiry rejects, whatever becomes of questions."""
     guard = start(questions={"ttl": "4s", "on_expiry": "recommended"})
@@ -224,6 +225,7 @@ def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@NEWEST
 def test_a_lost_phone_is_locked(start: Callable[..., Guarded]) -> None:
     """No tap and no text counts until the machine says so; /open shows it again."""
     guard = start()
@@ -245,6 +247,7 @@ def test_a_lost_phone_is_locked(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@NEWEST
 @pytest.mark.parametrize("moment", ["open", "armed", "sure", "sending"])
 def test_a_killed_listener_loses_nothing(start: Callable[..., Guarded], moment: str) -> None:
     """Whatever state it was in, the next one goes on from there."""
@@ -310,6 +313,7 @@ def test_a_zombie_is_closed(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@NEWEST
 def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarded]) -> None:
     """Permissions are off; a question of the same agent comes all the same."""
     guard = start(permissions={"mode": "off"})

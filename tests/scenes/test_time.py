@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes.stage import asking, question
+from tests.scenes.stage import NEWEST, asking, question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +62,7 @@ def test_expiry_by_each_rule(
         assert model.turns(session) == 1, "a rejection ends the turn"
 
 
+@NEWEST
 def test_a_tap_starts_the_time_anew(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 10: "Keep waiting" on the final call takes it away, and another call comes later."""
     stage.connect(opencode)
@@ -83,6 +84,7 @@ def test_a_tap_starts_the_time_anew(stage: Stage, opencode: OpenCode, project: P
     opencode.wait_idle(session)
 
 
+@NEWEST
 def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 10: while Telegram is away, and while the listener is down, no time passes for an ask."""
     stage.connect(opencode)
@@ -102,6 +104,7 @@ def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCod
     stage.wait_closed()
 
 
+@NEWEST
 def test_three_that_run_out_together_are_asked_about_once(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Many at once look like an outage: held, and one question asks for all of them."""
     stage.connect(opencode)
