@@ -30,6 +30,10 @@ class Holder:
     who: str = ""
     since_s: float = 0.0
 
+    def __str__(self) -> str:
+        """Return what a person is told of it, as far as the file tells."""
+        return (self.who or "another process") + (f" (pid {self.pid})" if self.pid else "")
+
 
 class Holding:
     """A held lock, until `release` or the end of the process."""
@@ -79,9 +83,7 @@ def hold(
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, note.encode("ascii"), 0)
             return Holding(path, descriptor)
-    found = _note(disk.read(path))
-    name = f"{found.who} (pid {found.pid})" if found.pid else "another process"
-    raise Held(f"{name} holds {what}; stop it first, or leave the work to it")
+    raise Held(f"{_note(disk.read(path))} holds {what}; stop it first, or leave the work to it")
 
 
 def bot_lock(bot_id: int) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from hermes import __version__, spool
+from hermes import __version__, holding, spool
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.codec import ChatMemory
 from hermes.config import readable_by_others
@@ -29,7 +29,10 @@ Health = Callable[[OpenCode], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class ListenerStatus:
-    """`pid` is 0 and `since_s` None where nobody listens; `last_poll_s` is the last answer of Telegram."""
+    """`pid` is 0 and `since_s` None where nobody listens; `last_poll_s` is the last answer of Telegram.
+
+    `bot_held_by` says who holds the bot for another store, so that none can listen for this one; else it is "".
+    """
 
     running: bool
     pid: int
@@ -38,6 +41,7 @@ class ListenerStatus:
     last_poll_s: float | None
     trouble: str
     phone_locked: bool = False
+    bot_held_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
 
 def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
     holder = store.holder(LISTENER)
+    other = _bot_holder(memory.bot_id) if holder is None else None
     return ListenerStatus(
         running=holder is not None,
         pid=holder.pid if holder else 0,
@@ -178,7 +183,15 @@ def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
         last_poll_s=memory.last_poll_s,
         trouble=memory.trouble,
         phone_locked=store.is_phone_locked(),
+        bot_held_by=str(other or ""),
     )
+
+
+def _bot_holder(bot_id: int) -> holding.Holder | None:
+    try:
+        return holding.holder(holding.bot_lock(bot_id))
+    except OSError:
+        return None  # no folder for locks: a listener says why, when it is started
 
 
 async def _server(server: OpenCode, health: Health | None) -> ServerStatus:

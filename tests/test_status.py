@@ -18,7 +18,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hermes import __version__
+from hermes import __version__, holding
 from hermes.agents.opencode.adapter import with_wish
 from hermes.codec import ChatMemory
 from hermes.errors import AgentAway
@@ -102,6 +102,15 @@ async def test_a_running_listener_is_named(store: Store) -> None:
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
     assert f"● listener for 2 h 05 min · hermes listen (pid {os.getpid()})\n" in words(status)
     assert "! Telegram reached 2 h 05 min ago\n" in words(status)
+
+
+async def test_a_listener_of_another_store_is_named(store: Store) -> None:
+    """It has the bot, so none can listen here."""
+    with holding.hold_bot(987654321, "hermes listen, store /elsewhere"):
+        status = await look(store)
+    said = f"hermes listen, store /elsewhere (pid {os.getpid()}) holds this bot, for another store"
+    assert f"✗ listener {said}\n" in words(status)
+    assert verdict(status) == (True, f"{said}; Telegram was not reached yet")
 
 
 async def test_a_locked_phone_is_said(store: Store) -> None:
@@ -254,7 +263,16 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "too_new",
         "warnings",
     ]
-    assert list(told["listener"]) == ["running", "pid", "command", "since_s", "last_poll_s", "trouble", "phone_locked"]
+    assert list(told["listener"]) == [
+        "running",
+        "pid",
+        "command",
+        "since_s",
+        "last_poll_s",
+        "trouble",
+        "phone_locked",
+        "bot_held_by",
+    ]
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble"]
     assert list(told["entries"][0]) == [
         "id",

@@ -31,20 +31,15 @@ def holder(around: Around) -> Holder | None:
     return around.store().holder(LISTENER)
 
 
-def named(one: Holder) -> str:
-    """Return who holds a lock, as far as its file tells."""
-    return (one.who or "a listener") + (f" (pid {one.pid})" if one.pid else "")
-
-
 def _lock(around: Around) -> list[Finding]:
     ours, bots = holder(around), holding.holder(holding.bot_lock(around.config.telegram.bot_id))
     if ours is not None:
         since = f", for {span(around.now() - ours.since_s)}" if ours.since_s else ""
-        return [AREA.good("lock", f"{named(ours)} is at work{since}")]
+        return [AREA.good("lock", f"{ours} is at work{since}")]
     if bots is not None:
         end = f"kill {bots.pid}" if bots.pid else "end it"
         mend = f"{end}, or give one of the two a bot of its own"
-        return [AREA.broken("lock", f"{named(bots)} holds this bot, for another store", mend)]
+        return [AREA.broken("lock", f"{bots} holds this bot, for another store", mend)]
     return [_nobody(around)]
 
 

@@ -17,7 +17,6 @@ from hermes import holding
 from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook
 from hermes.chat.poll import CONFLICT
 from hermes.doctor.finding import Area, Around, Finding
-from hermes.doctor.listener import named
 from hermes.errors import ChatError, ChatRefused
 from hermes.memory import Memory
 from hermes.settings import Telegram
@@ -179,7 +178,7 @@ def _told_by_listener(around: Around, ours: holding.Holder) -> Finding:
     memory = around.store().load_chat(around.config.telegram.bot_id)
     if memory.trouble == CONFLICT:
         return AREA.broken("other pollers", f"the listener says: {CONFLICT}", _RIVAL)
-    return AREA.good("other pollers", f"{named(ours)} polls, and told of none")
+    return AREA.good("other pollers", f"{ours} polls, and told of none")
 
 
 # --- the chat ------------------------------------------------------------------------------------------

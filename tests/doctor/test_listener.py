@@ -173,7 +173,7 @@ async def test_time_that_is_not_known_is_not_told(patient: Patient) -> None:
     """A lock whose file does not say since when."""
     with patient.store.hold(LISTENER, "hermes listen"):
         (patient.store.root / "locks" / "listener.lock").write_text("")
-        assert named(await listener.look(patient.around()), "lock").seen == "a listener is at work"
+        assert named(await listener.look(patient.around()), "lock").seen == "another process is at work"
 
 
 async def test_a_process_that_is_not_known_is_not_killed(patient: Patient) -> None:
@@ -182,5 +182,5 @@ async def test_a_process_that_is_not_known_is_not_killed(patient: Patient) -> No
     with holding.hold_bot(bot_id, "hermes listen"):
         holding.bot_lock(bot_id).write_text("")
         found = named(await listener.look(patient.around()), "lock")
-    assert found.seen == "a listener holds this bot, for another store"
+    assert found.seen == "another process holds this bot, for another store"
     assert found.mend == "end it, or give one of the two a bot of its own"
