@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes import dialog
-from hermes.errors import Conflict, Missing, Unreadable
+from hermes.errors import Conflict, Missing, NotSaved, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
@@ -158,7 +158,8 @@ class Book:
             try:
                 self.store.restore(known)
             except Conflict:
-                raise error from None  # it could not be put into quarantine, and is not written over
+                message = f"the damaged file of entry {known.id} could not be put into quarantine"
+                raise NotSaved(f"{message}, and is not written over") from error
             return act()
 
     def _index(self, entry: Entry) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes.model import Announced, Asked, Busy, Dismissed, Ended, Matched, Quiet, Replied, Worked
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hermes.model import Ask, Entry, Signal, Source
 
 log = logging.getLogger(__name__)
+
+EARLY_NEWS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Intake:
         self._now = now
         self._hinted = hinted
         self._ended: set[str] = set()
+        self._early: dict[str, Replied | Dismissed] = {}
 
     def take(self, signal: Signal) -> None:
         """Let one signal have its effect; on disk when this returns. Taking it twice is taking it once.
@@ -64,9 +67,12 @@ class Intake:
                 if self._book.find(ask.source) is None:
                     self._book.create(ask, matching=True)
             case Replied() | Dismissed():
-                for entry in self._meant(signal):
+                meant = self._meant(signal)
+                for entry in meant:
                     self._ended.add(entry.id)
                     self._hinted(Hinted(entry, signal))
+                if not meant and signal.request_id:
+                    self._remember_early(signal.request_id, signal)
             case Quiet():
                 for entry in self._of(signal.session_id):
                     self._hinted(Hinted(entry, signal))
@@ -104,6 +110,16 @@ class Intake:
             self.join(entry, ask)
         else:
             self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
+        request_id = ask.source.request_id or ""
+        if request_id in self._early:
+            self.take(self._early[request_id])
+            del self._early[request_id]
+
+    def _remember_early(self, request_id: str, signal: Replied | Dismissed) -> None:
+        """Keep the news of an end that came before the question; most speak of what was never ours, or is closed."""
+        self._early[request_id] = signal
+        if len(self._early) > EARLY_NEWS:
+            del self._early[next(iter(self._early))]
 
     def _worked(self, busy: Busy) -> None:
         """Note that the agent goes on: often it does so before its answer is confirmed, and says so only once."""

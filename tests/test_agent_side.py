@@ -180,6 +180,34 @@ async def test_a_zombie_is_not_posted_again(home: House, caplog: pytest.LogCaptu
     assert home.entries() == []
 
 
+@pytest.mark.parametrize("how", ["answered", "dismissed"])
+async def test_an_end_that_comes_before_its_question_is_known(home: House, how: str) -> None:
+    """The session goes on, so nothing but that news tells of the end, and it comes once."""
+    await home.start()
+    agent = home.agent
+    agent.hold_events()
+    request = agent.ask([question()])
+    if how == "dismissed":
+        agent.dismiss(request)
+    else:
+        agent.answer(request, [["SQLite"]])
+    agent.release_events(backwards=True)
+    what = "Dismissed" if how == "dismissed" else "Answered"
+    await home.person.sees(f"🖥 {what} on the computer", buttons=False)
+    await home.closed()
+
+
+async def test_an_end_that_hooks_told_first_is_the_end(portless: House) -> None:
+    """The hook of the question found the disk full, say, and was run again."""
+    asked = a_request("que_1")
+    told = {"sessionID": asked["sessionID"], "requestID": "que_1", "answers": [["SQLite"]]}
+    portless.hook("question.replied", told)
+    portless.hook("question.asked", asked)
+    await until(lambda: not spool.listing(portless.store), "both taken in")
+    await portless.closed()
+    assert all(not message.labels for message in portless.person.shown())
+
+
 @pytest.mark.parametrize("permission", [False, True])
 async def test_events_that_come_backwards_leave_nothing_open(home: House, *, permission: bool) -> None:
     """Its session was deleted, and told so, before it was heard of: it is looked up, and closed."""

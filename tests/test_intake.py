@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.book import Book
-from hermes.intake import Hinted, Intake
+from hermes.intake import EARLY_NEWS, Hinted, Intake
 from hermes.model import (
     Announced,
     Answer,
@@ -174,3 +174,17 @@ def test_an_agent_that_works_again_is_noted_where_its_ask_is_over(desk: Desk) ->
     desk.intake.take(Busy("ses_1"))
     assert [one.state.working for one in desk.book.entries()] == [True, True, False]
     assert waiting.state.phase == "open"
+
+
+def test_news_that_comes_before_its_question_is_heard_then(desk: Desk) -> None:
+    """Of many that speak of what is closed, or was never ours, the latest are kept."""
+    one = Asked(an_ask("que_0", "call_0"))
+    for number in range(EARLY_NEWS + 1):
+        desk.intake.take(Dismissed(f"que_{number}", one.ask.source.session_id))
+    desk.intake.take(one)
+    assert desk.hints == [], "too long ago"
+    other = Asked(an_ask(f"que_{EARLY_NEWS}", "call_1"))
+    desk.intake.take(other)
+    assert [hint.signal for hint in desk.hints] == [Dismissed(f"que_{EARLY_NEWS}", other.ask.source.session_id)]
+    desk.intake.take(other)
+    assert len(desk.hints) == 1

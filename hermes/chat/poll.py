@@ -309,11 +309,11 @@ class Poller:
         log.error("an update was not saved, the person is asked to do it again: %s", error)
         try:
             await _finished(self._not_saved(raw, error))
-        except ChatAway as away:
-            log.warning("nor could they be told (%s): the update stays with Telegram", away)
-            return False
-        except ChatError as refused:
-            log.warning("nor could they be told: %s", refused)
+        except ChatError as untold:
+            if isinstance(untold, ChatAway) or is_unauthorized(untold):
+                log.warning("nor could they be told (%s): the update stays with Telegram", untold)
+                return False
+            log.warning("nor could they be told: %s", untold)
         return True
 
     def _set_aside(self, raw: Any, error: Exception) -> None:

@@ -17,7 +17,7 @@ from hermes.chat.buttons import Button
 from hermes.chat.poll import Blocked, Migrated, Offset, Other, Poller, Trouble, read_update
 from hermes.chat.render import Screen
 from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
-from hermes.errors import ChatAway, ChatRefused, NotSaved
+from hermes.errors import ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.model import Tap, Text, User
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
@@ -447,10 +447,11 @@ async def test_an_update_that_was_not_saved_is_told_and_passed_over() -> None:
     assert script.offsets == [None, "3"]
 
 
-async def test_an_update_that_nobody_could_be_told_of_stays_with_telegram() -> None:
+@pytest.mark.parametrize("deaf", [ChatAway("no network"), ChatRefused("unauthorized: the token is not accepted")])
+async def test_an_update_that_nobody_could_be_told_of_stays_with_telegram(deaf: ChatError) -> None:
     """Neither saved nor told: it is asked for again, and what follows keeps its turn."""
     script = Script([[anns("first", 1), anns("kept", 2), anns("next", 3)]])
-    ears = script.ears(fails={"kept": NotSaved("disk full")}, deaf=ChatAway("no network"))
+    ears = script.ears(fails={"kept": NotSaved("disk full")}, deaf=deaf)
     poller = ears.poller()
     assert not await poller.step()
     assert ears.heard == ["first"]
