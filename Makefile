@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PYTEST_ARGS ?= -n 3 --dist loadgroup
+PYTEST_ARGS ?= -n 4 --dist loadgroup
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
 LOCK_ARGS ?=
