@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes import dialog
-from hermes.errors import Conflict, Missing, NotSaved, Unreadable
+from hermes.errors import Conflict, Missing, Stuck, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Book:
                 self.store.restore(known)
             except Conflict:
                 message = f"the damaged file of entry {known.id} could not be put into quarantine"
-                raise NotSaved(f"{message}, and is not written over") from error
+                raise Stuck(f"{message}, and is not written over") from error
             return act()
 
     def _index(self, entry: Entry) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes import expiry
 from hermes.chat import words
 from hermes.codec import Hold
-from hermes.errors import ChatError, StoreError
+from hermes.errors import ChatError, NotSaved, StoreError, Stuck
 from hermes.expiry import AnswerableClock, Pace
 from hermes.model import Expired
 
@@ -185,10 +185,12 @@ class Timekeeper:
 
 @contextmanager
 def _apart(entry: Entry) -> Iterator[None]:
-    """What one entry's file refuses must not stop the others; what is due now is due at the next tick, too."""
+    """What one entry's file refuses must not stop the others; a full disk stops them all."""
     try:
         yield
     except StoreError as error:
+        if isinstance(error, NotSaved) and not isinstance(error, Stuck):
+            raise
         log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a file's trouble, not a defect)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.book import REMEMBERED_S, Book, identities
-from hermes.errors import Missing, NotSaved
+from hermes.errors import Missing, NotSaved, Stuck
 from hermes.model import Arm, Ask, Ended, Entry, Source, Tapped, Timing
 from hermes.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
@@ -170,7 +170,7 @@ def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
     quarantine = shelf.store.root / "quarantine"
     quarantine.rmdir()
     quarantine.write_text("in the way")
-    with pytest.raises(NotSaved, match="could not be put into quarantine"):
+    with pytest.raises(Stuck, match="could not be put into quarantine"):
         shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
     assert (shelf.store.root / "pending" / f"{entry.id}.json").read_text() == "{"
     shelf.store.pending()

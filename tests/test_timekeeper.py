@@ -152,14 +152,18 @@ async def test_one_file_of_a_newer_hermes_stops_no_other(home: House, caplog: py
         assert file.read_text() == '{"v":99}'
 
 
-async def test_the_end_of_one_file_stops_no_other(home: House) -> None:
-    """Of two that are over at one tick."""
+@pytest.mark.parametrize("how", ["newer", "stuck"])
+async def test_the_end_of_one_file_stops_no_other(home: House, how: str) -> None:
+    """Of two that are over at one tick; the one cannot be read, nor put into quarantine."""
     async with home.still():
         await asked(home, "One?", "Two?")
         first, second = home.entries()
         home.ticks(CALL_S + 30)
         await until(lambda: all(entry.phone.sides for entry in home.entries()), "the calls noted")
-        (home.store / "pending" / f"{first.id}.json").write_text('{"v":99}')
+        (home.store / "pending" / f"{first.id}.json").write_text('{"v":99}' if how == "newer" else "{")
+        if how == "stuck":
+            (home.store / "quarantine").rmdir()
+            (home.store / "quarantine").write_text("in the way")
         home.ticks(TTL_S)
         assert now(home, second).state.phase == "sending"
 
