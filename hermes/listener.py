@@ -156,7 +156,6 @@ class Listener:
     def _alone(self, command: str) -> Iterator[None]:
         """Hold the locks of the store and of the bot, and wire everything up."""
         who = f"{command}, store {self._root}"
-        self._store.open()
         with self._store.hold(LISTENER, who), holding.hold_bot(self._config.telegram.bot_id, who, now=self._now):
             self._wire()
             yield

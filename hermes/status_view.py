@@ -102,10 +102,14 @@ def _about_listener(status: Status) -> list[Row]:
         since = f"for {span(status.at_s - listener.since_s)}" if listener.since_s else "runs"
         row = _GOOD, name, plain(f"{since} · {listener.command or 'hermes'} (pid {listener.pid})")
     elif listener.bot_held_by:
-        row = _BAD, name, plain(f"{listener.bot_held_by} holds this bot, for another store", "bold red")
+        row = _BAD, name, plain(_held(listener), "bold red")
     else:
         row = _BAD, name, plain("nobody listens: answers wait until `hermes listen` runs", "bold red")
     return [row, _about_telegram(listener, status.at_s), *_about_phone(listener)]
+
+
+def _held(listener: ListenerStatus) -> str:
+    return f"{listener.bot_held_by} holds this bot, for another store"
 
 
 def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
@@ -251,9 +255,7 @@ def verdict(status: Status) -> tuple[bool, str]:
 
 def _wrong(status: Status) -> list[str]:
     listener = status.listener
-    wrong = [] if listener.running else ["nobody is listening"]
-    if listener.bot_held_by:
-        wrong = [f"{listener.bot_held_by} holds this bot, for another store"]
+    wrong = [] if listener.running else [_held(listener) if listener.bot_held_by else "nobody is listening"]
     if listener.trouble:
         wrong.append(listener.trouble)
     if listener.last_poll_s is None:

@@ -91,7 +91,8 @@ class Timekeeper:
             self._hold(book, overdue)
             return
         for entry in overdue:
-            self._expire(book, entry)
+            with _apart(entry):
+                self._expire(book, entry)
 
     def _resumed(self, *, answerable: bool) -> bool:
         """Tell whether the clock runs again after a stand: the times on the phone are wrong then."""
@@ -116,8 +117,7 @@ class Timekeeper:
 
     def _expire(self, book: Book, entry: Entry) -> None:
         log.info("entry %s: nobody answered in time", entry.id)
-        with _apart(entry):
-            book.apply(entry.id, Expired(self._now(), self._look.rule(entry.ask)))
+        book.apply(entry.id, Expired(self._now(), self._look.rule(entry.ask)))
 
     def _notice_quiet(self, book: Book, *, quiet: bool) -> None:
         was_quiet, self._was_quiet = self._was_quiet, quiet
@@ -176,8 +176,7 @@ class Timekeeper:
                 self._expire(book, entry)
             else:
                 timing = self.started(entry)
-                with _apart(entry):
-                    book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
+                book.change(entry_id, lambda found, timing=timing: replace(found, timing=timing))  # type: ignore[misc]
         self._memory.save(hold=None)
         self._spawn(self._outbox.discard(book.chat_id, message_id))
         return True

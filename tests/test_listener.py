@@ -141,7 +141,7 @@ async def test_a_full_disk_jams_neither_inbox_nor_clock(home: House, caplog: pyt
     assert spool.listing(home.store) == []
 
 
-@pytest.mark.parametrize("trouble", ["", "refused", "reaped"])
+@pytest.mark.parametrize("trouble", ["", "refused", "reaped", "held"])
 async def test_what_was_damaged_while_nobody_listened_is_said(home: House, trouble: str) -> None:
     """On the phone, once: there its buttons do nothing. Where the agent still lists the question it comes again."""
     await home.start()
@@ -150,6 +150,10 @@ async def test_what_was_damaged_while_nobody_listened_is_said(home: House, troub
     await home.stop()
     (file,) = (home.store / "pending").glob("*.json")
     file.write_text("{")
+    if trouble == "held":
+        with holding.hold_bot(home.config().telegram.bot_id, "another store's"), pytest.raises(Held):
+            await home.new().run()
+        assert file.read_text() == "{", "who may not listen changes nothing"
     if trouble == "reaped":
         home.api.control.fault(method="sendMessage", action="hang", hang_s=60, times=9)
         reaping = asyncio.get_running_loop().create_task(home.new().run_once())
