@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 PYTEST_ARGS ?= -n 4 --dist loadgroup
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
+SOAK_ARGS ?=
 LOCK_ARGS ?=
 DEMO_ARGS ?=
 UV := uv==0.13.8
@@ -15,7 +16,7 @@ READY := .venv/.ready
 DEMO := $(if $(wildcard .venv/.ready),.venv,.cache/demo)
 WHEELED := .cache/wheel/.ready
 
-.PHONY: test demo pictures bench faults check scenes opencode format cover lock wheel clean
+.PHONY: test demo pictures bench faults soak check scenes opencode format cover lock wheel clean
 
 # The tests run against the built wheel; PYTHONSAFEPATH keeps what lies in this folder from standing in for it.
 test: check scenes $(WHEELED)
@@ -36,6 +37,10 @@ bench: $(READY) scenes
 # Three quarters of an hour on two cores; FAULTS_ARGS="--rounds 100", "--seed 1 --only 7", "--json FILE".
 faults: $(READY) scenes
 	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
+
+# Twenty minutes of one listener at work; SOAK_ARGS="--minutes 60", "--seed 1", "--json FILE".
+soak: $(READY)
+	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check --quiet .

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes import spool
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.adapter import AGENT
-from hermes.agents.opencode.events import Connected, Heard, Lost, follow
+from hermes.agents.opencode.events import Connected, Disposed, Heard, Lost, follow
 from hermes.codec import Followed
 from hermes.delivery import WAITER_GRACE_S
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotSaved
+from hermes.errors import AgentAway, AgentError, AgentRefused, StoreError
 from hermes.intake import Hinted, Intake
 from hermes.model import Asked, Dead, Ended, Quiet
 from hermes.permitting import admitted
@@ -36,8 +36,12 @@ log = logging.getLogger(__name__)
 
 UNMATCHED_LOOK_S: Final = 5.0
 """How often a call is looked for that has become no request after all tries."""
+LOOK_S: Final = 60.0
+"""How often it is found out about every open ask whether it has ended without a word."""
 LEFT_GRACE_S: Final = 2.0
 """A waiting hook that was left by its agent is never started again; another one may be there already."""
+PLACES_GRACE_S: Final = 30.0
+"""After the store was made again no hook counts as dead for this long: each takes its place again within seconds."""
 FOLLOW_PAUSE_S: Final = 5.0
 FIRST_LIST_PAUSE_S: Final = 0.5
 LONGEST_LIST_PAUSE_S: Final = 60.0
@@ -86,7 +90,13 @@ class AgentSide:
         self._heard_s = {name: known.get(name, now()) for name in servers}
         self._connected: set[str] = set()
         self._intake = Intake(
-            book, now=now, hinted=self._hinted, admitted=lambda ask: admitted(ask, rules), refused=self._let_go
+            book,
+            now=now,
+            hinted=self._hinted,
+            admitted=lambda ask: admitted(ask, rules),
+            refused=self._let_go,
+            waiting=room.waiting,
+            is_ours=delivery.is_ours,
         )
         self._strays = Strays(room.root, monotonic=monotonic)
         self.inbox = Inbox(room.root, book.store, adapters, took=self._intake.take, word=self._word_of_hook)
@@ -94,8 +104,10 @@ class AgentSide:
         self._match_tried: dict[str, int] = {}
         self._alone_since_s: dict[str, float] = {}
         self._left: set[str] = set()
+        self._places_gone_s = -math.inf
         self._learning: set[str] = set()
         self._hearing: OpenCodeServer | None = None
+        self._looked_s = monotonic()
 
     # --- servers ----------------------------------------------------------------------------------------------
 
@@ -110,10 +122,12 @@ class AgentSide:
                             self._connected.add(server.name)
                         case Heard(signal):
                             await self._heard(server, signal)
+                        case Disposed(directory):
+                            self._disposed(server, directory)
                         case Lost():
                             self._note_heard()
                             self._connected.discard(server.name)
-            except (NotSaved, AgentError) as error:
+            except (StoreError, AgentError) as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (an outage, not a defect)
             # What it told last may not have been kept, so nothing later counts as heard until its list was read.
             self._connected.discard(server.name)
@@ -153,6 +167,37 @@ class AgentSide:
             finally:
                 self._hearing = None
 
+    def _disposed(self, server: OpenCodeServer, directory: str) -> None:
+        """Find out about all that was asked there: it has vanished, and no event of its own tells so."""
+        for entry in self._book.entries():
+            source = entry.ask.source
+            if source.server == server.name and directory in {"", source.directory}:
+                self._hinted(Hinted(entry, Quiet(source.session_id)))
+
+    def recall(self) -> None:
+        """Remember what an earlier listener allowed, once the book is open: the news of it may be still to come."""
+        self._intake.recall(self._book.recently_closed)
+
+    def look_at_the_open(self) -> None:
+        """Find out once a minute about every open ask of a connected server: an end may be told by no event."""
+        if self._monotonic() - self._looked_s < LOOK_S:
+            return
+        self._looked_s = self._monotonic()
+        for name in self._connected:
+            self._examine_all(self._servers[name])
+        self._forget_closed()
+
+    def _forget_closed(self) -> None:
+        """Keep nothing of asks that are closed: a listener may run for months."""
+        open_ids = {entry.id for entry in self._book.entries()}
+        self._delivery.keep_only(open_ids)
+        self._intake.keep_only(open_ids)
+        self._left &= open_ids
+        known: tuple[dict[str, Any], ...] = (self._signals, self._match_tried, self._alone_since_s)
+        for memory in known:
+            for entry_id in memory.keys() - open_ids:
+                del memory[entry_id]
+
     async def _take_new(self, server: OpenCodeServer, asked: Asked) -> None:
         known = self._book.find(asked.ask.source) is not None or self._book.is_closed(asked.ask.source)
         if not known:
@@ -181,7 +226,7 @@ class AgentSide:
                 if entry is None or entry.state.phase != "open" or not _is_bare(entry.ask):
                     return
                 told = Asked(await server.context(ask))
-                with suppress(NotSaved):
+                with suppress(StoreError):
                     self._intake.take(told)
         finally:
             self._learning.discard(entry_id)
@@ -231,7 +276,7 @@ class AgentSide:
             pause_s = min(2 * pause_s, LONGEST_LIST_PAUSE_S)
             try:
                 _, folders = await self._list_all(server, folders)
-            except NotSaved as error:
+            except StoreError as error:
                 log.error("server %s: %s", server.name, error)  # noqa: TRY400 (a full disk, not a defect)
             # One may have ended while it was looked at, and its event told so when no entry knew it.
             self._examine_all(server)
@@ -246,14 +291,14 @@ class AgentSide:
         for entry in self._book.entries():
             source = entry.ask.source
             unplaced = source.agent == AGENT and source.request_id is not None and not source.server
-            if unplaced and entry.ask.answerable and entry.state.phase in {"open", "held"}:
+            if unplaced and entry.ask.answerable and entry.state.phase == "open":
                 await self._prove(entry, server)
 
     async def _prove(self, entry: Entry, server: OpenCodeServer) -> None:
         """Settle an ask that came by a hook alone, where this server can prove its end."""
         try:
             await self._delivery.ended(entry, server)
-        except (AgentError, NotSaved) as error:
+        except (AgentError, StoreError) as error:
             log.info("entry %s: %s", entry.id, error)
 
     async def _take_listed(self, server: OpenCodeServer, ask: Ask) -> None:
@@ -306,10 +351,11 @@ class AgentSide:
 
     def over(self, entry: Entry) -> None:
         """Clear up after a settled ask: what lies ready is withdrawn, and who still waits for it may go."""
+        self._intake.settled(entry)
         self._room.withdraw(entry.ask)
         try:
             self._let_go(entry.ask)
-        except NotSaved as error:
+        except StoreError as error:
             log.warning("entry %s: its hook goes on waiting for now: %s", entry.id, error)
 
     def _word_of_hook(self, kind: str, wait: str) -> None:
@@ -380,22 +426,27 @@ class AgentSide:
 
     # --- agents that died -------------------------------------------------------------------------------------
 
+    def places_are_gone(self) -> None:
+        """Note that the places of all waiting hooks went with the folder of the store."""
+        self._places_gone_s = self._monotonic()
+
     def look_for_the_dead(self) -> None:
         """Settle asks whose only way back was a waiting hook that is gone for good. Raises NotSaved."""
         hanging = [entry for entry in self._book.entries() if self._hangs_on_a_hook(entry)]
         waiting = self._room.all_waiting() if hanging else set()
         for entry in hanging:
-            if wait_id(entry.ask) in waiting:
-                self._found_waiting(entry)
-            elif entry.waits and self._is_alone_for_good(entry):
-                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
-                self._found_waiting(entry)
+            with self._book.apart(entry):
+                if wait_id(entry.ask) in waiting:
+                    self._found_waiting(entry)
+                elif entry.waits and self._is_alone_for_good(entry):
+                    self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
+                    self._found_waiting(entry)
 
     def _hangs_on_a_hook(self, entry: Entry) -> bool:
         if entry.ask.source.request_id is None or entry.ask.source.server in self._servers or not entry.ask.answerable:
             return False
         # What is being sent is left to its delivery, unless the agent is known to have gone.
-        return entry.state.phase in {"open", "held"} or (entry.state.phase == "sending" and entry.id in self._left)
+        return entry.state.phase == "open" or (entry.state.phase == "sending" and entry.id in self._left)
 
     def _found_waiting(self, entry: Entry) -> None:
         self._alone_since_s.pop(entry.id, None)
@@ -410,11 +461,13 @@ class AgentSide:
         strays = self._room.all_waiting() - {wait_id(entry.ask) for entry in self._book.entries()}
         if strays:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
-            strays -= {spool.wait_id(*one) for one in self._book.closed() if one[0] in keeping}
+            strays -= {name for name in strays if self._book.closed_by(name) in keeping}
         self._strays.send_away(strays)
 
     def _is_alone_for_good(self, entry: Entry) -> bool:
         alone_s = self._monotonic() - self._alone_since_s.setdefault(entry.id, self._monotonic())
+        if self._monotonic() - self._places_gone_s < PLACES_GRACE_S:
+            return False
         started_again = self._adapters[entry.ask.source.agent].goodbye is None and entry.id not in self._left
         return alone_s > (WAITER_GRACE_S if started_again else LEFT_GRACE_S)
 

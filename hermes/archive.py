@@ -1,5 +1,9 @@
 """Where files come to rest: settled entries by month, and what nobody could understand.
 
+`done/YYYY-MM/closed` has a line for each entry of its month, `WAITID CODE AGENT`: by it a closed ask is recognised, and
+no code is given twice, without a word about closed asks in memory. A line begins with its line end, so that one that
+was torn spoils no other. The file goes with the last entry of its month.
+
 Whoever changes something here holds the lock of the store. Refusals of the disk come as OSError.
 """
 
@@ -7,13 +11,14 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes import disk
 
 _MONTH = re.compile(r"\d{4}-\d\d")
+_CLOSED = "closed"
 
 
 def entry_files(folder: Path) -> list[Path]:
@@ -27,10 +32,12 @@ class Done:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def take(self, path: Path, now_s: float) -> None:
-        """Move this file to the month of `now_s`."""
+    def take(self, path: Path, now_s: float, line: str = "") -> None:
+        """Move this file to the month of `now_s`, with its line ("WAITID CODE AGENT"), if it has one."""
         month = self._folder / datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m")
         disk.own_folder(month)
+        if line:
+            disk.append(month / _CLOSED, f"\n{line}".encode())
         os.utime(path, (now_s, now_s))
         disk.move(path, month / path.name)
 
@@ -46,20 +53,57 @@ class Done:
         """Return what was settled at `since_s` or later, the last one first."""
         return [path for _, path in sorted(pair for pair in self._all() if pair[0] >= since_s)][::-1]
 
-    def forget(self, before_s: float) -> int:
-        """Remove what was settled before `before_s`, and return how many."""
-        old = [path for at_s, path in self._all() if at_s < before_s]
+    def days(self) -> dict[str, float]:
+        """Return the days (UTC, "YYYY-MM-DD") on which entries were settled, with the last moment of each (epoch)."""
+        newest: dict[str, float] = {}
+        for at_s, _ in self._all():
+            newest[_day(at_s)] = max(at_s, newest.get(_day(at_s), at_s))
+        return newest
+
+    def forget(self, days: Collection[str]) -> int:
+        """Remove what was settled on these days, and return how many."""
+        old = [path for at_s, path in self._all() if _day(at_s) in days]
         for path in old:
             path.unlink(missing_ok=True)
         for month in self.months():
-            with contextlib.suppress(OSError):  # it is not empty
-                month.rmdir()
+            if not entry_files(month):
+                (month / _CLOSED).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # something else lies there
+                    month.rmdir()
         return len(old)
+
+    def unlisted(self) -> list[Path]:
+        """Return the months that have no list of closed asks, as an older Hermes left them."""
+        return [month for month in self.months() if not (month / _CLOSED).exists()]
+
+    def list_month(self, month: Path, lines: Iterable[str]) -> None:
+        """Write the list of a month."""
+        disk.write(month / _CLOSED, "".join(f"\n{line}" for line in lines).encode())
+
+    def closed_by(self, wait_id: str) -> str | None:
+        """Return the agent of a closed ask, None if there is none of this wait id."""
+        for data in self._lists():
+            if (at := data.find(f"\n{wait_id} ".encode())) >= 0:
+                return data[at:].split(b"\n", 2)[1].decode("utf-8", "replace").rpartition(" ")[2]
+        return None
+
+    def has_code(self, code: str) -> bool:
+        """Tell whether a closed ask has this code."""
+        return any(f" {code} ".encode() in data for data in self._lists())
+
+    def _lists(self) -> Iterator[bytes]:
+        for month in self.months():
+            with contextlib.suppress(FileNotFoundError):
+                yield disk.read(month / _CLOSED)
 
     def _all(self) -> Iterator[tuple[float, Path]]:
         for path in (path for month in self.months() for path in entry_files(month)):
             with contextlib.suppress(FileNotFoundError):
                 yield path.lstat().st_mtime, path
+
+
+def _day(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
 
 
 class Quarantine:

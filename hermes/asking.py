@@ -118,14 +118,14 @@ class Asking:
 
 
 @asynccontextmanager
-async def asking(
-    config: Config, config_path: Path, asked: Mapping[str, Any], *, environ: Mapping[str, str] | None = None
-) -> AsyncIterator[Asking]:
+async def asking(config: Config, config_path: Path, asked: Mapping[str, Any]) -> AsyncIterator[Asking]:
     """Ask what `asked` says (the payload of `hermes hook generic`); left, the question is closed on the phone.
 
-    `environ` is the hook's environment, and the listener's that it may start; None is our own. Where nobody listens, a
-    listener is started that stays for as long as anything is open.
+    If nobody listens, a listener is started that stays for as long as anything is open. What our own environment says
+    of the configuration does not reach it.
     """
+    # Our caller has just read the configuration: that a listener could not, a moment ago, says nothing any more.
+    spool.accept(config.store.path)
     pipe = asyncio.subprocess.PIPE
     hook = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-m", "hermes", "hook", "generic"),
@@ -133,7 +133,6 @@ async def asking(
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        env=environ,
         limit=_LONGEST_LINE_BYTES,
         start_new_session=True,  # a Ctrl-C is for us, who then take the question back
     )
@@ -153,10 +152,9 @@ async def ask(
     asked: Mapping[str, Any],
     *,
     timeout_s: float | None,
-    environ: Mapping[str, str] | None = None,
 ) -> Told:
     """Ask as `asking` does, and wait for at most `timeout_s` seconds. Raises NotSaved, PayloadError."""
-    async with asking(config, config_path, asked, environ=environ) as it:
+    async with asking(config, config_path, asked) as it:
         try:
             async with asyncio.timeout(timeout_s):
                 return await it.told()
@@ -169,5 +167,5 @@ def _told(line: bytes) -> Told:
         return Told("unanswered")
     told = json.loads(line)
     if told["kind"] == "refused":
-        raise PayloadError(f"this cannot be asked: {told['error']}.")
+        raise PayloadError(f"this cannot be asked: {told['error'].rstrip('.')}.")
     return Told(told["kind"], tuple(map(tuple, told.get("answers", ()))), told.get("by") == "timer")

@@ -7,15 +7,18 @@ before it can be seen here; `on_change` then wakes whoever has something to do a
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes import dialog
-from hermes.errors import Conflict, Missing, Stuck, Unreadable
+from hermes import dialog, spool
+from hermes.chat.deed import is_refused
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
 from hermes.model import Entry, Phone, Step, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Iterator
 
     from hermes.model import Ask, Event, Route, Source
     from hermes.store import Store
@@ -24,17 +27,32 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-REMEMBERED_S: Final = 86400.0
-"""How long Telegram keeps an update: for as long the ids that closed asks have seen are remembered."""
+RECENT: Final = 200
+"""So many closed asks are read at a start, and known in short."""
+SEEN: Final = 1000
+"""So many ids of updates that closed asks have seen are remembered: Telegram sends the newest ones again."""
 
 Identity = tuple[str, ...]
 
 
-class Book:
-    """All entries that are not closed.
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What is remembered of an ask that was closed a while ago; `allowed_by_us`: a permission given on the phone."""
 
-    `chat_id` is where new asks are posted; `retimed(entry, extra_s)` gives the timing of an ask that a person
-    just touched, `routed(entry)` the route of a decision that was just made, None where that needs a closer look.
+    session_id: str
+    call_id: str | None
+    allowed_by_us: bool
+
+
+class Book:
+    """All entries that are not closed. In memory nothing grows with the number of closed asks.
+
+    `recently_closed` has the last closed asks, the newest at its end. `unsaved` is why the last new ask could not be
+    saved, None once one can be saved again; `times_unsaved` counts the times of such trouble.
+
+    `chat_id` is where new asks are posted, `newest_message` the highest id of a message known there.
+    `retimed(entry, extra_s)` gives the timing of an ask that a person just touched, `routed(entry)` the route of a
+    decision that was just made, None where that needs a closer look.
     """
 
     def __init__(
@@ -49,24 +67,39 @@ class Book:
     ) -> None:
         self.store = store
         self.chat_id = chat_id
+        self.newest_message = 0
         self._now = now
         self._retimed = retimed
         self._routed = routed
         self._on_change = on_change
         self._open: dict[str, Entry] = {}
         self._by_identity: dict[Identity, str] = {}
-        self._closed: dict[Identity, str] = {}
-        self._codes: dict[str, Entry] = {}
-        self._seen_by_closed: set[int] = set()
+        self.recently_closed: deque[Closed] = deque(maxlen=RECENT)
+        self._seen_by_closed: deque[int] = deque(maxlen=SEEN)
+        self._said: dict[str, str] = {}
+        self.unsaved: NotSaved | None = None
+        self.times_unsaved = 0
 
-    def open(self, *, keep_s: float) -> None:
-        """Read everything in; `keep_s` is for how long closed asks stay known."""
+    def open(self) -> None:
+        """Read the open asks in, and in short those that were closed last."""
         for entry in self.store.open():
             self._index(entry)
-        now_s = self._now()
-        for entry in self.store.recent_done(now_s - keep_s):
-            outcome = entry.state.outcome
-            self._remember_closed(entry, fresh=outcome is not None and outcome.at_s > now_s - REMEMBERED_S)
+        for entry in reversed(self.store.newest_done(RECENT)):
+            self._remember_closed(entry)
+
+    def lay_out_again(self) -> None:
+        """Write all open entries into a store whose folder was removed or replaced, as they are known here.
+
+        Raises:
+            NotSaved: some of them are not there yet.
+        """
+        found = {entry.id for entry in self.store.open()}
+        for entry in self.entries():
+            with self.apart(entry):
+                if entry.id in found:
+                    self._index(self.store.change(entry.id, lambda _, entry=entry: entry))  # type: ignore[misc]
+                else:
+                    self._index(self.store.restore(entry))
 
     def entries(self) -> list[Entry]:
         """Return the open entries in the order asked."""
@@ -86,12 +119,17 @@ class Book:
         return None
 
     def is_closed(self, source: Source) -> bool:
-        """Tell whether an ask with this request id was settled already."""
-        return source.request_id is not None and identities(source)[0] in self._closed
+        """Tell whether an ask with this request id was settled already. Raises StoreError."""
+        request_id = source.request_id
+        return request_id is not None and self.store.is_done(spool.wait_id(source.agent, source.machine, request_id))
 
-    def closed(self) -> Collection[Identity]:
-        """Return the agent, machine and request id of what was settled."""
-        return self._closed.keys()
+    def closed_by(self, wait_id: str) -> str | None:
+        """Return the agent of the closed ask with this wait id, None if there is none. Raises StoreError."""
+        return self.store.done_by(wait_id)
+
+    def note_message(self, message_id: int) -> None:
+        """Learn of a message in the chat: an ask that comes from now on has no older ones."""
+        self.newest_message = max(self.newest_message, message_id)
 
     def was_seen(self, update_id: int) -> bool:
         """Tell whether a closed ask has taken this update in."""
@@ -101,14 +139,20 @@ class Book:
         """Take a new ask in, for which a hook waits (`waits`). Raises NotSaved."""
         entry = Entry(
             id=self.store.new_id(),
-            code=self.store.new_code([*self._open.values(), *self._codes.values()]),
+            code=self.store.new_code(self._open.values()),
             ask=ask,
             state=dialog.start(ask, matching=matching),
-            phone=Phone(self.chat_id),
+            phone=Phone(self.chat_id, after_id=self.newest_message),
             asked_s=self._now(),
             waits=waits,
         )
-        entry = self.store.create(entry)
+        try:
+            entry = self.store.create(entry)
+        except NotSaved as error:
+            self.times_unsaved += self.unsaved is None
+            self.unsaved = error
+            raise
+        self.unsaved = None
         self._index(entry)
         self._on_change(entry)
         return entry
@@ -133,6 +177,7 @@ class Book:
         before = self._open.get(entry_id)
         entry = self._on_file(before, lambda: self.store.change(entry_id, fn))
         self._index(entry)
+        self._said.pop(entry_id, None)
         if before is None or entry.revision != before.revision:
             self._on_change(entry)
         return entry
@@ -142,10 +187,23 @@ class Book:
         entry = self._open[entry_id]
         self._on_file(entry, lambda: self.store.settle(entry_id))
         del self._open[entry_id]
+        self._said.pop(entry_id, None)
         for identity in identities(entry.ask.source):
             if self._by_identity.get(identity) == entry_id:
                 del self._by_identity[identity]
-        self._remember_closed(entry, fresh=True)
+        self._remember_closed(entry)
+
+    @contextmanager
+    def apart(self, entry: Entry) -> Iterator[None]:
+        """Let the trouble of this entry's own file stop nothing else, and say it once. Raises NotSaved: the disk's."""
+        try:
+            yield
+        except NotSaved:
+            raise
+        except StoreError as error:
+            if self._said.get(entry.id) != str(error):
+                self._said[entry.id] = str(error)
+                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a file's trouble, not a defect)
 
     def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
         """Do this to an entry's file; one that was damaged or taken away under our hands is written anew first."""
@@ -167,12 +225,11 @@ class Book:
         for identity in identities(entry.ask.source):
             self._by_identity[identity] = entry.id
 
-    def _remember_closed(self, entry: Entry, *, fresh: bool) -> None:
-        if entry.ask.source.request_id is not None:
-            self._closed[identities(entry.ask.source)[0]] = entry.id
-        if fresh:
-            self._seen_by_closed.update(entry.state.seen)
-            self._codes[entry.code] = entry
+    def _remember_closed(self, entry: Entry) -> None:
+        source, outcome = entry.ask.source, entry.state.outcome
+        is_ours = entry.ask.permission is not None and outcome is not None and outcome.kind == "answered"
+        self.recently_closed.append(Closed(source.session_id, source.call_id, is_ours and not is_refused(entry)))
+        self._seen_by_closed.extend(entry.state.seen)
 
 
 def identities(source: Source) -> tuple[Identity, ...]:

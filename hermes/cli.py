@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -17,7 +18,8 @@ import typer
 
 import hermes
 from hermes import clock as clocks, config as configuration, hook as hooks, install as installing, spool
-from hermes.errors import ConfigError, Held, HermesError
+from hermes.clock import Clock
+from hermes.errors import ConfigError, Held, HermesError, NotSaved
 from hermes.listener import IDLE_S, Listener
 from hermes.logs import set_up
 from hermes.model import OnExpiry
@@ -47,6 +49,13 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
 ]
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="The store's folder, in place of the configuration's.")
+]
+LogOption = Annotated[
+    Path | None, typer.Option("--log", metavar="FILE", help="The log file, in place of the configuration's.")
+]
+TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=True)]
 LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
 
 
@@ -84,8 +93,10 @@ def _root(
     pass
 
 
-def _loaded(path: Path | None, *, log_json: bool, console: bool = True) -> Config:
-    config = configuration.load(path, environ=os.environ)
+def _loaded(
+    path: Path | None, *, log_json: bool, console: bool = True, store: Path | None = None, log_file: Path | None = None
+) -> Config:
+    config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
     secrets = [server.password.get_secret_value() for server in config.opencode]
     secrets.append(config.monitor.ping_url.get_secret_value())
     set_up(config.log, console=console, json_lines=log_json, secrets=[s for s in secrets if s])
@@ -127,6 +138,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
     test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
+    test_clock: TestClockOption = None,
 ) -> None:
     """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
     from hermes.setup import given, terminal, wizard
@@ -145,7 +157,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
     )
     place = configuration.config_path(config, environ=os.environ)
     at = terminal.of_this_process(yes=yes)
-    raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.of(os.environ)))
+    raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.bent(test_clock)))
 
 
 @app.command(rich_help_panel=FIRST)
@@ -163,9 +175,7 @@ def doctor(
 
     # What the libraries below have to say stands in the findings already.
     logging.getLogger().addHandler(logging.NullHandler())
-    examine = functools.partial(
-        doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=clocks.of(os.environ).now
-    )
+    examine = functools.partial(doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=time.time)
     ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
     visit = doctors.visit(examine, Console(), Console(stderr=True), ask=ask, fix=fix, as_json=as_json)
     if not asyncio.run(visit):
@@ -279,7 +289,8 @@ def ask(  # noqa: PLR0913 (one argument an option)
         raise ConfigError("give the question, or --file with questions, and not both.")
     if file is not None and (option or multiple or not custom or recommended is not None or header):
         raise ConfigError("--file says all of its questions: leave -o and what goes with it out.")
-    loaded = configuration.load(config, environ=os.environ)
+    environ = configuration.without_keys(os.environ)
+    loaded = configuration.load(config, environ=environ)
     questions = (
         given.of_file(file, sys.stdin)
         if file is not None
@@ -290,7 +301,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
     payload, understood = given.payload(
         questions, asker=sender, directory=given.folder(), timeout=timeout, on_expiry=on_expiry
     )
-    place = configuration.config_path(config, environ=os.environ)
+    place = configuration.config_path(config, environ=environ)
     told, here = asyncio.run(asks.run(loaded, place, payload, understood, terminal.of_this_process()))
     words = asks.printed(told, here, understood, as_json=as_json)
     if words:
@@ -307,6 +318,10 @@ def mcp(*, config: ConfigOption = None) -> None:
         raise ConfigError(
             "it needs the MCP SDK: install Hermes with it, as in `pipx install --force '.[mcp]'`."
         ) from None
+    # An agent's environment can come from the repository that it works in: only the arguments count.
+    environ = hooks.built_environment(os.environ)
+    os.environ.clear()
+    os.environ.update(environ)
     place = configuration.config_path(config, environ=os.environ)
     tool.server(configuration.load(config, environ=os.environ), place).run("stdio")
 
@@ -322,28 +337,88 @@ def unlock(*, config: ConfigOption = None) -> None:
 
 
 @app.command(rich_help_panel=RUNNING)
+def stop(*, config: ConfigOption = None) -> None:
+    """Stop the listener; what is open stays on the phone, and goes on when the next one runs."""
+    stopped = Store(_loaded(config, log_json=False).store.path).stop_listener()
+    typer.echo("Nobody listens." if stopped is None else f"Stopped: {stopped}.")
+
+
+@app.command(rich_help_panel=RUNNING)
 def listen(
     *,
     config: ConfigOption = None,
+    store: StoreOption = None,
+    log_file: LogOption = None,
     log_json: LogJsonOption = False,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Leave once nothing has been open for ten minutes.")
     ] = False,
     idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
+    test_clock: TestClockOption = None,
 ) -> None:
     """Run: post to your phone what agents ask, and bring your answers back. Ctrl-C stops it."""
     # One that a hook started has the log file as its standard error already.
-    loaded = _loaded(config, log_json=log_json, console=not until_idle)
-    _run(_listen_until_idle(loaded, idle_after_s) if until_idle else _listen_always(loaded, Supervisor(os.environ)))
+    clock = clocks.bent(test_clock)
+
+    def made() -> _Listening:
+        followed = configuration.Followed(config, environ=os.environ)
+        loaded = _loaded(config, log_json=log_json, console=not until_idle, store=store, log_file=log_file)
+        return _Listening(loaded, followed, clock)
+
+    if until_idle:
+        _detached(made, store, idle_after_s)
+    else:
+        _run(_listen_always(made(), Supervisor(os.environ)), clock)
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=clocks.of(os.environ).loop) as runner:
+def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:
+    with asyncio.Runner(loop_factory=clock.loop) as runner:
         runner.run(work)
 
 
+@dataclass(slots=True)
+class _Listening:
+    """What a listener is made of, and the one that was made last."""
+
+    config: Config
+    followed: configuration.Followed
+    clock: Clock
+    listener: Listener | None = None
+
+    async def serve(self, idle_s: float | None = None, supervisor: Supervisor | None = None) -> None:
+        """Make a listener and let it serve to its end. Raises as `Listener.run`."""
+        self.listener = Listener(
+            self.config,
+            now=self.clock.now,
+            monotonic=self.clock.monotonic,
+            idle_s=idle_s,
+            supervisor=supervisor,
+            is_outdated=self.followed.has_changed,
+        )
+        await self.listener.run()
+
+
+def _detached(made: Callable[[], _Listening], store: Path | None, idle_s: float) -> None:
+    """Serve as the listener of a hook. If it cannot start, it leaves the reason in the store, for hooks to find."""
+    listening: _Listening | None = None
+    try:
+        listening = made()
+        store = listening.config.store.path
+        _run(_listen_until_idle(listening, idle_s), listening.clock)
+    except Held:
+        raise
+    except Exception as error:
+        serves = listening is not None and listening.listener is not None and listening.listener.serves
+        may_have_room = isinstance(error, NotSaved) and error.disk_full  # for the next one
+        if store is not None and not serves and not may_have_room:
+            known = isinstance(error, HermesError)
+            with contextlib.suppress(OSError):
+                spool.refuse(store, str(error) if known else f"it failed ({type(error).__name__}); its log says more")
+        raise
+
+
 async def _listen_until_idle(
-    config: Config,
+    listening: _Listening,
     idle_s: float,
     *,
     tries: int = HELD_TRIES,
@@ -352,23 +427,26 @@ async def _listen_until_idle(
     """Serve, or leave to the one that serves already; it may be just leaving, so its inbox is watched."""
     for tries_left in reversed(range(tries)):
         try:
-            await _listen(config, idle_s)
+            await listening.serve(idle_s)
         except Held as held:
-            if not spool.listing(config.store.path):
+            if not spool.listing(listening.config.store.path):
                 return
             if tries_left == 0:
                 # Such as a listener of another store with the same bot.
                 log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
+                if Store(listening.config.store.path).holder(LISTENER) is None:
+                    spool.refuse(listening.config.store.path, str(held))
+                return
             await sleep(HELD_PAUSE_S)
         else:
             return
 
 
-async def _listen_always(config: Config, supervisor: Supervisor) -> None:
+async def _listen_always(listening: _Listening, supervisor: Supervisor) -> None:
     """Serve. As a service, wait until another listener leaves, such as the one that a hook started meanwhile."""
     while True:
         try:
-            await _listen(config, supervisor=supervisor)
+            await listening.serve(supervisor=supervisor)
         except Held as held:
             if not supervisor.watches:
                 raise
@@ -378,29 +456,27 @@ async def _listen_always(config: Config, supervisor: Supervisor) -> None:
             return
 
 
-async def _listen(config: Config, idle_s: float | None = None, *, supervisor: Supervisor | None = None) -> None:
-    await _listener(config, idle_s, supervisor).run()
-
-
-def _listener(config: Config, idle_s: float | None = None, supervisor: Supervisor | None = None) -> Listener:
-    clock = clocks.of(os.environ)
-    return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s, supervisor=supervisor)
-
-
 @app.command(rich_help_panel=RUNNING)
-def reap(*, config: ConfigOption = None, log_json: LogJsonOption = False) -> None:
+def reap(
+    *,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    log_file: LogOption = None,
+    log_json: LogJsonOption = False,
+    test_clock: TestClockOption = None,
+) -> None:
     """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
-    loaded = _loaded(config, log_json=log_json)
+    loaded, clock = _loaded(config, log_json=log_json, store=store, log_file=log_file), clocks.bent(test_clock)
     try:
-        _run(_reap(loaded))
+        _run(_reap(loaded, clock), clock)
     except Held:
         if Store(loaded.store.path).holder(LISTENER) is None:  # it is the bot that is held, for another store
             raise
         typer.echo("A listener is at work and does this by itself.")
 
 
-async def _reap(config: Config) -> None:
-    await _listener(config).run_once()
+async def _reap(config: Config, clock: Clock) -> None:
+    await Listener(config, now=clock.now, monotonic=clock.monotonic).run_once()
 
 
 @app.command(
@@ -414,8 +490,9 @@ def hook(context: typer.Context) -> None:
     if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None
         given = None if at is None else Path(words[at + 1])
-        place = configuration.config_path(given, environ=os.environ)
-        loaded = configuration.load(given, environ=os.environ)
+        environ = configuration.without_keys(os.environ)
+        place = configuration.config_path(given, environ=environ)
+        loaded = configuration.load(given, environ=environ)
         found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
         words = [*words, *found]  # what else was said is judged there
     sys.exit(hooks.main(words))

@@ -1,6 +1,6 @@
 """The clocks of a process: the machine's own, or those that a test bends.
 
-`HERMES_TEST_CLOCK`, which nothing but a test sets, names a JSON file:
+`--test-clock FILE`, which nothing but a test gives, names a JSON file:
 
     {"epoch_s": 1790000000.0, "steady_s": 81234.5, "ahead_s": 0, "pace": 1}
 
@@ -16,13 +16,11 @@ import json
 import selectors
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-VARIABLE: Final = "HERMES_TEST_CLOCK"
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,10 @@ class Clock:
     pace: float = 1.0
 
 
-def of(environ: Mapping[str, str]) -> Clock:
-    """Return the clock of a process with this environment. What is wrong with a test's file is raised as it is."""
-    name = environ.get(VARIABLE)
-    return bent(Path(name)) if name else Clock()
-
-
-def bent(file: Path) -> Clock:
-    """Return the clock that this file describes."""
+def bent(file: Path | None) -> Clock:
+    """Return the clock of this file, or the machine's own. What is wrong with the file is raised as it is."""
+    if file is None:
+        return Clock()
     pace = float(_read(file)["pace"])
 
     def now() -> float:

@@ -22,19 +22,19 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Asks that ran out of time together and are asked about once: the message that asks, and their ids."""
-
-    message_id: int | None
-    entry_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Followed:
     """Until when (epoch) the events of the server with this name are known."""
 
     server: str
     until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SettledDay:
+    """A day (UTC, "YYYY-MM-DD") on which asks were settled, and for how long Hermes had been seen running by then."""
+
+    day: str
+    lived_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class ChatMemory:
     `offset` is the next update to ask for. `answerable_s` is the answerable clock as it stood at `known_at_s`
     (epoch), `gap_at` its value when it last stood still. `chat_id` replaces the configured one, `moved_from`,
     after a group became a supergroup. `trouble` is what keeps the chat from working, in words, or "". `damaged` counts
-    the questions that could not be read, of which the person was not told yet.
+    the questions that could not be read, of which the person was not told yet. `newest_message` is the highest id of a
+    message that is known in the chat. `lived_s` is for how long Hermes was seen running, and `settled_days` says until
+    when of that time asks were settled.
     """
 
     bot_id: int
@@ -56,9 +58,11 @@ class ChatMemory:
     chat_id: int | None = None
     moved_from: int | None = None
     trouble: str = ""
-    hold: Hold | None = None
     followed: tuple[Followed, ...] = ()
     damaged: int = 0
+    newest_message: int = 0
+    lived_s: float = 0.0
+    settled_days: tuple[SettledDay, ...] = ()
 
 
 class Codec(Generic[T]):
@@ -95,7 +99,9 @@ class Codec(Generic[T]):
 
     def _brought_forward(self, version: int, body: object) -> object:
         for step in range(version, self.version):
-            if step not in self._upgrades or not isinstance(body, dict):
+            if not isinstance(body, dict):
+                raise Unreadable(f"it holds no {self._key}")
+            if step not in self._upgrades:
                 raise Unreadable(f"it has version {version}, which this Hermes no longer knows")
             try:
                 body = self._upgrades[step](body)
@@ -125,5 +131,36 @@ def _record(data: bytes) -> dict[str, Any]:
     return record
 
 
-ENTRIES = Codec("entry", Entry)
+_NO_MESSAGE = 2**62  # higher than any
+
+
+def _without_held_and_paused(entry: dict[str, Any]) -> dict[str, Any]:
+    """Bring an entry of version 1 forward.
+
+    A plain label that was held as the answer, to be undone, is open again, and the label is offered. An ask that waited
+    for the word on several that ran out of time gets its final call again, after the grace of every restart.
+    """
+    state, phone, timing = dict(entry["state"]), dict(entry["phone"]), dict(entry.get("timing", {}))
+    if timing.pop("paused", False):
+        timing["called"] = False
+    sides = phone.get("sides", ())
+    undo = [side["message_id"] for side in sides if side["kind"] == "undo"]
+    phone["sides"] = [side for side in sides if side["kind"] != "undo"]
+    phone["copies"] = [*phone.get("copies", ()), *undo]
+    shown = [message_id for message_id in (phone.get("message_id"), *phone["copies"]) if message_id is not None]
+    phone["since_id"] = phone.get("message_id")
+    # Codes of two signs were given again and again: a message from before the ask may end in the same one.
+    phone["after_id"] = min(shown, default=_NO_MESSAGE) - 1
+    if state.get("joining"):
+        # Its parts have no dates, by which a further one would be known.
+        state["joining"] = state["joining"] | {"offered": True}
+    if state.get("phase") == "held":
+        decision, options = state["decision"], entry["ask"]["questions"][0]["options"]
+        label = options[decision["answers"][0]["picks"][0]]["label"]
+        offer = {"question": 0, "user": decision["by"], "message_id": 0, "text": label}
+        state |= {"phase": "open", "decision": None, "due_s": None, "offer": offer, "epoch": state["epoch"] + 1}
+    return entry | {"state": state, "phone": phone, "timing": timing}
+
+
+ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused})
 CHATS = Codec("chat", ChatMemory)

@@ -81,7 +81,7 @@ class Commands:
                 return words.help_screen()
 
     def _open(self) -> list[Entry]:
-        return [entry for entry in self._book.entries() if entry.state.phase in {"open", "held"}]
+        return [entry for entry in self._book.entries() if entry.state.phase == "open"]
 
     def _post_again(self) -> int:
         """Let every open ask be posted anew, at the end of the chat; the older message goes once that is done."""

@@ -1,13 +1,14 @@
 """Reading the configuration: one TOML file, the environment above it, and nothing that is not known.
 
-A variable `HERMES_SECTION__KEY` overrides the key of that section, `HERMES_OPENCODE__1__URL` that of the
-second server (`HERMES_OPENCODE__URL` of the first). Names without two underscores are no configuration.
+A variable `HERMES_SECTION__KEY` overrides the key of that section; the tables [[opencode]] stand in the file alone.
+Names without two underscores are no configuration. A listener that an agent has caused gets no such variable.
 The keys themselves are in `settings`. An error is one sentence: place, key, what is wrong, what would be
 right; it never repeats a value of a secret.
 """
 
 import contextlib
 import difflib
+import logging
 import re
 import stat
 import tomllib
@@ -24,6 +25,7 @@ from hermes.settings import SECTIONS, Config, Log, Matching, OpenCode, Questions
 
 __all__ = [
     "Config",
+    "Followed",
     "Log",
     "Matching",
     "OpenCode",
@@ -36,10 +38,14 @@ __all__ = [
     "loads",
     "read_text",
     "readable_by_others",
+    "without_keys",
 ]
+
+log = logging.getLogger(__name__)
 
 _TWINS = {"token": "token_file", "password": "password_file", "ping_url": "ping_url_file"}
 _TWINS |= {file: secret for secret, file in _TWINS.items()}
+_VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
 _Key = tuple[str | int, ...]
 
 
@@ -83,6 +89,14 @@ def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
     raise ConfigError(sentence)  # outside the handler: the cause would carry the values
 
 
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that set keys.
+
+    What an asker brings along can come from the project that it runs in, and a listener may be started for it.
+    """
+    return {name: text for name, text in environ.items() if not _VARIABLE.fullmatch(name)}
+
+
 def read_text(place: Path) -> str | None:
     """The text of the file as it stands, line ends and all, or None where there is none. Raises ConfigError."""
     try:
@@ -94,6 +108,33 @@ def read_text(place: Path) -> str | None:
     except UnicodeDecodeError:
         wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
     raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would carry the content
+
+
+class Followed:
+    """The configuration file of a process that runs. `path` and `environ` are as of `load`. Raises as `read_text`."""
+
+    def __init__(self, path: Path | None, *, environ: Mapping[str, str]) -> None:
+        self._path, self._environ = path, environ
+        self._place = config_path(path, environ=environ)
+        self._used = self._seen = read_text(self._place)
+        self._said = ""
+
+    def has_changed(self) -> bool:
+        """Tell whether the file has another content now, and one that can be used; one that cannot is logged once."""
+        try:
+            text = read_text(self._place)
+            if text == self._seen:
+                self._said = ""
+                return False
+            if text != self._used:
+                load(self._path, environ=self._environ)
+        except ConfigError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (no defect)
+            return False
+        self._seen, self._said = text, ""
+        return text != self._used
 
 
 def _parsed(text: str, place: Path) -> dict[str, Any]:
@@ -115,40 +156,23 @@ def readable_by_others(path: Path) -> bool:
 
 
 def _overlay(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the environment says, shaped like the file, but for [[opencode]]: a dict by number, from 0.
+    """What the environment says, shaped like the file.
 
     pydantic-settings passes over names that it does not know; here they are errors, as in the file.
     """
-    names = {name.lower(): text for name, text in environ.items() if re.fullmatch(r"(?i)hermes_.+?__.+", name)}
+    names = {name.lower(): text for name, text in environ.items() if _VARIABLE.fullmatch(name)}
     for name in names:
-        section, *rest = key = _key_of(name)
-        if section not in SECTIONS or len(rest) != (2 if section == "opencode" else 1):
-            raise _refused(name, key)
+        section, *rest = key = name.removeprefix("hermes_").split("__")
+        if section == "opencode":
+            wrong = "is not known; write a table [[opencode]] into the configuration file"
+        elif section not in SECTIONS or len(rest) != 1:
+            wrong = _unknown(tuple(key))
+        else:
+            continue
+        raise ConfigError(f"The environment variable {name.upper()} {wrong}.")
     source = EnvSettingsSource(Config)
     source.env_vars = names
-    overlay = source()
-    if "opencode" in overlay:
-        overlay["opencode"] = _numbered(overlay["opencode"])
-    return overlay
-
-
-def _numbered(servers: dict[str, Any]) -> dict[int, dict[str, str]]:
-    numbered = {int(number): table for number, table in servers.items() if isinstance(table, dict)}
-    first = {key: text for key, text in servers.items() if isinstance(text, str)}
-    return numbered | ({0: first | numbered.get(0, {})} if first else {})
-
-
-def _refused(name: str, key: _Key) -> ConfigError:
-    return ConfigError(f"The environment variable {name.upper()} {_unknown(key)}.")
-
-
-def _key_of(name: str) -> _Key:
-    section, *rest = name.removeprefix("hermes_").split("__")
-    if section != "opencode":
-        return (section, *rest)
-    if rest[0].isdecimal():
-        return (section, int(rest[0]), *rest[1:])
-    return (section, 0, *rest)
+    return source()
 
 
 def _dig(tree: object, key: _Key) -> object:
@@ -160,23 +184,8 @@ def _dig(tree: object, key: _Key) -> object:
 def _merged(settings: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {"telegram": {}} | settings
     for section, texts in overlay.items():
-        if section == "opencode":
-            merged[section] = _servers(merged.get(section, []), texts)
-        else:
-            merged[section] = _above(merged.get(section, {}), texts)
+        merged[section] = _above(merged.get(section, {}), texts)
     return merged
-
-
-def _servers(tables: object, texts: dict[int, dict[str, str]]) -> object:
-    if not isinstance(tables, list):
-        return tables
-    servers = list(tables)
-    for number, table in sorted(texts.items()):
-        if number < len(servers):
-            servers[number] = _above(servers[number], table)
-        else:
-            servers.append(table)
-    return servers
 
 
 def _above(table: object, texts: dict[str, str]) -> object:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat import words
 from hermes.chat.poll import PEACE_S, Offset, Poller, Trouble, as_text
+from hermes.dialog import JOIN_S
 from hermes.errors import ChatRefused, NotSaved, StoreError
 from hermes.model import Phone
 
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 SAVE_OFFSET_S: Final = 0.1
 ABSENCE_S: Final = 120.0
 """Telegram keeps a tap for 150 s: after a longer absence taps may be lost."""
+TAKE_IN_POLLS: Final = 3
 HEALTHY_S: Final = 60.0
 """Without a good poll for this long the phone does not count as answerable."""
 
@@ -61,6 +63,7 @@ class Connection:
         self._poll_trouble = memory.at.trouble
         self._rival_told_s = -math.inf
         self._saving: asyncio.TimerHandle | None = None
+        book.note_message(memory.at.newest_message)
         self.poller = Poller(
             bot,
             load=self._load_offset,
@@ -70,9 +73,28 @@ class Connection:
             not_saved=phone.not_saved,
             on_good_poll=self._polled,
             on_trouble=self._poll_failed,
+            hurry_s=self._joining_s,
             now=now,
             sleep=supervisor.pause,
         )
+
+    async def take_in(self) -> None:
+        """Take in what waits at Telegram, and all parts of a text of which only the first ones were there."""
+        await self.poller.step(poll_s=0)
+        for _ in range(TAKE_IN_POLLS):
+            joining_s = self._joining_s()
+            if joining_s is None:
+                return
+            await asyncio.sleep(joining_s)
+            await self.poller.step(poll_s=0)
+
+    def _joining_s(self) -> float | None:
+        """Return how long until a text that is being joined may be complete, None if there is none."""
+        due = [entry.state.due_s for entry in self._book.entries() if entry.state.due_s is not None]
+        if not due:
+            return None
+        left_s = min(due) - self._now()
+        return math.ceil(left_s) if 0 < left_s <= JOIN_S else 0.0
 
     @property
     def answerable(self) -> bool:
@@ -110,10 +132,9 @@ class Connection:
         """
         if chat_id != self._book.chat_id:
             log.warning("the group became a supergroup: its id is now %d", chat_id)
-            hold = self._memory.at.hold
             moved_from = self._memory.at.moved_from or self._book.chat_id
-            self._memory.save(chat_id=chat_id, moved_from=moved_from, hold=hold and replace(hold, message_id=None))
-            self._book.chat_id = chat_id
+            self._memory.save(chat_id=chat_id, moved_from=moved_from, newest_message=0)
+            self._book.chat_id, self._book.newest_message = chat_id, 0
         self._bring_along()
 
     def _bring_along(self) -> None:
@@ -121,7 +142,8 @@ class Connection:
         phone = Phone(self._book.chat_id)
         for entry in self._book.entries():
             if entry.phone.chat_id != phone.chat_id:
-                self._book.change(entry.id, lambda found: replace(found, phone=phone))
+                with self._book.apart(entry):
+                    self._book.change(entry.id, lambda found: replace(found, phone=phone))
 
     def in_trouble(self, sentence: str) -> None:
         """Say loudly, once, that the chat does not work; `status` shows it until it works again."""
@@ -149,7 +171,7 @@ class Connection:
         A kill in between costs nothing: Telegram has forgotten what lies before it, or sends again what every entry
         knows already.
         """
-        self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s)
+        self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s, newest_message=self._book.newest_message)
         if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
             self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save)
 
@@ -168,7 +190,7 @@ class Connection:
             self._back_after(last_s)
         self._trouble = None
         self._supervisor.polled()
-        self._memory.note(last_poll_s=at_s)
+        self._memory.note(last_poll_s=at_s, newest_message=self._book.newest_message)
         if last_s is None:
             # Who looks at `status` right after a start is told that Telegram answers.
             self._save()

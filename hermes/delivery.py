@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.model import (
@@ -28,7 +28,7 @@ from hermes.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from hermes.agents import Adapter
     from hermes.book import Book
@@ -49,6 +49,8 @@ UNTAKEN_S: Final = 6.0
 """An answer that lies ready for longer than this is not delivered yet, and the phone says so."""
 PUT_AGAIN_S: Final = 3.0
 """A waiting hook needs less than this from taking an answer to leaving."""
+NO_EFFECT_S: Final = 20.0
+"""An answer that waiting hooks have taken for longer than this, and that changed nothing, cannot be delivered now."""
 TAKEN_GRACE_S: Final = 20.0
 """An answer that a waiting hook took is reported by its plugin within this time, where its agent lives."""
 TOGETHER_S: Final = 30.0
@@ -118,6 +120,7 @@ class Delivery:
         self._accepted_s: dict[str, float] = {}
         self._lonely_s: dict[str, float] = {}
         self._put_s: dict[str, float] = {}
+        self._first_put_s: dict[str, float] = {}
         self._heard: dict[str, Replied | Dismissed] = {}
         # What is true of an ask and could not be noted yet: its proof may be gone by the time that the disk has room.
         self._proven: dict[str, Verdict] = {}
@@ -185,6 +188,10 @@ class Delivery:
                 # A turn that ended without another word has taken what it was given.
                 given = self._has_only_silence(entry)
                 self._judged(entry, self._expected(entry, "receipt") if given else Dead(proof))
+
+    def is_ours(self, entry: Entry, news: Replied) -> bool:
+        """Tell whether this news is of the answer that is being sent to this entry."""
+        return self._took_effect(entry, AnsweredWith(news.answers))
 
     def handed_over(self, entry_id: str) -> None:
         """A hook has printed the answer; where its agent may tell more, that comes first. Raises NotSaved."""
@@ -302,12 +309,22 @@ class Delivery:
         if self._room.is_ready(entry.ask):
             if now_s - self._put_s.setdefault(entry.id, now_s) > UNTAKEN_S:
                 self._book.apply(entry.id, Failed(self._now()))
-        elif now_s - self._put_s.get(entry.id, -math.inf) > PUT_AGAIN_S:
+        elif now_s - self._put_s.get(entry.id, -math.inf) > self._put_again_s(entry, now_s):
             # Also where a hook took it before: its plugin had no success with it, or died on the way to it.
             self._note_word(entry, decision)
             self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
             self._put_s[entry.id] = now_s
         return WAITER_LOOK_S
+
+    def _put_again_s(self, entry: Entry, now_s: float) -> float:
+        """Return the pause before it is laid ready again; long, and said on the phone, if it was often taken in vain.
+
+        The plugin may be of another version than its agent, and reach it no more.
+        """
+        if now_s - self._first_put_s.setdefault(entry.id, now_s) <= NO_EFFECT_S:
+            return PUT_AGAIN_S
+        self._book.apply(entry.id, Failed(self._now()))
+        return LONGEST_RETRY_S
 
     async def _without_waiter(self, entry: Entry) -> float | None:
         """No hook waits any more: its server tells what became of the answer, or carries it now."""
@@ -399,9 +416,19 @@ class Delivery:
         self._book.apply(entry.id, Failed(self._now()))
         return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(failures, 10))
 
+    def keep_only(self, open_ids: Collection[str]) -> None:
+        """Forget all entries but these."""
+        for memory in self._memories():
+            for entry_id in memory.keys() - open_ids:
+                del memory[entry_id]
+
     def _forget(self, entry_id: str) -> None:
-        for memory in (self._failures, self._accepted_s, self._lonely_s, self._put_s, self._heard, self._proven):
+        for memory in self._memories():
             memory.pop(entry_id, None)
+
+    def _memories(self) -> tuple[dict[str, Any], ...]:
+        known = (self._failures, self._accepted_s, self._lonely_s, self._heard, self._proven)
+        return (*known, self._put_s, self._first_put_s)
 
 
 def is_refusal(ask: Ask, answers: Answers) -> bool:

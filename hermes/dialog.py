@@ -4,15 +4,15 @@
 has to happen follows from the state it returns:
 
     matching ──Matched──▶ open ──decision──▶ sending ──Delivered──▶ settled
-                           │ ▲                  │                      ▲
-               plain label │ │ Undo             └────────Ended─────────┤
-                           ▼ │                                         │
-                          held ──10 s──▶ sending        open ──Ended───┘   (answered at the desk, gone)
+                           │                    │                      ▲
+                           │                    └────────Ended─────────┤
+                           └────────────────────Ended──────────────────┘   (answered at the desk, gone)
 
 Rules that hold on every edge (tests/test_dialog_walk.py walks them all):
   * settled stays settled, and nothing but `Delivered` or `Ended` leaves `sending`;
   * a button of an old page (another epoch) changes nothing;
   * the same update twice is the same as once;
+  * a text that nobody asked for is only offered, whatever it says;
   * what leaves is what the screen showed, frozen in `State.decision`.
 """
 
@@ -57,7 +57,7 @@ from hermes.model import (
     Texted,
     Ticked,
     Toast,
-    Undo,
+    Torn,
     User,
     Worked,
 )
@@ -65,8 +65,6 @@ from hermes.model import (
 if TYPE_CHECKING:
     from hermes.model import Confirm, DecisionKind, OutcomeKind, Question, TextHow
 
-HOLD_S: Final = 10.0
-"""How long an answer that was recognised in a plain text can be taken back."""
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text (Telegram's apps split at 4096 units, at a blank if they can)."""
 SPLIT_UNITS: Final = 2000
@@ -143,8 +141,6 @@ def _tapped(ask: Ask, state: State, event: Tapped) -> Step:
         return Step(state, Toast("settled" if state.phase == "settled" else "on_its_way"))
     if not ask.answerable:
         return Step(state, Toast("not_answerable"))
-    if state.phase == "held":
-        return _undone(state, event)
     return replace(_tapped_open(ask, state, event), touched=True)
 
 
@@ -152,18 +148,12 @@ def _tapped_open(ask: Ask, state: State, event: Tapped) -> Step:
     if isinstance(event.action, KeepWaiting):
         return Step(state, Toast("kept_waiting"), extra_s=max(0, event.action.extra_s))
     if state.joining is not None:
-        return Step(state, Toast("held"))
+        return Step(state, Toast("receiving"))
     if isinstance(event.action, TakeOffer):
         return _offer_taken(ask, state, event, event.action)
     if event.epoch != state.epoch or state.phase != "open":
         return Step(state, Toast("page_changed"))
     return _acted(ask, state, event, event.action)
-
-
-def _undone(state: State, event: Tapped) -> Step:
-    if not isinstance(event.action, Undo) or event.epoch != state.epoch:
-        return Step(state, Toast("held"))
-    return Step(_turned(state, phase="open", decision=None, due_s=None), Toast("undone"), touched=True)
 
 
 def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> Step:
@@ -172,7 +162,7 @@ def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> St
         return Step(state, Toast("page_changed"))
     if not action.on:
         return Step(replace(state, offer=None), Toast("forgotten"))
-    changed = _with_text(ask, state, offer.question, event.user, offer.text, event.at_s)
+    changed = _said(ask, replace(state, offer=None), offer.question, event.user, offer.text, event.at_s)
     return Step(changed, Toast("picked", offer.text))
 
 
@@ -247,31 +237,36 @@ def _texted(ask: Ask, state: State, event: Texted) -> Step:
     if not event.text.strip():
         return Step(state)
     if state.joining is not None:
-        return _joined(state, state.joining, event)
+        return _while_joining(ask, state, state.joining, event)
     question = _meant(ask, state, event.how)
     if question is None:
         return Step(state, hint=Hint("which_question"), touched=True)
     return replace(_worded(ask, state, event, question), touched=True)
 
 
+def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> Step:
+    if event.user.id != joining.user.id:
+        return Step(state, hint=Hint("taken"))
+    if event.how == "part":
+        parts = {*joining.parts, Part(event.message_id, event.text, event.date_s)}
+        longer = replace(joining, parts=tuple(sorted(parts, key=lambda part: part.message_id)))
+        return Step(replace(state, joining=longer, due_s=event.at_s + JOIN_S), touched=True)
+    # Texts come in the order in which they were written, so that the joined one has no further part.
+    return replace(_texted(ask, _joined(ask, state, joining, event.at_s), event), touched=True)
+
+
 def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
-    question = ask.questions[index]
-    # "yes" to a permission would be a refusal that says "yes": words are taken as one only where they were asked for.
-    unasked = ask.permission is not None and not _was_asked(state, event)
-    if unasked or (event.how == "offered" and question.custom):
-        return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
-    if event.how == "label" and event.option is not None and event.option < len(question.options):
-        return Step(_labelled(ask, state, event, index, event.option))
-    option = None if ask.permission is not None else option_named(question, event.text)
-    if option is not None and (not question.custom or not event.text.strip().isdigit()):
-        disarmed = replace(state, armed=None)
-        return Step(_with_pick(ask, disarmed, Pick(index, option), event.user, event.at_s))
-    if not question.custom:
+    # "yes" to a permission would be a refusal that says "yes": a text is taken as one only after ✏️.
+    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not _was_asked(state, event))
+    part = Part(event.message_id, event.text, event.date_s)
+    if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
+        joining = Joining(index, event.user, (part,), offered=unasked)
+        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
+    if unasked:
+        return Step(_with_offer(state, index, event.user, part))
+    if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
         return Step(state, hint=Hint("no_such_option"))
-    if utf16_units(event.text) >= SPLIT_UNITS:
-        part = Part(event.message_id, event.text)
-        return Step(replace(state, joining=Joining(index, event.user, (part,)), due_s=event.at_s + JOIN_S, offer=None))
-    return Step(_with_text(ask, state, index, event.user, event.text, event.at_s))
+    return Step(_said(ask, state, index, event.user, event.text, event.at_s))
 
 
 def _was_asked(state: State, event: Texted) -> bool:
@@ -280,19 +275,26 @@ def _was_asked(state: State, event: Texted) -> bool:
     return event.how == "armed" or (event.how == "reply" and armed)
 
 
-def _labelled(ask: Ask, state: State, event: Texted, index: int, option: int) -> State:
-    """Take an option that was recognised in a plain text: what would leave at once is held, to be undone."""
-    changed = _with_pick(ask, state, Pick(index, option), event.user, event.at_s)
-    if changed.phase != "sending":
-        return changed
-    return replace(changed, phase="held", due_s=event.at_s + HOLD_S, answers=state.answers)
+def _with_offer(state: State, index: int, user: User, part: Part) -> State:
+    return replace(state, offer=Offer(index, user, part.message_id, part.text))
 
 
-def _joined(state: State, joining: Joining, event: Texted) -> Step:
-    if event.user.id != joining.user.id:
-        return Step(state, hint=Hint("taken"))
-    parts = tuple(sorted({*joining.parts, Part(event.message_id, event.text)}, key=lambda part: part.message_id))
-    return Step(replace(state, joining=replace(joining, parts=parts), due_s=event.at_s + JOIN_S), touched=True)
+def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
+    """Take a text as the answer: an option that it names, else free text; unchanged if neither is possible."""
+    question = ask.questions[index]
+    option = None if ask.permission is not None else option_named(question, text)
+    if option is not None and (not question.custom or not text.strip().isdigit()):
+        return _with_pick(ask, replace(state, armed=None), Pick(index, option), user, at_s)
+    return _with_text(ask, state, index, user, text, at_s) if question.custom else state
+
+
+def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
+    """Take the text whose parts have all come."""
+    whole = replace(joining.parts[0], text=joined_text(joining.parts))
+    heard = replace(state, joining=None, due_s=None)
+    if joining.offered:
+        return _with_offer(heard, joining.question, joining.user, whole)
+    return _said(ask, heard, joining.question, joining.user, whole.text, at_s)
 
 
 def _meant(ask: Ask, state: State, how: TextHow) -> int | None:
@@ -326,12 +328,8 @@ def utf16_units(text: str) -> int:
 def _ticked(ask: Ask, state: State, at_s: float) -> State:
     if state.due_s is None or at_s < state.due_s:
         return state
-    if state.phase == "held":
-        return replace(state, phase="sending", due_s=None, epoch=state.epoch + 1)
     if state.phase == "open" and state.joining is not None:
-        joining = state.joining
-        text = joined_text(joining.parts)
-        return _with_text(ask, state, joining.question, joining.user, text, at_s)
+        return _joined(ask, state, state.joining, at_s)
     return state
 
 
@@ -382,6 +380,8 @@ def _told(state: State, event: Event) -> State:
     match event:
         case Disarmed() if state.phase == "open":
             return replace(state, armed=None)
+        case Torn() if state.phase == "open" and state.joining is not None:
+            return replace(state, joining=replace(state.joining, offered=True))
         case Matched() if state.phase == "matching":
             return replace(state, phase="open")
         case Delivered() if state.phase == "sending":
@@ -460,10 +460,9 @@ def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) ->
 
 def _with_text(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
     question = ask.questions[index]
-    heard = replace(state, joining=None, due_s=None)
     if question.multiple and question.options:
-        return _turned(_answered(heard, index, replace(heard.answers[index], text=text)))
-    return _moved_on(ask, _answered(heard, index, Answer((), text)), index, user, at_s)
+        return _turned(_answered(state, index, replace(state.answers[index], text=text)))
+    return _moved_on(ask, _answered(state, index, Answer((), text)), index, user, at_s)
 
 
 def _moved_on(ask: Ask, state: State, index: int, user: User, at_s: float) -> State:

@@ -6,7 +6,7 @@
     ├── ServiceError           the machine's service manager is not there, refused, or could not start Hermes
     ├── StoreError
     │   ├── NotSaved           nothing changed on disk: full, read-only, not ours
-    │   │   └── Stuck          one damaged file cannot be put away; the others can be saved
+    │   ├── Stuck              one file cannot be read, replaced or put away; the others can be saved
     │   ├── Conflict           somebody else changed the entry first
     │   ├── Missing            there is no such entry
     │   ├── Unreadable         the file is damaged; it was moved to quarantine
@@ -54,8 +54,8 @@ class NotSaved(StoreError):
         self.disk_full = disk_full
 
 
-class Stuck(NotSaved):
-    """One file is damaged and cannot be put into quarantine, so it is left as it is; the others can be saved."""
+class Stuck(StoreError):
+    """One file cannot be read, replaced or put into quarantine, so it is left as it is; the others can be saved."""
 
 
 class Conflict(StoreError):

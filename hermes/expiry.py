@@ -69,7 +69,6 @@ class AnswerableClock:
             until_s=now_s + ttl_s,
             called=False,
             reminded=0,
-            paused=False,
         )
 
     def left_s(self, timing: Timing) -> float | None:
@@ -93,7 +92,7 @@ class Pace:
 def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     """Return what an open ask is due for. It expires only after its final call was seen to be sent."""
     left_s = clock.left_s(entry.timing)
-    if entry.state.phase != "open" or entry.state.joining is not None or left_s is None or entry.timing.paused:
+    if entry.state.phase != "open" or entry.state.joining is not None or left_s is None:
         return None
     if not entry.ask.answerable:
         # Nothing that the person could do: it only leaves the phone.

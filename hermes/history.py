@@ -134,7 +134,7 @@ def _exchange(entry: Entry) -> Exchange:
         code=entry.code,
         kind="question" if ask.permission is None else "permission",
         agent=ask.capabilities.agent_name,
-        machine=source.machine,
+        machine=source.host or source.machine,
         server=source.server,
         directory=source.directory,
         session=source.session_title,

@@ -8,11 +8,12 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from hermes import disk, spool
 from hermes.errors import Held, StoreError
@@ -20,6 +21,8 @@ from hermes.errors import Held, StoreError
 _PATIENCE_S = 0.25
 _STEP_S = 0.01
 _NOTE_BYTES = 4096
+_LOOK_S = 0.05
+STOPS_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,13 @@ class Holding:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def is_there(self) -> bool:
+        """Tell whether the lock is still the file at its path: a lock whose file was removed guards nothing."""
+        try:
+            return self._descriptor is not None and os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
 
     def __enter__(self) -> Self:
         return self
@@ -86,18 +96,19 @@ def hold(
     raise Held(f"{_note(disk.read(path))} holds {what}; stop it first, or leave the work to it")
 
 
-def bot_lock(bot_id: int) -> Path:
+def bot_lock(bot_id: int, store: str | Path) -> Path:
     """Return the lock file of this bot: one for all stores of this user on this machine.
 
-    The bot's own id names it, not its token: a token can be renewed, and names of files are no secret.
+    If no folder that they share is ours alone, it is one for each store (see `spool.runtime_folder`). The bot's own id
+    names it, not its token: a token can be renewed, and names of files are no secret.
 
     Raises:
-        OSError: there is no folder for it, or it is not ours alone.
+        OSError: there is no folder for it.
     """
-    return Path(spool.runtime_folder()) / f"bot-{bot_id}.lock"
+    return Path(spool.runtime_folder(store)) / f"bot-{bot_id}.lock"
 
 
-def hold_bot(bot_id: int, who: str, *, now: Callable[[], float] = time.time) -> Holding:
+def hold_bot(bot_id: int, store: str | Path, who: str, *, now: Callable[[], float] = time.time) -> Holding:
     """Take the lock of this bot, so that no second listener takes its updates away.
 
     Raises:
@@ -105,7 +116,7 @@ def hold_bot(bot_id: int, who: str, *, now: Callable[[], float] = time.time) -> 
         StoreError: the lock file cannot be made.
     """
     try:
-        return hold(bot_lock(bot_id), f"the bot {bot_id}", who, now=now)
+        return hold(bot_lock(bot_id, store), f"the bot {bot_id}", who, now=now)
     except OSError as error:
         raise StoreError(f"the lock of the bot {bot_id} cannot be made: {error}") from error
 
@@ -123,6 +134,33 @@ def holder(path: Path) -> Holder | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+    """Ask the process that holds the lock file at `path` to end, and wait until it let go.
+
+    Returns who held it, None if nobody did.
+
+    Raises:
+        Held: it does not tell its process id, is another user's, or holds the lock `longest_s` later.
+    """
+    found = holder(path)
+    if found is None:
+        return None
+    if not found.pid:
+        raise Held(f"another process holds {path}, and does not tell its process id; `fuser {path}` says which one")
+    try:
+        os.kill(found.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it is leaving by itself
+    except PermissionError:
+        raise Held(f"{found} belongs to another user; stop it as that user") from None
+    for _ in range(round(longest_s / _LOOK_S)):
+        now = holder(path)
+        if now is None or now.pid not in {0, found.pid}:
+            return found
+        sleep(_LOOK_S)
+    raise Held(f"{found} was asked to end, and did not within {longest_s:g} s; end it with `kill -9 {found.pid}`")
 
 
 def _try(path: Path) -> int | None:

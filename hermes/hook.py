@@ -15,6 +15,9 @@ answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"
 
 Where --store and --log are not given, the command line takes them from the configuration.
 
+An agent's environment is not to be trusted: agents load `.env` files and the settings of a project. A hook takes what
+it needs from its arguments alone, and the listener that it starts gets an environment of its own.
+
 An agent's plugin or settings start this, so it never gets in the agent's way: whatever happens it leaves with 0, and
 says nothing on stdout but the answer; trouble is one line in the log, without a word of any question.
 
@@ -23,7 +26,7 @@ folder that it is started in. It loads little, since an agent waits for it: abou
 stands in `waiting.py`.
 """
 
-# ruff: noqa: PTH100, PTH119, PTH120 (pathlib would cost as much as json does)
+# ruff: noqa: PTH100, PTH104, PTH119, PTH120 (pathlib would cost as much as json does)
 
 from __future__ import annotations
 
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 1024 * 1024
 MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
 PATIENCE_S = 10.0
+REFUSED_S = 60.0  # for so long nobody tries again to start a listener that could not
+LOG_BYTES = 5_000_000  # before a log grows beyond this, it is put aside
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_KEPT = "not kept:"
 
 
@@ -52,7 +58,8 @@ class Agent:
 
     `shape` are the keys that must be there, `carried` what is kept of a payload (all of it where that is None). An
     agent without `calls` has its asks called by their hooks; with them, its own plugin starts --wait where it needs it.
-    What is started `by_hand` ends with the terminal that it was started in, and at its Ctrl-C.
+    What is started `by_hand` ends with the terminal that it was started in, and at its Ctrl-C. `has_desk` tells of an
+    ask whether the agent shows a dialog of its own meanwhile.
     """
 
     def __init__(
@@ -63,12 +70,14 @@ class Agent:
         *,
         calls: bool = False,
         by_hand: bool = False,
+        has_desk: Callable[[Mapping[str, Any]], bool] = lambda _: False,
     ) -> None:
         self.shape = shape
         self.carried = carried
         self.asks = asks
         self.calls = calls
         self.by_hand = by_hand
+        self.has_desk = has_desk
 
 
 OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
@@ -91,11 +100,20 @@ AGENTS = {
         {"hook_event_name": str, "session_id": str},
         CLAUDE_TELLS,
         lambda payload: payload["hook_event_name"] in CLAUDE_ASKS,
+        has_desk=lambda payload: payload["hook_event_name"] == "PermissionRequest",
     ),
     "oh-my-pi": Agent(
-        {"questions": list}, ("questions", "session", "directory", "title", "context", "headless"), lambda _: True
+        {"questions": list},
+        ("questions", "session", "directory", "title", "context", "headless"),
+        lambda _: True,
+        has_desk=lambda payload: not payload.get("headless"),
     ),
-    "neovate": Agent({"questions": list}, ("questions", "session", "directory", "title", "context"), lambda _: True),
+    "neovate": Agent(
+        {"questions": list},
+        ("questions", "session", "directory", "title", "context"),
+        lambda _: True,
+        has_desk=lambda _: True,
+    ),
 }
 USAGE = f"usage: hermes hook {'|'.join(AGENTS)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 
@@ -147,7 +165,7 @@ def _options(argv: list[str]) -> dict[str, str] | None:
     for word in rest:
         if word in {"--wait", "--stay"}:
             found[word.removeprefix("--")] = "yes"
-        elif word in {"--store", "--log", "--config"}:
+        elif word in {"--store", "--log", "--config", "--test-clock"}:
             found[word.removeprefix("--")] = next(rest, "")
         else:
             return None
@@ -168,7 +186,7 @@ def _run(options: dict[str, str]) -> None:
 
 
 def _stay(options: dict[str, str], agent: Agent) -> None:
-    """Wait for what comes of an ask. Mere news is kept where somebody waits for some, or it would pile up."""
+    """Wait for what comes of an ask. News is kept if a listener runs or an ask is open; else it would pile up."""
     from hermes import waiting  # noqa: PLC0415 (who only drops a record needs none of it)
 
     released = waiting.release_on_signal(by_hand=agent.by_hand)
@@ -176,8 +194,18 @@ def _stay(options: dict[str, str], agent: Agent) -> None:
     payload = _payload(agent, line)
     asks = agent.asks(payload)
     if asks or agent.calls:
-        waiting.wait(
-            waiting.Hook(options["agent"], options["store"], int(options["parent"]), ours=not agent.calls),
+        options["machine"] = spool.machine(options["store"])
+        hook = waiting.Hook(
+            options["agent"],
+            options["store"],
+            int(options["parent"]),
+            machine=options["machine"],
+            ours=not agent.calls,
+            patient=agent.has_desk(payload),
+            log=lambda sentence: _log(options | {"state": "no room:"}, sentence),
+        )
+        why = waiting.wait(
+            hook,
             _request_id(payload if "id" in payload else payload["properties"]),
             released,
             keep=lambda: _keep(options, payload),
@@ -186,7 +214,10 @@ def _stay(options: dict[str, str], agent: Agent) -> None:
             rest=rest,
             stay="stay" in options,
         )
-    elif spool.nudge(options["store"]) or spool.waited_for(options["store"]) or spool.listing(options["store"]):
+        if why:
+            options["state"] = NOT_KEPT
+            raise _Refused(why)
+    elif spool.nudge(options["store"]) or spool.has_asks(options["store"]):
         _keep(options, payload)
         spool.nudge(options["store"])
 
@@ -265,21 +296,31 @@ def _request_id(request: object) -> str:
     return request_id
 
 
-def _keep(options: dict[str, str], payload: dict[str, Any]) -> None:
-    spool.drop(options["store"], spool.record(options["agent"], payload))
+def _keep(options: dict[str, str], payload: dict[str, Any]) -> str:
+    named = {"machine": options["machine"]} if "machine" in options else {}
+    path = spool.drop(options["store"], spool.record(options["agent"], payload) | named)
     if options["state"] == NOT_KEPT:
         options["state"] = "kept, but then:"  # what the log says of any trouble from here on
         with contextlib.suppress(OSError):
             os.write(2, b"kept\n")
+    return path
 
 
-def _nudge(options: dict[str, str], *, opens: bool) -> None:
-    """Tell the listener; where there is none and something was opened, start one. Who waits tries again later."""
+def _nudge(options: dict[str, str], *, opens: bool) -> bool:
+    """Tell the listener, and return whether there is one. If there is none and something was opened, start one.
+
+    One that could not start a moment ago is not started again: a hook that waits finds its word, and leaves.
+    """
+    store = options["store"]
     try:
-        if not spool.nudge(options["store"]) and opens:
+        if spool.nudge(store):
+            return True
+        if opens and not spool.refusal(store, within_s=REFUSED_S):
+            spool.accept(store)
             _start_listener(options)
     except OSError as error:
         _log(options, f"no listener was started: {error.strerror}")
+    return False
 
 
 def _start_listener(options: dict[str, str]) -> None:
@@ -306,6 +347,10 @@ def _become_listener(options: dict[str, str]) -> None:
 
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    command = [sys.executable, "-I", "-m", "hermes", "listen", "--until-idle"]
+    for name in ("store", "log", "config", "test-clock"):
+        if options.get(name):
+            command += [f"--{name}", os.path.abspath(options[name])]
     os.chdir("/")
     null = log = os.open(os.devnull, os.O_RDWR)
     with contextlib.suppress(OSError):  # a listener needs no log to be of use
@@ -313,29 +358,49 @@ def _become_listener(options: dict[str, str]) -> None:
     for ours, theirs in ((null, 0), (null, 1), (log, 2)):
         os.dup2(ours, theirs)
     spool.close_inherited()
-    config = ["--config", options["config"]] if options.get("config") else []
-    command = [sys.executable, "-I", "-m", "hermes", "listen", "--until-idle", *config]
-    os.execv(sys.executable, command)  # noqa: S606 (no shell is wanted)
+    os.execve(sys.executable, command, built_environment(os.environ))  # noqa: S606 (no shell is wanted)
+
+
+def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process of ours that an agent has caused: language and time zone are the agent's."""
+    import pwd  # noqa: PLC0415 (only here)
+
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = "/"  # a container's user may have no name; what needs a home says then that it finds nothing there
+    kept = {name: text for name, text in environ.items() if name in {"LANG", "TZ"} or name.startswith("LC_")}
+    return {"HOME": home, "PATH": PATH, **kept}
 
 
 # --- trouble --------------------------------------------------------------------------------------------
 
 
-def _log(options: dict[str, str], sentence: str) -> None:
-    """Add one line to the log; where even that fails there is nobody left to tell."""
+def _log(options: dict[str, str], sentence: str) -> bool:
+    """Add one line to the log, and tell whether it is there; if even that fails there is nobody left to tell."""
     when = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING hook {options['agent']}:"
     line = f"{when} {options['state']} {sentence}\n"
     with contextlib.suppress(OSError):
         log = _open_log(options)
         try:
-            os.write(log, line.encode("utf-8", "backslashreplace"))
+            return os.write(log, line.encode("utf-8", "backslashreplace")) > 0
         finally:
             os.close(log)
+    return False
 
 
 def _open_log(options: dict[str, str]) -> int:
-    spool.make_folder(os.path.dirname(os.path.abspath(options["log"])))
-    return os.open(options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    """Open the log to append to it; one that is too long is put aside first, as the listener does it."""
+    path, flags = options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    spool.make_folder(os.path.dirname(os.path.abspath(path)))
+    log = os.open(path, flags, 0o600)
+    if os.fstat(log).st_size < LOG_BYTES:
+        return log
+    os.close(log)
+    for older, newer in ((f"{path}.2", f"{path}.1"), (f"{path}.1", path)):
+        with contextlib.suppress(OSError):
+            os.rename(newer, older)
+    return os.open(path, flags, 0o600)
 
 
 def _place_of(error: BaseException) -> str:

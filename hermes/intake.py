@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Final
 from hermes.model import Announced, Asked, Busy, Dismissed, Ended, Matched, Quiet, Replied, Worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
-    from hermes.book import Book
+    from hermes.book import Book, Closed
     from hermes.model import Ask, Entry, Signal, Source
 
 log = logging.getLogger(__name__)
 
 EARLY_NEWS: Final = 1000
+UNHEARD: Final = 200
+"""So many of the newest settled asks are remembered until their agent tells that their call has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Intake:
     """Takes signals in.
 
     `hinted` is called with every hint that an open entry may have ended; `admitted` gives an ask as it is to be taken
-    in, None where it is not; `refused` is called with an ask that is not taken in, for who waits for it.
+    in, None where it is not; `refused` is called with an ask that is not taken in, for who waits for it. `waiting`
+    tells whether a hook waits for an ask, `is_ours` whether an agent's news of an entry is what we told it.
     """
 
     def __init__(
@@ -45,12 +48,17 @@ class Intake:
         hinted: Callable[[Hinted], None],
         admitted: Callable[[Ask], Ask | None] = lambda ask: ask,
         refused: Callable[[Ask], None] = lambda _: None,
+        waiting: Callable[[Ask], bool] = lambda _: False,
+        is_ours: Callable[[Entry, Replied], bool] = lambda *_: False,
     ) -> None:
         self._book = book
         self._admitted = admitted
         self._refused = refused
         self._now = now
         self._hinted = hinted
+        self._waiting = waiting
+        self._is_ours = is_ours
+        self._unheard: dict[str, tuple[str, str] | None] = {}
         self._ended: set[str] = set()
         self._early: dict[str, Replied | Dismissed] = {}
 
@@ -69,15 +77,22 @@ class Intake:
             case Replied() | Dismissed():
                 meant = self._meant(signal)
                 for entry in meant:
-                    self._ended.add(entry.id)
-                    self._hinted(Hinted(entry, signal))
+                    with self._book.apart(entry):
+                        self._ended.add(entry.id)
+                        self._hinted(Hinted(entry, signal))
                 if not meant and signal.request_id:
                     self._remember_early(signal.request_id, signal)
             case Quiet():
+                self._forget_unheard(signal.session_id)
                 for entry in self._of(signal.session_id):
-                    self._hinted(Hinted(entry, signal))
+                    with self._book.apart(entry):
+                        self._hinted(Hinted(entry, signal))
             case Busy():
                 self._worked(signal)
+
+    def keep_only(self, open_ids: Collection[str]) -> None:
+        """Forget what was heard of all entries but these."""
+        self._ended.intersection_update(open_ids)
 
     def join(self, entry: Entry, ask: Ask) -> None:
         """Give an entry in phase "matching" the request that was found for it."""
@@ -109,7 +124,8 @@ class Intake:
         elif entry.state.phase == "matching":
             self.join(entry, ask)
         else:
-            self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
+            with self._book.apart(entry):
+                self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
         request_id = ask.source.request_id or ""
         if request_id in self._early:
             self.take(self._early[request_id])
@@ -123,27 +139,69 @@ class Intake:
 
     def _worked(self, busy: Busy) -> None:
         """Note that the agent goes on: often it does so before its answer is confirmed, and says so only once."""
-        self._ended &= {entry.id for entry in self._book.entries()}
         for entry in self._of(busy.session_id):
             if entry.state.phase == "settled" or entry.id in self._ended:
-                self._book.apply(entry.id, Worked(self._now()))
+                with self._book.apart(entry):
+                    self._book.apply(entry.id, Worked(self._now()))
 
     def _meant(self, signal: Replied | Dismissed) -> list[Entry]:
-        """Return what this speaks of; of several that only share their call, the oldest."""
+        """Return what this speaks of: the ask that it names, or the one that its call can only mean.
+
+        Two identical calls of one turn are two asks: news of one must never settle the other.
+        """
         mine = self._of(signal.session_id)
         if signal.request_id:
             return [entry for entry in mine if entry.ask.source.request_id == signal.request_id]
-        same = [entry for entry in mine if entry.ask.source.call_id == signal.call_id]
-        return [entry for entry in same if entry.state.phase != "settled"][:1]
+        if self._is_of_a_settled_one(signal):
+            return []
+        same = [
+            entry for entry in mine if entry.ask.source.call_id == signal.call_id and entry.state.phase != "settled"
+        ]
+        ours = [entry for entry in same if isinstance(signal, Replied) and self._is_ours(entry, signal)]
+        # If none is ours and several are open, each ends by its own hook, by its own word, or with the turn.
+        return ours[:1] or (same if len(same) == 1 else [])
+
+    # --- asks that are known by their call alone ---------------------------------------------------------------------
+
+    def settled(self, entry: Entry) -> None:
+        """Remember an ask that was allowed by us and handed over: the news that its call has ended is still to come."""
+        outcome, decision, source = entry.state.outcome, entry.state.decision, entry.ask.source
+        if outcome is None or outcome.kind != "answered" or outcome.proof != "receipt" or entry.id in self._unheard:
+            return
+        if source.call_id is not None and decision is not None and all(one.text is None for one in decision.answers):
+            self._unheard[entry.id] = source.session_id, source.call_id
+            if len(self._unheard) > UNHEARD:
+                del self._unheard[next(iter(self._unheard))]
+
+    def recall(self, closed: Iterable[Closed]) -> None:
+        """Remember what was allowed before a restart; should its news have come, the next news is not believed."""
+        for place, one in enumerate(closed):
+            if one.allowed_by_us and one.call_id is not None:
+                self._unheard[f"closed {place}"] = one.session_id, one.call_id
+
+    def _is_of_a_settled_one(self, news: Replied | Dismissed) -> bool:
+        """Tell whether this is the news of an ask that was settled before; each takes it once, the oldest first."""
+        call = news.session_id, news.call_id
+        oldest = next((entry_id for entry_id, known in self._unheard.items() if known == call), None)
+        if oldest is not None:
+            # Kept without its call: it may be seen again, still settled, before it is closed.
+            self._unheard[oldest] = None
+        return oldest is not None
+
+    def _forget_unheard(self, session_id: str) -> None:
+        for entry_id, known in self._unheard.items():
+            if known is not None and known[0] == session_id:
+                self._unheard[entry_id] = None
 
     def _supersede(self, ask: Ask) -> None:
-        """Close what this session has asked before in the same words: its dialog is gone, or is this one's."""
+        """Close what this session has asked before in the same words, unless a hook still waits for that one, too."""
         ours = ask.source
         for entry in self._of(ours.session_id):
             known = entry.ask.source
             same = known.call_id == ours.call_id and known.request_id != ours.request_id
-            if same and entry.state.phase in {"open", "held"}:
-                self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
+            if same and entry.state.phase == "open" and not self._waiting(entry.ask):
+                with self._book.apart(entry):
+                    self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
 
     def _of(self, session_id: str) -> list[Entry]:
         return [entry for entry in self._book.entries() if entry.ask.source.session_id == session_id]

@@ -23,7 +23,7 @@ from typing import TextIO
 from hermes import disk
 from hermes.settings import Log
 
-FILE_BYTES = 5_000_000
+LOG_BYTES = 5_000_000  # as in `hook`, which writes to the same file
 OLD_FILES = 2
 
 _HIDDEN = "[secret]"
@@ -82,9 +82,13 @@ class JsonLines(Lines):
 
 
 class PrivateFile(RotatingFileHandler):
-    """A log file that only we can read, capped, and followed when another process rotates or removes it."""
+    """A log file that only we can read, capped, and followed when another process rotates or removes it.
+
+    If standard error is that file, it goes along: it would fill one that was put aside.
+    """
 
     def __init__(self, path: Path, *, max_bytes: int) -> None:
+        self._has_standard_error = _is_standard_error(path)
         super().__init__(
             path,
             maxBytes=max_bytes,
@@ -97,6 +101,8 @@ class PrivateFile(RotatingFileHandler):
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):  # /dev/null keeps the mode it has
             os.fchmod(descriptor, 0o600)
+        if self._has_standard_error:
+            os.dup2(descriptor, 2)
         return os.fdopen(descriptor, "a", encoding=self.encoding, errors=self.errors)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -132,7 +138,7 @@ class Console(logging.StreamHandler[TextIO]):
 
 
 def set_up(
-    settings: Log, *, console: bool, json_lines: bool = False, secrets: Iterable[str] = (), file_bytes: int = FILE_BYTES
+    settings: Log, *, console: bool, json_lines: bool = False, secrets: Iterable[str] = (), file_bytes: int = LOG_BYTES
 ) -> tuple[logging.Handler, ...]:
     """Send the log of this process to the configured file, and to its standard error where `console` is true.
 
@@ -187,6 +193,10 @@ def _is_standard_error(file: Path) -> bool:
 def _say_lost(record: logging.LogRecord) -> None:
     kind = sys.exc_info()[0]
     where = f"{Path(record.pathname).name}:{record.lineno}"
+    with contextlib.suppress(OSError):
+        told = os.fstat(2)
+        if stat.S_ISREG(told.st_mode) and told.st_size > LOG_BYTES:
+            return  # it is the log that cannot be written, and nobody caps it meanwhile
     with contextlib.suppress(OSError, ValueError, AttributeError):  # there may be no standard error any more
         sys.stderr.write(f"hermes: an event of {where} was not logged: {kind.__name__ if kind else '?'}\n")
 

@@ -55,7 +55,10 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an ask comes from. `server` is the configured name of the server that listed it, else ""."""
+    """Where an ask comes from. `server` is the configured name of the server that listed it, else "".
+
+    `machine` is the machine's id, and never changes; `host` is its name for people, "" if nobody told it.
+    """
 
     agent: str
     machine: str
@@ -68,6 +71,7 @@ class Source:
     root_title: str = ""
     last_text: str = ""
     server: str = ""
+    host: str = ""
 
 
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]
@@ -179,7 +183,7 @@ class Outcome:
 
 # --- the dialog's state -------------------------------------------------------------------------------------
 
-Phase = Literal["matching", "open", "held", "sending", "settled"]
+Phase = Literal["matching", "open", "sending", "settled"]
 Confirm = Literal["reject", "skip", "send", "always"]
 
 
@@ -194,19 +198,24 @@ class Armed:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One message of a text that Telegram may have split."""
+    """One message of a text that Telegram may have split; `date_s` is Telegram's own date for it."""
 
     message_id: int
     text: str
+    date_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A text for `question` that is being gathered from its parts; complete at `State.due_s`."""
+    """A text for `question` that is being gathered from its parts; complete at `State.due_s`.
+
+    `offered`: nobody asked for this text, so that it becomes an offer and not an answer.
+    """
 
     question: int
     user: User
     parts: tuple[Part, ...]
+    offered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +234,7 @@ class State:
 
     `page` is the question on show, len(questions) the review. `shelf` is the part of a long list of options.
     `answers` has one Answer a question. `epoch` grows whenever buttons change their meaning. `due_s` is when
-    `joining` or the phase "held" ends. `away` stays true once the phone was told that the agent was away. `whole` is
+    `joining` ends. `away` stays true once the phone was told that the agent was away. `whole` is
     true where the person wants to see the whole of what was cut.
     `seen` holds the last update ids that were taken in.
     """
@@ -321,11 +330,6 @@ class KeepWaiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
-    """Take a held answer back."""
-
-
-@dataclass(frozen=True, slots=True)
 class TakeOffer:
     """Use the offered text of this message as the answer (`on`), or forget it."""
 
@@ -338,7 +342,7 @@ class ShowWhole:
     """Send all of what the message had to cut."""
 
 
-Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting | Undo
+Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting
 Action = Turn | TakeOffer | ShowWhole
 
 # --- events: what happened ----------------------------------------------------------------------------------
@@ -355,15 +359,15 @@ class Tapped:
     epoch: int
 
 
-TextHow = Literal["reply", "armed", "label", "part", "offered"]
+TextHow = Literal["reply", "armed", "part", "offered"]
 
 
 @dataclass(frozen=True, slots=True)
 class Texted:
     """A text that routing gave to this ask.
 
-    `how`: "reply" to one of its messages, "armed" after ✏️, "label" a plain text that is an option (index in
-    `option`), "part" of a text that is being joined, "offered" a plain text to be offered as an answer.
+    `how`: "reply" to one of its messages, "armed" after ✏️, "part" of a text that is being joined, "offered" a plain
+    text to be offered as an answer. `date_s` is Telegram's own date of the message.
     """
 
     update_id: int
@@ -372,7 +376,7 @@ class Texted:
     message_id: int
     text: str
     how: TextHow
-    option: int | None = None
+    date_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +389,11 @@ class Ticked:
 @dataclass(frozen=True, slots=True)
 class Disarmed:
     """The person turned to another ask: texts are no longer taken unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A part of the text that is being joined was not taken in: what is there is at most offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,13 +448,13 @@ class Worked:
     at_s: float
 
 
-Event = Tapped | Texted | Ticked | Disarmed | Matched | Delivered | Failed | Ended | Expired | Worked
+Event = Tapped | Texted | Ticked | Disarmed | Torn | Matched | Delivered | Failed | Ended | Expired | Worked
 
 # --- what the person gets back at once ----------------------------------------------------------------------
 
 ToastKind = Literal[
     "picked", "dropped", "on_its_way", "settled", "page_changed", "type_now", "typing_off", "sure",
-    "moved", "kept_waiting", "undone", "forgotten", "held", "not_answerable", "whole",
+    "moved", "kept_waiting", "forgotten", "receiving", "not_answerable", "whole",
 ]  # fmt: skip
 
 
@@ -486,7 +495,7 @@ class Step:
 
 # --- an entry: one ask as the store keeps it ----------------------------------------------------------------
 
-SideKind = Literal["typing", "offer", "undo", "final_call", "reminder", "expired", "delivered", "too_late", "whole"]
+SideKind = Literal["typing", "offer", "final_call", "reminder", "expired", "delivered", "too_late", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,7 +511,9 @@ class Side:
 class Phone:
     """What of this entry is on the phone. `drawn` is the digest of the screen that the message shows.
 
-    `copies` are older messages of the same ask (a send that timed out and was delivered all the same).
+    `copies` are older messages of the same ask (a send that timed out and was delivered all the same). `since_id` is
+    the first message of this ask and `since_date_s` Telegram's own date for it: a text counts only if it is later.
+    `after_id` is the newest message that the chat had when the ask came: none of its messages is older.
     """
 
     chat_id: int
@@ -510,6 +521,9 @@ class Phone:
     drawn: str = ""
     sides: tuple[Side, ...] = ()
     copies: tuple[int, ...] = ()
+    since_id: int | None = None
+    since_date_s: float = 0.0
+    after_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,8 +531,7 @@ class Timing:
     """The time to answer. `set_at` and `expires_at` are seconds of the answerable clock (expiry.py).
 
     All None until the first post. `until_s` is the same moment as the phone shows it; `called` is true once
-    the final call was made, `reminded` counts reminders, `paused` marks an ask that ran out of time together
-    with others and waits for the person's word on all of them.
+    the final call was made, `reminded` counts reminders.
     """
 
     posted_s: float | None = None
@@ -527,7 +540,6 @@ class Timing:
     until_s: float | None = None
     called: bool = False
     reminded: int = 0
-    paused: bool = False
 
 
 Route = Literal["server", "waiter"]
@@ -535,7 +547,7 @@ Route = Literal["server", "waiter"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An ask with everything that must survive a crash. `code` is the short name in the text ("k7").
+    """An ask with everything that must survive a crash. `code` is the short name in the text ("k7mx4").
 
     `trail` has a line for each permission of the same session whose message this one took over, the latest last.
     `waits` is true once a waiting hook was seen, `waiter_taken` once one has taken the answer.
@@ -573,10 +585,11 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A written message. `reply_to` is the message it replies to, `reply_text` what that one says.
+    """A written message.
 
-    `text` is None for a sticker, a photo and whatever else has no words; `group` tells a group from a private
-    chat.
+    `reply_to` is the message that it replies to, `reply_text` what that one says, "" unless our own bot wrote it.
+    `text` is None for a sticker, a photo and everything else without words; `group` tells a group from a private chat.
+    `date_s` is Telegram's own date, which is compared with other dates of Telegram's alone.
     """
 
     update_id: int
@@ -588,6 +601,7 @@ class Text:
     reply_to: int | None = None
     reply_text: str = ""
     group: bool = False
+    date_s: float = 0.0
 
 
 # --- what an agent tells ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
 log = logging.getLogger(__name__)
@@ -21,23 +22,30 @@ TIMEOUT_S: Final = 10.0
 
 
 class Pinger:
-    """Fetches `url` while `is_well` says so. Failures are a warning the first time, until one succeeds again."""
+    """Fetches `url` while `is_well` says so. Failures are a warning the first time, until one succeeds again.
+
+    `proxy` and `tls` are the bot's own; the environment has no say in it.
+    """
 
     def __init__(
         self,
         url: str,
         *,
         is_well: Callable[[], bool],
+        proxy: str | None = None,
+        tls: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._url, self._is_well, self._sleep = url, is_well, sleep
-        self._transport = transport
+        self._proxy, self._tls, self._transport = proxy, True if tls is None else tls, transport
         self._failing = False
 
     async def run(self) -> None:
         """Ping until cancelled."""
-        async with httpx.AsyncClient(timeout=TIMEOUT_S, transport=self._transport) as client:
+        async with httpx.AsyncClient(
+            timeout=TIMEOUT_S, proxy=self._proxy, verify=self._tls, transport=self._transport, trust_env=False
+        ) as client:
             # Right after a start nobody has polled yet: the first ping need not be a minute late.
             while not self._is_well():
                 await self._sleep(1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,17 +55,18 @@ def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
     if permission.kind != "command":
         return False
     forbidden = [one.split() for one in never]
-    asked = any(_holds(_words(one), these) for one in permission.patterns for these in forbidden)
+    asked = [_words(one) for one in permission.patterns]
     # What a pattern covers begins with all of it up to its star: "git *" covers "git push".
-    covered = any(_meet(_words(one), these) for one in permission.always for these in forbidden)
-    return asked or covered
+    covered = [_words(one) for one in permission.always]
+    return any(
+        any(_holds(words, these) for words in asked) or any(_meet(words, these) for words in covered)
+        for these in forbidden
+    )
 
 
 def _words(command: str) -> list[str]:
     """Return the words of a command from its own name on, bare of quotes and of the folder that it lies in."""
-    words = command.split()
-    while words and _SETTING.match(words[0]):
-        words = words[1:]
+    words = list(dropwhile(_SETTING.match, command.split()))
     return [words[0].strip("\\\"'").rpartition("/")[2], *words[1:]] if words else []
 
 

@@ -13,7 +13,7 @@ from hermes.chat.access import followed, permitted
 from hermes.chat.buttons import decode
 from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
-from hermes.model import Arm, Confirmed, Disarmed, Entry, KeepWaiting, Pick, Tap, Tapped, Text, Toast
+from hermes.model import Arm, Confirmed, Disarmed, Entry, KeepWaiting, Pick, Tap, Tapped, Text, Toast, Torn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOLD_WORDS: Final = {"hold:go": "go", "hold:keep": "keep"}
 SORRY_S: Final = 10.0
 """For this long at most the poll loop waits until the person was told that nothing was saved."""
 INSIST_PAUSE_S: Final = 5.0
+ARRIVING_S: Final = 2.0
+"""A text that seems too early waits for this long at most: its question may be on the phone, and we not know it yet."""
 STALE: Final = words.TOASTS["page_changed"]
 
 
 class PhoneSide:
     """Takes updates in and answers what needs a word at once.
 
-    `held` is called with the person's word on the asks that ran out of time together ("go" or "keep"); `moved` and
-    `blocked` with what Telegram tells about the chat. `is_fresh` tells whether an entry has only just come into the
-    place of another one, under the person's finger.
+    `bot_id` is our own bot. `moved` and `blocked` are called with what Telegram tells about the chat. `is_fresh` tells
+    whether an entry has only just come into the place of another one, under the person's finger.
     """
 
     def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
@@ -47,9 +47,9 @@ class PhoneSide:
         outbox: Outbox,
         look: Look,
         *,
+        bot_id: int,
         users: frozenset[int],
         machine: str,
-        held: Callable[[str, int], bool],
         moved: Callable[[int], None],
         blocked: Callable[[str], None],
         commands: Callable[[Callable[..., None]], Commands],
@@ -61,9 +61,9 @@ class PhoneSide:
         self._book = book
         self._outbox = outbox
         self._look = look
+        self._bot_id = bot_id
         self._users = users
         self._machine = machine
-        self._held = held
         self._moved = moved
         self._blocked = blocked
         self._spawn = spawn
@@ -71,39 +71,53 @@ class PhoneSide:
         self._commands = commands(self.say)
         self._is_fresh = is_fresh
         self._sorry_s = sorry_s
+        self.torn: set[str] = set()
+        """Entries of whose text a part could not be saved."""
 
-    def handle(self, raw: dict[str, Any]) -> None:
+    async def handle(self, raw: dict[str, Any]) -> None:
         """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
-        incoming = read_update(raw, now=self._now)
+        incoming = self._read(raw)
         try:
-            self._take(incoming)
+            await self._take(incoming)
         except NotSaved:
             raise
         except StoreError as error:
             # A newer Hermes took the entry over, say: nothing is saved, and the person must hear of it.
             raise NotSaved(str(error)) from error
 
-    def _take(self, incoming: Incoming) -> None:
+    def _read(self, raw: dict[str, Any]) -> Incoming:
+        return read_update(raw, bot_id=self._bot_id, now=self._now)
+
+    async def _take(self, incoming: Incoming) -> None:
+        if isinstance(incoming, Tap | Text) and incoming.chat_id == self._book.chat_id:
+            self._book.note_message(incoming.message_id)
         match incoming:
             case Tap() | Text() if not self._is_permitted(incoming):
                 return
             case Tap() if self._book.store.is_phone_locked():
                 self._outbox.answer(incoming.query_id, words.locked_toast(self._machine))
             case Text() if self._book.store.is_phone_locked():
-                self.say(words.locked(self._machine), reply_to=incoming.message_id)
+                self._shut_out(incoming)
             case Tap():
                 self._tapped(incoming)
             case Text():
-                self._texted(incoming)
+                await self._texted(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
                     self._moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._book.chat_id:
                 self._blocked("the bot was blocked, or removed from the group")
 
+    def _shut_out(self, text: Text) -> None:
+        for entry_id in self._joining(text):
+            self._book.apply(entry_id, Torn())
+        self.say(words.locked(self._machine), reply_to=text.message_id)
+
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
-        incoming = read_update(raw, now=self._now)
+        incoming = self._read(raw)
+        if isinstance(incoming, Text):
+            self.torn.update(self._joining(incoming))
         sorry = words.not_saved(self._machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
@@ -115,6 +129,11 @@ class PhoneSide:
                     await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
         except TimeoutError:
             raise ChatAway("the person could not be told in time") from None
+
+    def _joining(self, text: Text) -> list[str]:
+        """Return the entries for which a text of this person is being joined: this may be a part of it."""
+        found = [(entry.id, entry.state.joining) for entry in self._book.entries()]
+        return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
     def insist(self, screen: Screen, *, sent: Callable[[], None]) -> None:
         """Send a message that is tried until Telegram takes it; then call `sent`."""
@@ -140,10 +159,6 @@ class PhoneSide:
     # --- taps -----------------------------------------------------------------------------------------------
 
     def _tapped(self, tap: Tap) -> None:
-        if tap.data in HOLD_WORDS:
-            known = self._held(HOLD_WORDS[tap.data], tap.message_id)
-            self._outbox.answer(tap.query_id, "" if known else STALE)
-            return
         try:
             entry_id, epoch, action = decode(tap.data)
         except ValueError:
@@ -193,17 +208,20 @@ class PhoneSide:
             return
         if phone.message_id is None:
             # The send that nobody confirmed had arrived: this is the message.
-            adopted = replace(phone, message_id=message_id, drawn="")
+            adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
         else:
             log.info("entry %s: message %d is a second copy", entry.id, message_id)
-            adopted = replace(phone, copies=(*phone.copies, message_id))
+            since_id = min(phone.since_id or message_id, message_id)
+            adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
         self._book.change(entry.id, lambda found: replace(found, phone=adopted))
 
     # --- texts ----------------------------------------------------------------------------------------------
 
-    def _texted(self, text: Text) -> None:
+    async def _texted(self, text: Text) -> None:
         if self._book.was_seen(text.update_id) or self._commands.take(text):
             return
+        if routing.route(text, self._book.entries()) == routing.Tell("too_early"):
+            await self._outbox.arrived(text.chat_id, ARRIVING_S)
         match routing.route(text, self._book.entries()):
             case routing.ToAsk(entry_id, event):
                 step = self._book.apply(entry_id, event)

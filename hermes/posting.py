@@ -40,6 +40,7 @@ class _Post:
 
     timed: Entry
     message_id: int
+    date_s: float
     drawn: str
     left: Left | None
 
@@ -124,8 +125,9 @@ class Posting:
             trail = entry.trail if left is None else left.trail
             timed = replace(entry, timing=self._started(entry), trail=trail)
         screen = main(timed, self._look)
-        message_id = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
-        return _Post(timed, message_id, screen.digest, left)
+        sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
+        self._book.note_message(sent.message_id)
+        return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
 
     def _is_over_unseen(self, entry: Entry) -> bool:
         """Tell whether it was over before anybody saw it: there is nothing to say."""
@@ -155,6 +157,8 @@ class Posting:
                 # An earlier send had arrived all the same, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
             phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
+            if phone.since_id is None:
+                phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
             return replace(found, phone=phone, timing=timing, trail=timed.trail)
 
         self._book.change(timed.id, posted)
@@ -226,11 +230,11 @@ class Posting:
         reply_to = entry.phone.message_id if side.reply else None
         chat_id = entry.phone.chat_id
         if side.document is None:
-            message_id = await self._outbox.send(chat_id, side.screen, reply_to=reply_to, silent=silent)
+            sent = await self._outbox.send(chat_id, side.screen, reply_to=reply_to, silent=silent)
         else:
-            message_id = await self._outbox.document(
-                chat_id, side.screen, side.document, reply_to=reply_to, silent=silent
-            )
+            sent = await self._outbox.document(chat_id, side.screen, side.document, reply_to=reply_to, silent=silent)
+        message_id = sent.message_id
+        self._book.note_message(message_id)
         shown = Side(kind, message_id, side.screen.digest)
 
         def noted(phone: Phone) -> Phone:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes import spool
-from hermes.errors import NotSaved, PayloadError, StoreError, TooNew
+from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
+from hermes.model import Announced, Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermes.agents import Adapter
     from hermes.model import Ask, Signal
@@ -39,7 +45,7 @@ class Room:
         return spool.waited_for(self.root)
 
     def put(self, ask: Ask, text: str) -> None:
-        """Lay the text ready and wake who waits. Raises NotSaved."""
+        """Lay the text ready and wake the hooks that wait. Raises NotSaved; Stuck: a folder stands in its place."""
         _lay_ready(self.root, wait_id(ask), text)
 
     def is_ready(self, ask: Ask) -> bool:
@@ -52,6 +58,70 @@ class Room:
             spool.take_answer(self.root, wait_id(ask))
         except OSError as error:
             log.warning("an answer that is no longer wanted could not be removed: %s", error)
+
+
+class Bell:
+    """The listener's socket: a hook rings it, and the listener looks into the inbox.
+
+    `look` binds it again if its file is gone (a cleaner, a logout) or is another's. Without a socket, since no folder
+    can hold one, the listener looks by itself now and then; that is said once.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._socket: socket.socket | None = None
+        self._place: tuple[str, int, int] | None = None
+        self._trouble = ""
+        self.look()
+
+    def look(self) -> None:
+        """Bind the socket, if it is not bound or its file is no longer there."""
+        if self._is_there():
+            return
+        self._drop()
+        try:
+            self._socket = spool.listen_socket(self._root)
+            path = self._socket.getsockname()
+            self._place = (path, *_inode(path))
+        except OSError as error:
+            self._drop()
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.warning("no hook can ring: %s; the inbox is looked into every few seconds", error)
+        else:
+            self._trouble = ""
+
+    async def rings(self, longest_s: float) -> None:
+        """Return when a hook has rung, or after `longest_s` seconds."""
+        if self._socket is None:
+            await asyncio.sleep(longest_s)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await asyncio.get_running_loop().sock_recv(self._socket, 64)
+
+    def close(self) -> None:
+        """Close the socket, and take its name away if it is still ours: a hook starts a listener from now on."""
+        if self._place is not None and self._is_there():
+            with suppress(OSError):
+                Path(self._place[0]).unlink()
+        self._drop()
+
+    def _is_there(self) -> bool:
+        with suppress(OSError):
+            path = spool.socket_path(self._root)
+            return self._place == (path, *_inode(path))
+        return False
+
+    def _drop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._place = None
+
+
+def _inode(path: str) -> tuple[int, int]:
+    found = Path(path).lstat()
+    return found.st_dev, found.st_ino
 
 
 class Strays:
@@ -70,13 +140,15 @@ class Strays:
         """
         now_s = self._monotonic()
         unread = bool(names) and bool(spool.listing(self._root))
+        self._sent &= names
         strays = {name for name in names - self._sent if not _answer(self._root, name).exists()}
         self._since_s = {name: now_s if unread else self._since_s.get(name, now_s) for name in strays}
         due = [name for name, since_s in self._since_s.items() if now_s - since_s > STRAY_S]
         for name in due[:STRAYS_A_LOOK]:
-            log.warning("a hook waits for what is not known here (%s): it is sent away", name)
-            _lay_ready(self._root, name, "")
+            log.warning("a hook waits for an ask that is not known here (%s): it is sent away", name)
             self._sent.add(name)
+            with suppress(Stuck):
+                _lay_ready(self._root, name, "")
 
 
 def _answer(root: Path, name: str) -> Path:
@@ -87,7 +159,10 @@ def _lay_ready(root: Path, name: str, text: str) -> None:
     try:
         spool.put_answer(root, name, text)
     except OSError as error:
-        raise NotSaved(f"the answer could not be laid ready in {root / 'wait'}: {error}") from error
+        message = f"the answer could not be laid ready in {root / 'wait'}: {error.strerror}"
+        if error.errno in {errno.EISDIR, errno.ENOTEMPTY}:
+            raise Stuck(f"{message}; remove {name}.answer") from error
+        raise NotSaved(message, disk_full=error.errno in {errno.ENOSPC, errno.EDQUOT}) from error
 
 
 def wait_id(ask: Ask) -> str:
@@ -117,33 +192,52 @@ class Inbox:
         self._adapters = adapters
         self._took = took
         self._word = word
-        self._too_new: set[str] = set()
+        self._left: dict[str, str] = {}
 
     def drain(self) -> None:
         """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
-        for path in spool.listing(self._root):
-            record: Mapping[str, object] = {}
+        for _ in self.files():
+            pass
+
+    def files(self) -> Iterator[None]:
+        """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
+
+        A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
+        """
+        paths = spool.listing(self._root)
+        there = {path.name for path in paths}
+        self._left = {name: why for name, why in self._left.items() if name in there}
+        for path in paths:
+            yield
             try:
-                record = spool.read(path)
-                self._take(record)
-            except NotSaved:
-                raise
-            except TooNew as error:
-                if path.name not in self._too_new:
-                    self._too_new.add(path.name)
-                    log.error("inbox: %s is left alone: %s", path.name, error)  # noqa: TRY400 (no defect)
-                continue
-            except (PayloadError, ValueError) as error:
-                log.warning("inbox: %s was put into quarantine: %s", path.name, error)
-                self._refuse(record, str(error))
-                self._store.quarantine(path.name, path.read_bytes(), str(error))
+                self._take_file(path)
             except FileNotFoundError:
                 continue
-            except (OSError, StoreError):
-                # One file must not keep those behind it from being taken in.
-                log.exception("inbox: %s could not be taken in, and stays", path.name)
-                continue
-            path.unlink(missing_ok=True)
+            except NotSaved:
+                raise
+            except (OSError, StoreError) as error:
+                if self._left.get(path.name) != str(error):
+                    self._left[path.name] = str(error)
+                    log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
+
+    def _take_file(self, path: Path) -> None:
+        record: Mapping[str, object] = {}
+        try:
+            record = spool.read(path)
+            self._take(record)
+        except (PayloadError, ValueError, RecursionError) as error:
+            self._set_aside(path, record, str(error))
+        path.unlink(missing_ok=True)
+
+    def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
+        """Put a damaged record into quarantine. Raises NotSaved: the disk is full; Stuck: this file stays."""
+        try:
+            self._refuse(record, why)
+            self._store.quarantine(path.name, path.read_bytes(), why)
+        except NotSaved as error:
+            if error.disk_full:
+                raise
+            raise Stuck(f"it is damaged ({why}), and cannot be put into quarantine: {error}") from error
 
     def _refuse(self, record: Mapping[str, object], why: str) -> None:
         """Tell the program that asked, or send its hook away: it waits for what nobody sees. Raises NotSaved."""
@@ -171,4 +265,14 @@ class Inbox:
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it names no agent and machine that this Hermes knows")
-        self._took(self._adapters[agent].read(payload, machine=machine))
+        host = record.get("host")
+        # A record of an older Hermes has the host's name for its machine.
+        self._took(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
+
+
+def _with_host(signal: Signal, host: str) -> Signal:
+    """Return what an agent told with the name of the machine for people."""
+    if isinstance(signal, Asked | Announced):
+        ask = signal.ask
+        return replace(signal, ask=replace(ask, source=replace(ask.source, host=host)))
+    return signal

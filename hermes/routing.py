@@ -1,13 +1,13 @@
 """Which open ask a written message belongs to. Pure; the order of the rules is the whole of it.
 
  1. a further part of a text that is being joined;
- 2. a reply to a message of an ask, known by its id or by the short code in its text (a copy);
- 3. the next plain text after ✏️;
- 4. with exactly one ask open: a text that is exactly a label or its number is that option,
-    any other is offered as an answer by a button, never taken by itself;
- 5. everything else gets a word about how to answer, or nothing where people talk among themselves (groups).
+ 2. a reply to a message of an ask, known by its id or, if our own bot wrote it (a copy), by the code in its last line;
+ 3. the next plain text after ✏️, in a private chat (in a group people reply to ✏️'s own message);
+ 4. with exactly one ask open, in a private chat: the text is offered as its answer by a button;
+ 5. everything else gets a word about how to answer, and nothing in a group, where people talk among themselves.
 
-A tap needs no rule: its button names the ask.
+A text belongs only to an ask that was on the phone when the text was written: Telegram's ids and dates of both
+messages tell, never our clock. A tap needs no rule: its button names the ask.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from hermes.dialog import open_to_people, option_named
+from hermes.dialog import SPLIT_UNITS, open_to_people, option_named, utf16_units
 from hermes.model import Texted
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from hermes.model import Entry, Text, TextHow
 
-_CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\b")
+_CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
+PART_S: Final = 5.0
+"""The parts of a split text leave an app together: one with a later date than this is a text of its own."""
 
-TellKind = Literal["no_words", "two_open", "none_open", "how_to_answer", "settled", "no_such_option"]
+TellKind = Literal["no_words", "two_open", "none_open", "too_early", "how_to_answer", "settled", "no_such_option"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,53 +57,62 @@ Destination = ToAsk | Tell | Ignore
 
 def route(text: Text, entries: Sequence[Entry]) -> Destination:
     """Return where `text` belongs among `entries` (all that are not closed yet, in the order asked)."""
-    here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
     if any(text.update_id in entry.state.seen for entry in entries):
         return Ignore()
+    here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
     target = _replied_to(text, here)
     if text.text is None or not text.text.strip():
         return Tell("no_words") if target or not text.group else Ignore()
     for entry in here:
-        joining = entry.state.joining
-        if joining and joining.user.id == text.user.id and (text.reply_to is None or entry is target):
+        if _is_part(text, entry, target):
             return _to(entry, text, "part")
     if target is not None:
         return _to(target, text, "reply")
     if text.reply_to is not None and _CODE.search(_last_line(text.reply_text)):
         return Tell("settled")
-    return _plain(text, here)
+    return Ignore() if text.group else _plain(text, here)
+
+
+def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
+    """Tell whether it goes on with the text that is being joined for this entry."""
+    joining = entry.state.joining
+    if joining is None or joining.user.id != text.user.id or (text.reply_to is not None and entry is not target):
+        return False
+    last = joining.parts[-1]
+    is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
+    # Apps cut a long text late: behind a short part nothing of it follows.
+    return is_near and utf16_units(last.text) >= SPLIT_UNITS
 
 
 def _plain(text: Text, here: Sequence[Entry]) -> Destination:
-    words = text.text or ""
-    armed = [entry for entry in here if _armed_at(entry, text.user.id) is not None]
+    armed = [entry for entry in here if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
     if armed:
         return _to(max(armed, key=lambda entry: _armed_at(entry, text.user.id) or 0.0), text, "armed")
-    if text.group and text.reply_to is not None:
-        return Ignore()
-    if words.startswith("/"):
+    if (text.text or "").startswith("/"):
         return Tell("how_to_answer")
     open_ones = [entry for entry in here if open_to_people(entry.ask, entry.state)]
-    # A message can be on the phone before the answer to its sending has come: then it is the one that is meant.
-    candidates = [entry for entry in open_ones if entry.phone.message_id is not None] or open_ones
+    candidates = [entry for entry in open_ones if _was_shown(entry, text)]
     if len(candidates) == 1:
         return _alone(text, candidates[0])
-    if text.group:
-        return Ignore()
-    return Tell("two_open" if candidates else "none_open", tuple(entry.id for entry in candidates))
+    if candidates:
+        return Tell("two_open", tuple(entry.id for entry in candidates))
+    return Tell("too_early" if open_ones else "none_open")
+
+
+def _was_shown(entry: Entry, text: Text) -> bool:
+    """Tell whether this ask was on the phone when the text was written."""
+    phone = entry.phone
+    return phone.since_id is not None and text.message_id > phone.since_id and text.date_s >= phone.since_date_s
 
 
 def _alone(text: Text, entry: Entry) -> Destination:
     page = entry.state.page
     if page >= len(entry.ask.questions):
-        return Ignore() if text.group else Tell("how_to_answer", (entry.id,))
+        return Tell("how_to_answer", (entry.id,))
     question = entry.ask.questions[page]
-    option = option_named(question, text.text or "")
-    if option is not None:
-        return _to(entry, text, "label", option)
-    if text.group:
-        return Ignore()
-    return _to(entry, text, "offered") if question.custom else Tell("no_such_option", (entry.id,))
+    if not question.custom and option_named(question, text.text or "") is None:
+        return Tell("no_such_option", (entry.id,))
+    return _to(entry, text, "offered")
 
 
 def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
@@ -112,7 +123,7 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
         if text.reply_to in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides)):
             return entry
     code = _CODE.search(_last_line(text.reply_text))
-    return next((entry for entry in here if code and entry.code == code[1]), None)
+    return next((one for one in here if code and one.code == code[1] and text.reply_to > one.phone.after_id), None)
 
 
 def _last_line(shown: str) -> str:
@@ -125,6 +136,6 @@ def _armed_at(entry: Entry, user_id: int) -> float | None:
     return armed.at_s if armed is not None and armed.user_id == user_id and entry.state.phase == "open" else None
 
 
-def _to(entry: Entry, text: Text, how: TextHow, option: int | None = None) -> ToAsk:
-    event = Texted(text.update_id, text.at_s, text.user, text.message_id, text.text or "", how, option)
+def _to(entry: Entry, text: Text, how: TextHow) -> ToAsk:
+    event = Texted(text.update_id, text.at_s, text.user, text.message_id, text.text or "", how, text.date_s)
     return ToAsk(entry.id, event)

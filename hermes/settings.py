@@ -211,6 +211,7 @@ class Telegram(_Section):
     proxy: Annotated[SecretStr | None, BeforeValidator(_proxy), BeforeValidator(_or_none)] = Field(
         default=None, description='the URL of an http, https or socks5 proxy, or "none"'
     )
+    ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
 
     @field_validator("token", mode="before")
     @classmethod
@@ -386,6 +387,15 @@ class Config(BaseSettings):
     )
     log: Log = Field(default_factory=Log, description="a table [log]")
     monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
+
+    def placed(self, *, store: Path | None, log_file: Path | None) -> "Config":
+        """The same, with another folder for the store or another log file, where one is given."""
+        changes: dict[str, BaseModel] = {}
+        if store is not None:
+            changes["store"] = self.store.model_copy(update={"path": store.absolute()})
+        if log_file is not None:
+            changes["log"] = self.log.model_copy(update={"file": log_file.absolute()})
+        return self.model_copy(update=changes)
 
     @field_validator("opencode")
     @classmethod

@@ -1,10 +1,11 @@
 """What the hook and the listener share on disk: the inbox, the waiting room, and the nudge between them.
 
+    ROOT/machine                      the id of this machine: wait ids and records carry it
     ROOT/inbox/TIME-PID-RANDOM.json   one record a file, in the order in which they were dropped
     ROOT/wait/ID.PID.lock             a waiting hook, alive as long as its flock is held
     ROOT/wait/ID.answer               the text that it will print; taken by rename, so one of several wins
-    RUNTIME/hermes/KEY.sock           the listener's datagram socket; KEY stands for this store
-    RUNTIME/hermes/KEY.ID.PID.sock    that of a waiting hook
+    RUNTIME/KEY.sock                  the listener's datagram socket; KEY stands for this store
+    RUNTIME/KEY.ID.PID.sock           that of a waiting hook
 
 A datagram only says "look now": whoever misses one finds the same on disk a little later. Names that begin
 with a dot are files that are being written. Folders are 0700, files 0600.
@@ -14,7 +15,7 @@ The hook loads this module while an agent waits for it, so it takes the two C mo
 """
 
 # pathlib would cost the hook as much as json does; `listing` alone gives out real Paths:
-# ruff: noqa: PTH101, PTH102, PTH100, PTH104, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH116, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -24,7 +25,6 @@ import fcntl
 import json
 import os
 import stat
-import sys
 import time
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_DGRAM, socket as _Socket  # noqa: N812 (it is a class)
 
@@ -33,6 +33,8 @@ try:
 except ImportError:  # pragma: no cover (a Python that was built without it)
     from hashlib import blake2b
 
+from hermes import disk
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # a payload of 1 MiB, and what JSON's escapes make of it
 LEFTOVER_AFTER_S = 60.0
+_MOST_MACHINE_BYTES = 255
+MAX_SOCKET_PATH_BYTES = 103  # what macOS takes; Linux takes four more
 _RUN = "/run/user"
+_LISTENER_LOCK = ("locks", "listener.lock")
 _LOCK_PARTS = 3  # ID.PID.lock
 
 
@@ -50,13 +55,15 @@ _LOCK_PARTS = 3  # ID.PID.lock
 def drop(root: str | Path, record: dict[str, object]) -> str:
     """Keep `record` in the inbox and return the path of its file; once this returns, it survives a crash.
 
-    Raises OSError (nothing was kept) and ValueError (the record is no JSON, or too long).
+    It carries this store's machine id, unless it names one. Raises OSError (nothing was kept) and ValueError (the
+    record is no JSON, or too long).
     """
-    data = json.dumps(record).encode()
+    data = json.dumps({"machine": machine(root)} | record).encode()
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError("the record is too long")
-    name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}.json"
-    return _write(_folder(root, "inbox"), name, data)
+    path = os.path.join(_folder(root, "inbox"), f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}.json")
+    disk.write(path, data)
+    return path
 
 
 def listing(root: str | Path) -> list[Path]:
@@ -86,13 +93,55 @@ def read(path: str | Path) -> dict[str, object]:
 
 
 def record(agent: str, payload: dict[str, object]) -> dict[str, object]:
-    """Return the record that carries this payload: who says it, on which machine, and when."""
-    return {"v": 1, "agent": agent, "machine": machine(), "at": time.time(), "payload": payload}
+    """Return the record that carries this payload: who says it, on which host, and when; `drop` adds the machine."""
+    return {"v": 1, "agent": agent, "host": host(), "at": time.time(), "payload": payload}
 
 
-def machine() -> str:
-    """Return the name of this machine, as records carry it."""
+def host() -> str:
+    """Return the name of this machine for people; it may change at any time."""
     return os.uname().nodename
+
+
+def machine(root: str | Path) -> str:
+    """Return the id of this machine for this store, which never changes; it is made if there is none.
+
+    A store that was in use before there were such ids gets today's host name, which hooks that wait have used. Of two
+    processes that make one, the first wins. Raises OSError.
+    """
+    path = os.path.join(root, "machine")
+    is_bad = False
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if found := _machine_in(path):
+            return found
+        is_bad = True  # one that is not there now may be made by another process in the next moment
+    in_use = any(os.path.lexists(os.path.join(root, room)) for room in ("inbox", "pending"))
+    keep_machine(root, host() if in_use else os.urandom(8).hex(), over=is_bad)
+    return _machine_in(path) or host()
+
+
+def keep_machine(root: str | Path, machine: str, *, over: bool = True) -> None:
+    """Make this the machine id of the store; `over` replaces one that is there. Raises OSError."""
+    make_folder(root)
+    path = os.path.join(root, "machine")
+    made = path if over else os.path.join(root, f".machine.{os.urandom(4).hex()}.tmp")
+    disk.write(made, f"{machine}\n".encode())
+    if over:
+        return
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        pass  # another process was first
+    except OSError:  # a file system without links
+        os.rename(made, path)
+        return
+    os.unlink(made)
+
+
+def _machine_in(path: str) -> str:
+    """Return what the file holds, or "" if it is no id."""
+    with open(path, "rb") as file:
+        found = file.read(_MOST_MACHINE_BYTES + 1).decode("utf-8", "replace").strip()
+    return found if found.isprintable() and len(found) <= _MOST_MACHINE_BYTES else ""
 
 
 def close_inherited() -> None:
@@ -104,8 +153,11 @@ def close_inherited() -> None:
 
 
 def nudge(root: str | Path) -> bool:
-    """Tell the listener of this store to look into the inbox; False where none is listening."""
-    return _poke(f"{_key(root)}.sock")
+    """Tell the listener of this store to look into the inbox; False if none is listening.
+
+    A listener that has no socket, since the path of its socket would be too long, looks by itself.
+    """
+    return _poke(root, _socket_name(root)) or (_is_too_deep(root) and _is_held(os.path.join(root, *_LISTENER_LOCK)))
 
 
 def listen_socket(root: str | Path) -> socket.socket:
@@ -116,7 +168,12 @@ def listen_socket(root: str | Path) -> socket.socket:
     """
     import socket  # noqa: PLC0415 (the hook has no use for it)
 
-    return socket.socket(fileno=_bind(f"{_key(root)}.sock").detach())
+    return socket.socket(fileno=_bind(root, _socket_name(root)).detach())
+
+
+def socket_path(root: str | Path) -> str:
+    """Return where the listener's socket belongs. Raises OSError: there is no folder for it."""
+    return os.path.join(runtime_folder(root), _socket_name(root))
 
 
 def close_socket(bound: socket.socket | _Socket) -> None:
@@ -127,27 +184,60 @@ def close_socket(bound: socket.socket | _Socket) -> None:
         os.unlink(name)
 
 
-def runtime_folder() -> str:
-    """Return the folder of the sockets, made if it is not there: short, for their paths end at 108 bytes.
+def runtime_folder(root: str | Path, *, shared: tuple[str, ...] | None = None) -> str:
+    """Return the folder of the sockets and of the bot's lock, made if it is not there.
+
+    It is the first of `shared` (by default `shared_folders()`) that can be ours alone, else `run` in the store: another
+    user who takes our place under /tmp stops nothing. Raises OSError: not even that can be made.
+    """
+    for folder in shared_folders() if shared is None else shared:
+        with contextlib.suppress(OSError):
+            return private_folder(folder)
+    store = os.path.realpath(root)
+    make_folder(store)
+    return private_folder(os.path.join(store, "run"))
+
+
+def shared_folders() -> tuple[str, ...]:
+    """Return the short folders that all stores of this user may share, the best one first.
 
     No variable is read, so that a hook and a listener that were started differently find each other.
-    Raises PermissionError where somebody else owns it or could write into it.
     """
     mine = os.getuid()
+    below_tmp = f"/tmp/hermes-{mine}"  # noqa: S108 (taken only if it is ours, a real folder, closed to others)
     run = f"{_RUN}/{mine}"
     with contextlib.suppress(OSError):
         if stat.S_ISDIR((found := os.lstat(run)).st_mode) and found.st_uid == mine:
-            return _private(f"{run}/hermes")
-    return _private(f"/tmp/hermes-{mine}")  # noqa: S108 (checked: ours, a real folder, closed to others)
+            return f"{run}/hermes", below_tmp
+    return (below_tmp,)
 
 
-def _private(folder: str) -> str:
+def private_folder(folder: str) -> str:
+    """Make the folder or take the one that is there, and return it.
+
+    Raises PermissionError: it is another user's, no real folder, or open to others; OSError: it cannot be made.
+    """
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is not a folder of ours alone")
+    if not stat.S_ISDIR(found.st_mode):
+        raise PermissionError(f"{folder} is not a folder")
+    if found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user (uid {found.st_uid})")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{folder} is open to others")
     return folder
+
+
+def _socket_name(root: str | Path) -> str:
+    return f"{_key(root)}.sock"
+
+
+def _is_too_deep(root: str | Path) -> bool:
+    """Whether the path of the listener's socket would be longer than a socket's path can be."""
+    with contextlib.suppress(OSError):
+        return len(os.fsencode(socket_path(root))) > MAX_SOCKET_PATH_BYTES
+    return False
 
 
 def _key(root: str | Path) -> str:
@@ -159,11 +249,11 @@ def _hashed(*parts: str) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def _poke(name: str) -> bool:
-    """Send one datagram; True where somebody holds the socket, even one too busy to take it."""
+def _poke(root: str | Path, name: str) -> bool:
+    """Send one datagram; True if somebody holds the socket, even one too busy to take it."""
     with contextlib.closing(_Socket(AF_UNIX, SOCK_DGRAM)) as sender:
         try:
-            sender.sendto(b"!", MSG_DONTWAIT, os.path.join(runtime_folder(), name))
+            sender.sendto(b"!", MSG_DONTWAIT, os.path.join(runtime_folder(root), name))
         except BlockingIOError:
             return True
         except OSError as error:
@@ -171,8 +261,8 @@ def _poke(name: str) -> bool:
     return True
 
 
-def _bind(name: str) -> _Socket:
-    path = os.path.join(runtime_folder(), name)
+def _bind(root: str | Path, name: str) -> _Socket:
+    path = os.path.join(runtime_folder(root), name)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     bound = _Socket(AF_UNIX, SOCK_DGRAM)
@@ -213,6 +303,11 @@ def hold_wait(root: str | Path, wait_id: str) -> int:
         os.close(held)
 
 
+def is_held_by(root: str | Path, wait_id: str, held: int) -> bool:
+    """Tell whether the place that `hold_wait` took is still there for others to see."""
+    return _same_file(held, _lock_path(os.path.join(root, "wait"), wait_id, os.getpid()))
+
+
 def leave_wait(root: str | Path, wait_id: str, held: int) -> None:
     """Give up the place that `hold_wait` took."""
     with contextlib.suppress(OSError):
@@ -236,16 +331,21 @@ def waited_for(root: str | Path) -> set[str]:
     return {name.partition(".")[0] for name in locks if _is_held(os.path.join(folder, name))}
 
 
+def has_asks(root: str | Path) -> bool:
+    """Tell whether an ask is open here, or is still in the inbox."""
+    return any(_names(os.path.join(root, room)) for room in ("pending", "inbox"))
+
+
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:
     """Return the socket that wakes this process when its answer is there. Raises OSError."""
-    return _bind(_wait_name(root, wait_id, os.getpid()))
+    return _bind(root, _wait_name(root, wait_id, os.getpid()))
 
 
 def put_answer(root: str | Path, wait_id: str, text: str) -> None:
     """Lay the answer out, in place of an older one, and wake whoever waits for it. Raises OSError."""
-    _write(_folder(root, "wait"), f"{wait_id}.answer", text.encode())
+    disk.write(os.path.join(_folder(root, "wait"), f"{wait_id}.answer"), text.encode())
     for pid in waiters(root, wait_id):
-        _poke(_wait_name(root, wait_id, pid))
+        _poke(root, _wait_name(root, wait_id, pid))
 
 
 def take_answer(root: str | Path, wait_id: str) -> str | None:
@@ -281,7 +381,7 @@ def _is_held(path: str) -> bool:
     """Whether somebody has an exclusive lock on the file; a shared one to probe disturbs no other prober."""
     try:
         probe = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
+    except OSError:  # it is gone, or is no lock of ours: a folder, another user's file
         return False
     try:
         fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -308,7 +408,7 @@ def sweep(root: str | Path, *, now: float | None = None) -> int:
     Unfinished files and sockets younger than a minute may be somebody's work and stay.
     """
     old_s = (time.time() if now is None else now) - LEFTOVER_AFTER_S
-    for path in _sockets_of_nobody(old_s):
+    for path in _sockets_of_nobody(root, old_s):
         _remove(path)
     rooms = [os.path.join(root, room) for room in ("inbox", "wait")]
     files = [(folder, name) for folder in rooms for name in _names(folder)]
@@ -320,7 +420,7 @@ def sweep(root: str | Path, *, now: float | None = None) -> int:
 def _remove(path: str) -> bool:
     try:
         os.unlink(path)
-    except FileNotFoundError:
+    except OSError:  # it is gone, or is not ours to remove
         return False
     return True
 
@@ -329,7 +429,7 @@ def _remove_unheld(path: str) -> bool:
     """Remove a lock that nobody holds; held meanwhile, so that nobody takes a file that is going away."""
     try:
         probe = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
+    except OSError:  # it is gone, or is no lock of ours
         return False
     with contextlib.closing(os.fdopen(probe)), contextlib.suppress(BlockingIOError):
         fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -337,11 +437,14 @@ def _remove_unheld(path: str) -> bool:
     return False
 
 
-def _sockets_of_nobody(old_s: float) -> list[str]:
+def _sockets_of_nobody(root: str | Path, old_s: float) -> list[str]:
     """Return the sockets that refuse a datagram, whatever store they are of; to the others it is a nudge."""
-    folder = runtime_folder()
+    try:
+        folder = runtime_folder(root)
+    except OSError:
+        return []
     old = [name for name in _names(folder) if name.endswith(".sock") and _older(f"{folder}/{name}", old_s)]
-    return [f"{folder}/{name}" for name in old if not _poke(name)]
+    return [f"{folder}/{name}" for name in old if not _poke(root, name)]
 
 
 def _older(path: str, than_s: float) -> bool:
@@ -362,57 +465,42 @@ def _names(folder: str) -> list[str]:
 
 
 def _folder(root: str | Path, room: str) -> str:
-    """Return a room of the store, made with all that is above it where it is missing."""
+    """Return a room of the store, made with all that is above it if it is missing."""
     path = os.path.join(root, room)
     make_folder(path)
     return path
 
 
-def make_folder(path: str) -> None:
-    """Make a folder of ours alone, with all that is above it, where it is missing. Raises OSError."""
-    if os.path.isdir(path):
-        return
-    above = os.path.dirname(os.path.abspath(path))
-    make_folder(above)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    _sync_folder(above)
+make_folder = disk.make_folder
 
 
-def _write(folder: str, name: str, data: bytes) -> str:
-    """Write a file that is there completely or not at all, also after a power cut; return its path."""
-    path, unfinished = (os.path.join(folder, each) for each in (name, f".{name}.{os.getpid()}"))
+# --- a listener that cannot start -----------------------------------------------------------------------
+
+_REFUSAL = "refused"
+_MAX_REFUSAL_BYTES = 4096
+
+
+def refuse(root: str | Path, why: str) -> None:
+    """Leave word for waiting hooks why a listener cannot start: one sentence without a secret. Raises OSError."""
+    make_folder(str(root))
+    disk.write(os.path.join(root, _REFUSAL), why.encode("utf-8", "backslashreplace")[:_MAX_REFUSAL_BYTES])
+
+
+def refusal(root: str | Path, *, within_s: float | None = None) -> str:
+    """Return why the last listener could not start, "" if it could; `within_s`: only a word of these last seconds.
+
+    A clock that has jumped makes a young word old, which costs one more try.
+    """
     try:
-        _write_all(unfinished, data)
-        os.rename(unfinished, path)
+        with open(os.path.join(root, _REFUSAL), "rb") as file:
+            age_s = time.time() - os.fstat(file.fileno()).st_mtime
+            why = file.read(_MAX_REFUSAL_BYTES).decode("utf-8", "replace").strip()
     except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)
-        raise
-    _sync_folder(folder)
-    return path
+        return ""
+    return "" if within_s is not None and abs(age_s) >= within_s else why or "it did not say why"
 
 
-def _write_all(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        _sync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
-    if sys.platform == "darwin":  # there that leaves the data in the drive's own memory
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        _sync(descriptor)
-    finally:
-        os.close(descriptor)
+def accept(root: str | Path) -> None:
+    """Take that word away: a listener has started, or another try is made."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(root, _REFUSAL))

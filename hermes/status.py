@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from hermes import __version__, holding, spool
+from hermes import __version__, holding
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.codec import ChatMemory
 from hermes.config import readable_by_others
@@ -59,8 +59,7 @@ class EntryStatus:
     """An open ask. `left_s` is the time to answer that is left, None where no clock runs.
 
     `question` is the text of the first of its `questions`; of a permission it begins what `header` ends ("May it run",
-    "ls"). `answerable` is false where only the computer can answer, `paused` true where the time ran out together with
-    others' and the phone waits for a word on all of them.
+    "ls"). `answerable` is false where only the computer can answer.
     """
 
     id: str
@@ -79,7 +78,6 @@ class EntryStatus:
     question: str
     questions: int
     answerable: bool
-    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ async def ask_health(server: OpenCode) -> str:
     """
     password = server.password.get_secret_value()
     async with OpenCodeServer(
-        server.name, server.url, machine=spool.machine(), username=server.username, password=password
+        server.name, server.url, machine="", username=server.username, password=password
     ) as asked:
         return await asked.health()
 
@@ -174,7 +172,7 @@ def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
 
 def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
     holder = store.holder(LISTENER)
-    other = _bot_holder(memory.bot_id) if holder is None else None
+    other = _bot_holder(memory.bot_id, store.root) if holder is None else None
     return ListenerStatus(
         running=holder is not None,
         pid=holder.pid if holder else 0,
@@ -187,9 +185,9 @@ def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
     )
 
 
-def _bot_holder(bot_id: int) -> holding.Holder | None:
+def _bot_holder(bot_id: int, store: Path) -> holding.Holder | None:
     try:
-        return holding.holder(holding.bot_lock(bot_id))
+        return holding.holder(holding.bot_lock(bot_id, store))
     except OSError:
         return None  # no folder for locks: a listener says why, when it is started
 
@@ -207,12 +205,12 @@ async def _server(server: OpenCode, health: Health | None) -> ServerStatus:
 def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
     source = entry.ask.source
     left_s = clock.left_s(entry.timing)
-    runs = entry.state.phase == "open" and left_s is not None and not entry.timing.paused
+    runs = entry.state.phase == "open" and left_s is not None
     return EntryStatus(
         id=entry.id,
         code=entry.code,
         agent=entry.ask.capabilities.agent_name,
-        machine=source.machine,
+        machine=source.host or source.machine,
         directory=source.directory,
         session=source.session_title,
         header=entry.ask.questions[0].header if entry.ask.questions else "",
@@ -225,7 +223,6 @@ def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
         question=_question(entry.ask),
         questions=len(entry.ask.questions),
         answerable=entry.ask.answerable,
-        paused=entry.timing.paused,
     )
 
 

@@ -102,13 +102,15 @@ def _about_listener(status: Status) -> list[Row]:
         since = f"for {span(status.at_s - listener.since_s)}" if listener.since_s else "runs"
         row = _GOOD, name, plain(f"{since} · {listener.command or 'hermes'} (pid {listener.pid})")
     elif listener.bot_held_by:
-        row = _BAD, name, plain(_held(listener), "bold red")
+        row = _BAD, name, plain(_held(listener, status.store), "bold red")
     else:
         row = _BAD, name, plain("nobody listens: answers wait until `hermes listen` runs", "bold red")
     return [row, _about_telegram(listener, status.at_s), *_about_phone(listener)]
 
 
-def _held(listener: ListenerStatus) -> str:
+def _held(listener: ListenerStatus, store: str) -> str:
+    if f"store {store} (" in listener.bot_held_by:
+        return f"{listener.bot_held_by} runs on, and its folder was removed: it makes the folder again, or leaves"
     return f"{listener.bot_held_by} holds this bot, for another store"
 
 
@@ -155,7 +157,6 @@ def _about_files(status: Status) -> list[Row]:
 STATES = {
     "matching": Text("just coming in", "dim"),
     "open": Text("waits for you", "bold yellow"),
-    "held": Text("can be undone", "cyan"),
     "sending": Text("on its way", "cyan"),
     "settled": Text("done", "dim"),
 }
@@ -202,8 +203,6 @@ def _state(entry: EntryStatus) -> Text:
 
 
 def _left(entry: EntryStatus) -> Text:
-    if entry.paused:
-        return Text("over", "bold red")
     if entry.left_s is None:
         return Text("–", "dim")
     return Text(_short(entry.left_s), "bold red" if entry.left_s < _LAST_MINUTES_S else "")
@@ -255,7 +254,9 @@ def verdict(status: Status) -> tuple[bool, str]:
 
 def _wrong(status: Status) -> list[str]:
     listener = status.listener
-    wrong = [] if listener.running else [_held(listener) if listener.bot_held_by else "nobody is listening"]
+    wrong = (
+        [] if listener.running else [_held(listener, status.store) if listener.bot_held_by else "nobody is listening"]
+    )
     if listener.trouble:
         wrong.append(listener.trouble)
     if listener.last_poll_s is None:

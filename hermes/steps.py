@@ -47,6 +47,7 @@ class Steps:
         self._steps = dict(steps)
         self._failed = failed
         self._runs: dict[Key, _Run] = {}
+        self._turn = asyncio.Lock()
         self._closed = False
 
     def kick(self, name: str, entry_id: str, *, after_s: float = 0.0) -> None:
@@ -90,6 +91,9 @@ class Steps:
         try:
             await asyncio.sleep(after_s)
             while True:
+                async with self._turn:
+                    # One step begins in each turn of the event loop, so that taps are looked at between two of many.
+                    await asyncio.sleep(0)
                 run.kicked.clear()
                 pause_s = await self._once(name, entry_id, failures)
                 failures = failures + 1 if pause_s is not None and pause_s < 0 else 0

@@ -16,13 +16,13 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from hermes import disk, holding
+from hermes import disk, holding, spool
 from hermes.archive import Done, Quarantine, entry_files
 from hermes.codec import CHATS, ENTRIES, ChatMemory
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
@@ -37,10 +37,11 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
 _CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without those that look like a digit
 _CODE_DIGITS = "23456789"
+_CODE_SIGNS = 5
 
 _FOLDERS = ("pending", "done", "quarantine", "locks")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {*_FOLDERS, "wait", "log", "telegram.json", "locked"}
+_KNOWN = _MARKS | {*_FOLDERS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +125,34 @@ class Store:
         with self._writing():
             places = (self.root, self._pending, self.root / "quarantine", *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
+            self._list_closed()
         if swept:
             log.warning("removed %d temporary files that a process left when it died", swept)
         return self.pending()
+
+    def is_whole(self) -> bool:
+        """Tell whether none of its folders was removed."""
+        return all(os.path.lexists(self.root / name) for name in _FOLDERS)
 
     def _make_folders(self) -> None:
         with disk.saving(self.root):
             names = {path.name for path in disk.listing(self.root)}
             if not (names & _MARKS or names <= _KNOWN):
                 raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
-            for folder in (self.root, *(self.root / name for name in _FOLDERS)):
-                disk.own_folder(folder)
+            disk.own_folder(self.root)
+            spool.machine(self.root)  # before the folders by which a store in use is known
+            for name in _FOLDERS:
+                disk.own_folder(self.root / name)
+
+    def machine(self) -> str:
+        """Return the id of this machine for this store. Raises NotSaved: there is none, and it cannot be made."""
+        with disk.saving(self.root):
+            return spool.machine(self.root)
+
+    def keep_machine(self, machine: str) -> None:
+        """Make this the machine id again, after the folder was removed. Raises NotSaved."""
+        with disk.saving(self.root):
+            spool.keep_machine(self.root, machine)
 
     # --- pending entries -------------------------------------------------------------------------------
 
@@ -168,17 +186,15 @@ class Store:
             if not path.exists() and not self._done.places(path.name):
                 return entry_id
 
-    @staticmethod
-    def new_code(open_entries: Iterable[Entry]) -> str:
-        """Return a short name such as "k7" that none of these entries has."""
+    def new_code(self, open_entries: Iterable[Entry]) -> str:
+        """Return a short name such as "k7m2q" that neither these entries nor the settled ones have."""
         taken = {entry.code for entry in open_entries}
-        tries = 0
         while True:
-            tries += 1
-            digits = [secrets.choice(_CODE_DIGITS) for _ in range(1 + tries // 200)]
-            code = secrets.choice(_CODE_LETTERS) + "".join(digits)
-            if code not in taken:
-                return code
+            rest = [secrets.choice(_CODE_LETTERS + _CODE_DIGITS) for _ in range(_CODE_SIGNS - 1)]
+            code = secrets.choice(_CODE_LETTERS) + "".join(rest)
+            with disk.reading(self.root):
+                if code not in taken and not self._done.has_code(code):
+                    return code
 
     def create(self, entry: Entry) -> Entry:
         """Save a new entry and return it, at revision 1.
@@ -253,9 +269,10 @@ class Store:
         """
         path = self._path(entry_id)
         with self._writing():
+            line = ""
             with contextlib.suppress(TooNew):
-                self._get(path)
-            self._done.take(path, self._now())
+                line = _line(self._get(path))
+            self._done.take(path, self._now(), line)
 
     # --- what is put away ------------------------------------------------------------------------------
 
@@ -273,24 +290,47 @@ class Store:
             return self._get(path)
         raise Missing(f"there is no settled entry {entry_id}")
 
-    def recent_done(self, since_s: float) -> list[Entry]:
-        """Return what was settled at `since_s` (epoch) or later, the last one first."""
+    def newest_done(self, most: int) -> list[Entry]:
+        """Return the entries that were settled last, the last one first, `most` at most."""
+        return self.recent_done(0.0, most=most)
+
+    def is_done(self, wait_id: str) -> bool:
+        """Tell whether a settled ask has this wait id; it reads one small file a month. Raises StoreError."""
+        return self.done_by(wait_id) is not None
+
+    def done_by(self, wait_id: str) -> str | None:
+        """Return the agent of the settled ask with this wait id, None if there is none. Raises StoreError."""
+        with disk.reading(self.root):
+            return self._done.closed_by(wait_id)
+
+    def recent_done(self, since_s: float, *, most: int | None = None) -> list[Entry]:
+        """Return what was settled at `since_s` (epoch) or later, the last one first, `most` at most."""
         entries = []
         with disk.reading(self.root):
-            paths = self._done.since(since_s)
+            paths = self._done.since(since_s)[:most]
         for path in paths:
             with contextlib.suppress(Missing, Unreadable, TooNew):
                 entries.append(self._get(path))
         return entries
 
-    def prune(self, keep_s: float) -> int:
-        """Forget what was settled more than `keep_s` seconds ago; return how many.
+    def days_done(self) -> dict[str, float]:
+        """Return the days (UTC, "YYYY-MM-DD") on which entries were settled, with the last moment of each (epoch)."""
+        with disk.reading(self.root):
+            return self._done.days()
+
+    def forget_done(self, days: Collection[str]) -> int:
+        """Forget what was settled on these days (as `days_done` names them); return how many.
 
         Raises:
             NotSaved: the disk refuses.
         """
         with self._writing():
-            return self._done.forget(self._now() - keep_s)
+            return self._done.forget(days)
+
+    def _list_closed(self) -> None:
+        """List the closed asks of the months for which an older Hermes wrote no list."""
+        for month in self._done.unlisted():
+            self._done.list_month(month, map(_line, _surveyed(entry_files(month)).entries))
 
     def quarantine(self, name: str, data: bytes, reason: str) -> Path:
         """Keep what cannot be understood for a person to look at, and say so loudly; return the file.
@@ -365,6 +405,11 @@ class Store:
         with disk.reading(self._locks):
             return holding.holder(self._locks / f"{name}.lock")
 
+    def stop_listener(self) -> holding.Holder | None:
+        """Ask the listener to end, and wait until it has; return who it was, None if nobody listened. Raises Held."""
+        with disk.reading(self._locks):
+            return holding.stop(self._locks / f"{LISTENER}.lock")
+
     # --- files -----------------------------------------------------------------------------------------
 
     def _add(self, entry: Entry) -> Entry:
@@ -390,6 +435,7 @@ class Store:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         with disk.saving(self.root):
+            self.root.stat()  # the lock would make a folder that was removed, open to others
             try:
                 lock = self._lock.acquire()
             except Timeout:
@@ -397,6 +443,13 @@ class Store:
                 raise NotSaved(f"{message}; `fuser` says which one") from None
             with lock:
                 yield
+
+
+def _line(entry: Entry) -> str:
+    """Return what the list of closed asks says of it: "WAITID CODE AGENT"; without a request id "-" for the first."""
+    source = entry.ask.source
+    wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
+    return f"{wait_id} {entry.code} {source.agent}"
 
 
 def _content(path: Path) -> bytes:

@@ -84,9 +84,9 @@ class Supervisor:
         """Tell that the process ends, as it was told to."""
         self._send("STOPPING=1\nSTATUS=stopping")
 
-    def restart(self) -> NoReturn:
+    def restart(self, why: str = "the installed version changed") -> NoReturn:
         """Become what is installed now, with the same arguments, as the same process under the same manager."""
-        self.say("the installed version changed: starting anew")
+        self.say(f"{why}: starting again")
         self._environ.update(self._taken)
         os.execv(sys.executable, [sys.executable, "-I", "-m", "hermes", *sys.argv[1:]])  # noqa: S606 (no shell)
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hermes.demo.model_server import ScriptedModel, running_model
+from tests.harness.listeners import left_behind
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui
@@ -64,6 +65,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_unconfigure() -> None:
     """End what a test may have left, now, and reap the process that watched for it."""
     SWEEPER.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_listener_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """End the listeners that any test of this run left behind, and fail: the folder in the words tells which one."""
+    yield
+    left = left_behind(tmp_path_factory.getbasetemp())
+    assert not left, f"a test left a listener behind: {left}"
 
 
 @pytest.fixture(scope="session")

@@ -295,7 +295,7 @@ class House:
 
     def wait_id(self, request_id: str, agent: str = "opencode") -> str:
         """The name under which a hook waits for this request."""
-        return spool.wait_id(agent, spool.machine(), request_id)
+        return spool.wait_id(agent, spool.machine(self.store), request_id)
 
     @contextmanager
     def waiting(self, request_id: str, agent: str = "opencode") -> Iterator[str]:

@@ -4,15 +4,19 @@ python -m tests.store_process count ROOT ID N     adds 1 to `epoch` N times
 python -m tests.store_process nursery ROOT ID     a line on stdin starts a writer that goes on and on
 python -m tests.store_process hold ROOT NAME      holds a lock until a kill
 python -m tests.store_process audit ROOT ID       counts what one change opens and lists
+python -m tests.store_process folders ROOT ID     changes and settles an entry where no folder can be synced
 """
 
+import errno
 import json
 import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hermes.model import Answer, Ask, Capabilities, Entry, Option, Phone, Question, Source, State
 from hermes.store import Store
@@ -74,12 +78,33 @@ def audit(root: str, entry_id: str) -> None:
     _say(json.dumps({name: events.get(name, 0) for name in ("open", "os.listdir", "os.scandir")}))
 
 
+def folders(root: str, entry_id: str) -> None:
+    """Change and settle the entry; a folder that is brought to the disk reports an error."""
+    bring = os.fsync
+
+    def refuse(fd: Any) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        bring(fd)
+
+    os.fsync = refuse
+    store = Store(Path(root))
+    store.change(entry_id, one_more)
+    store.settle(entry_id)
+
+
 def _say(what: object) -> None:
     sys.stdout.write(f"{what}\n")
     sys.stdout.flush()
 
 
-_MODES: dict[str, Callable[..., None]] = {"count": count, "nursery": nursery, "hold": hold, "audit": audit}
+_MODES: dict[str, Callable[..., None]] = {
+    "count": count,
+    "nursery": nursery,
+    "hold": hold,
+    "audit": audit,
+    "folders": folders,
+}
 
 if __name__ == "__main__":
     _MODES[sys.argv[1]](*sys.argv[2:])

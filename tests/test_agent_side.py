@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes import spool
-from hermes.agent_side import LEFT_GRACE_S
+from hermes.agent_side import LEFT_GRACE_S, LOOK_S
 from hermes.delivery import WAITER_GRACE_S
 from hermes.listener import REMEMBER_S
 from hermes.model import Ended, Source
@@ -30,6 +30,53 @@ def call(home: House, call_id: str, session: str, *questions: Any) -> None:
     """Tell that a tool call began, as a plugin does before there is a request."""
     told = {"tool": "question", "callID": call_id, "sessionID": session}
     home.hook("tool.execute.before", {**told, "args": {"questions": list(questions or (question(),))}})
+
+
+@BOTH
+@pytest.mark.parametrize("tool", [True, False], ids=["a call", "no call"])
+async def test_what_vanished_with_its_instance_is_closed(home: House, *, tool: bool) -> None:
+    """A dispose or a reload ends what one directory asked, by a word of its own; another directory goes on."""
+    await home.start()
+    home.agent.ask([question("Gone?")], tool=tool)
+    home.agent.ask([question("Stays?")], directory="/home/dev/other")
+    for text in ("Gone?", "Stays?"):
+        await home.person.sees(text, buttons=True)
+    home.agent.dispose()
+    await home.person.sees("The agent no longer needs this")
+    await until(lambda: len(home.entries()) == 1, "one entry left")
+    assert "Stays?" in (await home.person.sees("Stays?", buttons=True)).text
+
+
+async def test_an_end_that_no_event_tells_is_found_within_a_minute(home: House) -> None:
+    """Its server is connected all the while."""
+    await home.start()
+    request_id = home.agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    home.agent.hold_events()
+    home.agent.delete(home.agent.pending[request_id]["sessionID"])
+    home.agent.release_events(lost=True)
+    home.clock.advance(LOOK_S)
+    await home.person.sees("The agent no longer needs this")
+    await home.closed()
+
+
+async def test_nothing_is_kept_of_a_closed_ask(home: House) -> None:
+    """Hints, tries and words of hooks are forgotten with it."""
+    await home.start(matching=FAST)
+    session = home.agent.session()
+    call(home, home.agent.call([question()], session=session), session)
+    await home.phase("matching")
+    request_id = home.agent.ask([question("Another?")])
+    await home.person.sees("Another?", buttons=True)
+    home.word("waiter.gone", request_id)
+    await until(lambda: home.listener._agents._left, "the word of its hook")
+    home.agent.answer(request_id, [["SQLite"]])
+    home.agent.finish(session)
+    await home.closed()
+    home.clock.advance(LOOK_S)
+    agents = home.listener._agents
+    kept = (agents._left, agents._match_tried, agents._signals, agents._intake._ended, agents._delivery._heard)
+    await until(lambda: not any(kept), "an empty memory")
 
 
 # --- one ask, one entry -------------------------------------------------------------------------------------------
@@ -523,7 +570,7 @@ async def test_a_hook_that_was_not_told_of_the_end(home: House, monkeypatch: pyt
         raise OSError(errno.ENOSPC, "No space left on device")
 
     one = asks.ask(asks.question())
-    one = replace(one, source=replace(one.source, agent=agent, machine=spool.machine(), request_id="que_1"))
+    one = replace(one, source=replace(one.source, agent=agent, machine=spool.machine(home.store), request_id="que_1"))
     async with home.still() as listener:
         with home.waiting("que_1", agent) as wait, monkeypatch.context() as full:
             full.setattr(spool, "put_answer", refuse)

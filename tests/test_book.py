@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import gc
+import tracemalloc
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.book import REMEMBERED_S, Book, identities
+from hermes.book import RECENT, SEEN, Book, Closed, identities
 from hermes.errors import Missing, NotSaved, Stuck
-from hermes.model import Arm, Ask, Ended, Entry, Source, Tapped, Timing
+from hermes.model import Arm, Ask, Ended, Entry, Permission, Source, Tapped, Timing
 from hermes.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 
@@ -35,7 +37,7 @@ class Shelf:
             retimed=lambda _entry, extra_s: Timing(posted_s=1.0, expires_at=extra_s),
             on_change=self.told.append,
         )
-        self.book.open(keep_s=7 * 86400.0)
+        self.book.open()
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_the_end_of_one_is_not_the_end_of_its_namesake(shelf: Shelf) -> None:
 
 
 def test_closed_asks_stay_known_after_a_restart(shelf: Shelf, tmp_path: Path) -> None:
-    """Their requests for as long as they are kept; what they have seen for as long as Telegram sends it again."""
+    """Their requests for as long as they are kept, and the newest updates that they have seen."""
     entry = shelf.book.create(an_ask())
     shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
     end(shelf, entry)
@@ -99,15 +101,64 @@ def test_closed_asks_stay_known_after_a_restart(shelf: Shelf, tmp_path: Path) ->
     assert again.book.is_closed(an_ask().source)
     assert again.book.was_seen(5)
     assert not again.book.was_seen(6)
-    later = Shelf(tmp_path / "store", now_s=NOW_S + REMEMBERED_S + 1)
-    assert later.book.is_closed(an_ask().source)
-    assert not later.book.was_seen(5)
+    later = Shelf(tmp_path / "store", now_s=NOW_S + 365 * 86400.0)
+    assert later.book.is_closed(an_ask().source), "a wall clock that is wrong forgets nothing"
+    assert later.book.was_seen(5)
 
 
 def test_a_call_that_never_became_a_request_is_not_remembered(shelf: Shelf, tmp_path: Path) -> None:
     """There is nothing to know it by."""
     end(shelf, shelf.book.create(an_ask(None, "call_1"), matching=True))
     assert not Shelf(tmp_path / "store").book.is_closed(an_ask("que_1", "call_1").source)
+
+
+def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_path: Path) -> None:
+    """The newest ones; a call's end, and who allowed it, is known in short, also after a restart."""
+    for number in range(3):
+        entry = shelf.book.create(an_ask(f"que_{number}", f"call_{number}"))
+        shelf.book.apply(entry.id, Tapped(number, NOW_S, ANN, Arm(0), 0))
+        shelf.now_s += 1
+        end(shelf, entry)
+    closed = [Closed("ses_1", f"call_{number}", allowed_by_us=False) for number in range(3)]
+    assert list(shelf.book.recently_closed) == closed
+    assert list(Shelf(tmp_path / "store").book.recently_closed) == closed
+    assert (shelf.book.recently_closed.maxlen, shelf.book._seen_by_closed.maxlen) == (RECENT, SEEN)
+
+
+def test_a_code_is_never_given_twice(shelf: Shelf, tmp_path: Path) -> None:
+    """As long as its ask is kept, also after a restart; a reply to an old message finds no other ask."""
+    entry = shelf.book.create(an_ask())
+    end(shelf, entry)
+    assert shelf.store._done.has_code(entry.code)
+    again = Shelf(tmp_path / "store")
+    assert again.store._done.has_code(entry.code)
+    assert again.book.create(an_ask("que_2")).code != entry.code
+
+
+def test_nothing_in_memory_grows_with_closed_asks(shelf: Shelf) -> None:
+    """Three hundred permissions with a change of 30 KB each: less than one of them is left for each hundred."""
+
+    def play(number: int) -> None:
+        change = f"{number}{'x' * 30_000}"
+        one = an_ask(f"que_{number}")
+        one = replace(one, permission=Permission("edit", "change", "a.py", detail=change))
+        end(shelf, shelf.book.create(one))
+        shelf.told.clear()
+
+    for number in range(RECENT + 20):
+        play(number)
+    tracemalloc.start()
+    try:
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1000, 1300):
+            play(number)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 90_000
+    assert shelf.book.is_closed(an_ask("que_0").source)
 
 
 def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 import hermes
 from hermes import cli, holding, spool
+from hermes.clock import Clock
+from hermes.config import Followed
 from hermes.demo.botapi import RunningBotApi, running_botapi
 from hermes.install import AGENTS
 from hermes.store import LISTENER, Store
@@ -155,7 +157,7 @@ def test_a_reaper_whose_bot_serves_another_store_says_so(
 ) -> None:
     """That listener does nothing for this store: it is not done, and who holds the bot is named."""
     bot_id = int(api.token.partition(":")[0])
-    with holding.hold_bot(bot_id, "hermes listen, store /elsewhere"):
+    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen, store /elsewhere"):
         assert run("reap", "--config", str(config)) == cli.TAKEN
     told = capsys.readouterr()
     assert "A listener is at work" not in told.out
@@ -190,10 +192,12 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
     async def sleep(pause_s: float) -> None:
         waits.append(pause_s)
 
-    with holding.hold_bot(int(api.token.partition(":")[0]), "hermes listen of another store"):
+    with holding.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
         loaded = cli._loaded(config, log_json=False, console=False)
-        asyncio.run(cli._listen_until_idle(loaded, 0.0, tries=2, sleep=sleep))
-    assert waits == [cli.HELD_PAUSE_S] * 2
+        listening = cli._Listening(loaded, Followed(config, environ={}), Clock())
+        asyncio.run(cli._listen_until_idle(listening, 0.0, tries=2, sleep=sleep))
+    assert waits == [cli.HELD_PAUSE_S]
+    assert "another store" in spool.refusal(tmp_path / "store"), "hooks that wait must not wait for ever"
     assert (
         "what agents asked lies in the inbox, and hermes listen of another store"
         in (tmp_path / "hermes.log").read_text()
@@ -230,6 +234,12 @@ def test_a_reaper_whose_token_is_refused_fails(
     api.control.clear_faults()
     assert run("reap", "--config", str(config)) == 0
     assert store.load_chat(bot_id).trouble == ""
+
+
+def test_stopping_where_nobody_listens_is_no_error(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the first listener, and after the last."""
+    assert run("stop", "--config", str(config)) == 0
+    assert capsys.readouterr().out == "Nobody listens.\n"
 
 
 def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

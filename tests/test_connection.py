@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from hermes.codec import ChatMemory, Hold
+from hermes.codec import ChatMemory
 from hermes.connection import ABSENCE_S
 from hermes.demo.botapi import Chat
 from tests.listening import House, house, question, until
@@ -199,21 +197,6 @@ async def test_a_refusal_tells_of_the_move_too(team: House) -> None:
     assert memory(team).chat_id == new
 
 
-async def test_after_a_refusal_what_is_held_is_asked_about_anew(team: House) -> None:
-    """The question about it stands in a chat that nobody can reach."""
-    await team.start()
-    team.agent.ask([question()])
-    await team.person.sees(ASKED, chat=GROUP)
-    await until(lambda: team.entry().phone.message_id, "the post noted")
-    held = team.entry()
-    team.listener._book.change(held.id, lambda found: replace(found, timing=replace(found.timing, paused=True)))
-    team.listener._memory.save(hold=Hold(1, (held.id,)))
-    team.api.control.fault(method="getUpdates", action="error", status=502, times=99)
-    new = team.api.control.migrate(chat_id=GROUP)
-    team.agent.ask([question("And now?")])
-    await team.person.sees("Nobody answered", chat=new)
-
-
 async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     team: House, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,7 +214,7 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     team.agent.ask([question("And now?")])
     await team.person.sees("And now?", chat=new)
     await team.person.sees(ASKED, chat=new)
-    team.listener._moved(new)
+    team.listener._connection.moved(new)
     assert team.listener._memory.at.moved_from == GROUP
 
 

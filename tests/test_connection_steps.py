@@ -14,7 +14,6 @@ from hermes.book import Book
 from hermes.chat.bot import Bot
 from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
 from hermes.chat.screen import Look, Screen
-from hermes.codec import Hold
 from hermes.connection import ABSENCE_S, Connection
 from hermes.errors import ChatRefused, NotSaved
 from hermes.memory import Memory
@@ -66,7 +65,7 @@ class Line:
             retimed=lambda entry, _: entry.timing,
             on_change=lambda _: None,
         )
-        self.book.open(keep_s=1e6)
+        self.book.open()
         look = Look(tz=UTC, group=True, context_chars=600)
         phone, bot = cast("PhoneSide", self.phone), cast("Bot", None)
         return Connection(
@@ -132,12 +131,12 @@ def test_a_group_that_moves_twice_is_still_the_configured_one(line: Line) -> Non
 
 
 def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> None:
-    """Messages of the old group are out of reach, the question about held asks too."""
+    """Messages of the old group are out of reach, and the new one counts its messages from the beginning."""
     line.asked()
-    line.memory.save(hold=Hold(77, ("aaaa2222",)))
+    line.book.note_message(500)
     line.connection.moved(MOVED)
     assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()] == [(MOVED, None)] * 2
-    assert line.store.load_chat(7).hold == Hold(None, ("aaaa2222",))
+    assert (line.book.newest_message, line.store.load_chat(7).newest_message) == (0, 0)
     assert {one.phone.chat_id for one in line.store.open()} == {MOVED}
 
 

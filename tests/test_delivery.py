@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes import spool
-from hermes.delivery import PUT_AGAIN_S, TAKEN_GRACE_S, UNCONFIRMED_S, UNTAKEN_S, WAITER_GRACE_S
+from hermes.delivery import (
+    LONGEST_RETRY_S,
+    NO_EFFECT_S,
+    PUT_AGAIN_S,
+    TAKEN_GRACE_S,
+    UNCONFIRMED_S,
+    UNTAKEN_S,
+    WAITER_GRACE_S,
+)
 from hermes.demo.agent_world import Effect
 from tests.listening import BOTH, PATIENCE_S, House, a_request, house, question, until
 
@@ -438,6 +447,22 @@ async def test_an_answer_is_laid_ready_again_for_the_next_hook(portless: House) 
         assert await laid_ready(portless, wait) == REPLY
         replied(portless, "SQLite")
         await portless.person.sees("✅ SQLite", buttons=False)
+
+
+async def test_an_answer_that_is_taken_again_and_again_without_effect_is_told_of(portless: House) -> None:
+    """The plugin reaches its agent no more: the phone says that it can't be reached, and it is tried on, slowly."""
+    with portless.waiting("que_1") as wait:
+        await portless.person.taps(await shown(portless), "SQLite")
+        for _ in range(math.ceil(NO_EFFECT_S / (PUT_AGAIN_S + 1)) + 1):
+            assert await laid_ready(portless, wait) == REPLY
+            portless.word("receipt", "que_1")
+            portless.clock.advance(PUT_AGAIN_S + 1)
+        await portless.person.sees(AWAY)
+        assert not portless.listener._room.is_ready(portless.entry().ask)
+        portless.clock.advance(LONGEST_RETRY_S)
+        assert await laid_ready(portless, wait) == REPLY
+        replied(portless, "SQLite")
+        await portless.person.sees("✅ Delivered")
 
 
 @pytest.mark.parametrize(("taken", "grace_s"), [(False, WAITER_GRACE_S), (True, TAKEN_GRACE_S)])

@@ -100,7 +100,7 @@ class Way:
             retimed=lambda entry, _: entry.timing,
             on_change=lambda _: None,
         )
-        self.book.open(keep_s=1e6)
+        self.book.open()
         one = ask(question())
         self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
         clocks = {"now": lambda: self.now_s, "monotonic": lambda: self.now_s + self.back_s}

@@ -35,7 +35,7 @@ from hermes.model import (
     Texted,
     Ticked,
     Toast,
-    Undo,
+    Torn,
     Worked,
 )
 from tests.asks import ANN, BOB, ask, question
@@ -64,19 +64,18 @@ class Talk:
         text: str,
         how: TextHow = "reply",
         *,
-        option: int | None = None,
         user: User = ANN,
         at_s: float = 10.0,
     ) -> Hint | None:
         """Write a text and return the hint that it got."""
         self._update_id += 1
-        return self._step(Texted(self._update_id, at_s, user, 70 + self._update_id, text, how, option)).hint
+        return self._step(Texted(self._update_id, at_s, user, 70 + self._update_id, text, how)).hint
 
-    def tell(self, event: Ticked | Expired | Delivered | Failed | Ended | Worked) -> State:
+    def tell(self, event: Ticked | Torn | Expired | Delivered | Failed | Ended | Worked) -> State:
         """Let something else happen."""
         return self._step(event).state
 
-    def _step(self, event: Tapped | Texted | Ticked | Expired | Delivered | Failed | Ended | Worked) -> Step:
+    def _step(self, event: Tapped | Texted | Ticked | Torn | Expired | Delivered | Failed | Ended | Worked) -> Step:
         self.last = step(self.ask, self.state, event)
         self.state = self.last.state
         return self.last
@@ -223,37 +222,23 @@ def test_custom_false_hides_the_pencil_and_refuses_a_text() -> None:
     talk = Talk(strict)
     assert talk.tap(Arm(0)) == Toast("page_changed")
     assert talk.write("perhaps") == Hint("no_such_option")
-    assert talk.write("perhaps", "offered") == Hint("no_such_option")
     assert talk.state.phase == "open"
     talk.write("2")
     assert decided(talk) == (Answer((1,)),)
 
 
-def test_a_plain_label_is_held_for_ten_seconds_and_can_be_undone() -> None:
-    """With one ask open, a plain label is that option, with an undo."""
-    talk = Talk(ONE)
-    talk.write("SQLite", "label", option=1)
-    assert talk.state.phase == "held"
-    assert talk.state.due_s == 20.0
-    assert talk.tap(Pick(0, 0), epoch=0) == Toast("held")
-    assert talk.tap(Undo()) == Toast("undone")
-    assert talk.state.decision is None
-    talk.write("SQLite", "label", option=1)
-    talk.tell(Ticked(19.9))
-    assert talk.state.phase == "held"
-    talk.tell(Ticked(20.0))
-    assert decided(talk) == (Answer((1,)),)
+def test_a_plain_label_is_only_offered_and_becomes_the_option_by_a_tap() -> None:
+    """It may have been written before the question was there, or for somebody else."""
+    for an_ask, label in ((ONE, "SQLite"), (ask(question("Proceed?", ("Yes", "No"), custom=False)), "No")):
+        talk = Talk(an_ask)
+        assert talk.write(label, "offered") is None
+        assert (talk.state.phase, talk.state.decision) == ("open", None)
+        assert talk.state.offer is not None
+        assert talk.tap(TakeOffer(talk.state.offer.message_id)) == Toast("picked", label)
+        assert decided(talk) == (Answer((1,)),)
 
 
-def test_a_plain_label_of_a_question_that_is_sent_later_is_just_picked() -> None:
-    """Nothing leaves by it, so there is nothing to hold."""
-    talk = Talk(MANY)
-    talk.write("M", "label", option=1)
-    assert talk.state.phase == "open"
-    assert talk.state.answers == (Answer((1,)),)
-
-
-def test_any_other_plain_text_is_only_offered() -> None:
+def test_a_plain_text_is_only_offered() -> None:
     """Taken by a tap, forgotten by another; an old offer's button does nothing."""
     talk = Talk(ONE)
     talk.write("let's take DuckDB", "offered")
@@ -274,7 +259,7 @@ def test_a_split_text_is_joined_in_message_order() -> None:
     talk.write("a" * 4096)
     assert talk.state.joining is not None
     assert talk.state.due_s == 11.5
-    assert talk.tap(Pick(0, 0)) == Toast("held")
+    assert talk.tap(Pick(0, 0)) == Toast("receiving")
     assert talk.write("intruder", "part", user=BOB) == Hint("taken")
     talk.write("b" * 2500, "part", at_s=11.0)
     talk.write("the end", "part", at_s=12.0)
@@ -282,6 +267,49 @@ def test_a_split_text_is_joined_in_message_order() -> None:
     assert talk.state.phase == "open"
     talk.tell(Ticked(13.5))
     assert decided(talk) == (Answer((), "a" * 4096 + "b" * 2500 + "\n" + "the end"),)
+
+
+def test_a_split_text_that_nobody_asked_for_is_offered_as_a_whole() -> None:
+    """Its first part alone would say half of it."""
+    talk = Talk(ONE)
+    talk.write("a" * 4096, "offered")
+    talk.write("the end", "part")
+    assert talk.state.joining is not None
+    talk.tell(Ticked(11.5))
+    offer = talk.state.offer
+    assert offer is not None
+    assert offer.text == "a" * 4096 + "the end"
+    assert talk.state.phase == "open"
+
+
+def test_a_later_text_of_its_own_ends_the_joining() -> None:
+    """Texts come in the order of writing: the joined one is whole, and the later one is no part of it."""
+    talk = Talk(ONE)
+    talk.write("a" * 3000)
+    assert talk.write("and something else", "offered") == Hint("taken")
+    assert decided(talk) == (Answer((), "a" * 3000),)
+    several = Talk(MANY)
+    several.write("a" * 3000)
+    assert several.write("M") is None
+    assert several.state.answers == (Answer((1,), "a" * 3000),)
+
+
+def test_a_text_of_which_a_part_is_missing_is_only_offered() -> None:
+    """Half of it must not leave by itself."""
+    talk = Talk(ONE)
+    talk.write("a" * 4096)
+    talk.tell(Torn())
+    talk.tell(Ticked(11.5))
+    assert talk.state.phase == "open"
+    assert talk.state.offer is not None
+
+
+def test_a_part_of_nothing_is_only_offered() -> None:
+    """The text that it goes on with is not being joined any more."""
+    talk = Talk(ONE)
+    talk.write("words", "part")
+    assert talk.state.phase == "open"
+    assert talk.state.offer is not None
 
 
 def test_parts_that_come_in_another_order_are_joined_by_their_message_id() -> None:

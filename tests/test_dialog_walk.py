@@ -34,7 +34,7 @@ from hermes.model import (
     Tapped,
     Texted,
     Ticked,
-    Undo,
+    Torn,
     Worked,
 )
 from tests.asks import ANN, BOB, ask, question, wish
@@ -71,7 +71,6 @@ def actions(an_ask: Ask) -> Iterator[Action]:
     yield from (
         Send(),
         Back(),
-        Undo(),
         KeepWaiting(),
         KeepWaiting(3600),
         TakeOffer(7),
@@ -92,12 +91,11 @@ def events(an_ask: Ask, state: State) -> Iterator[Event]:
         for text in ("A", "words", LONG, "  "):
             yield Texted(1, 100.0, ANN, 7, text, how)
     yield Texted(1, 100.0, BOB, 8, "words", "part")
-    yield Texted(1, 100.0, ANN, 7, "A", "label", 0)
-    yield Texted(1, 100.0, ANN, 7, "A", "label", 99)
     yield from (
         Ticked(50.0),
         Ticked(1e6),
         Disarmed(),
+        Torn(),
         Matched(100.0),
         Delivered(100.0),
         Failed(100.0),
@@ -149,6 +147,7 @@ def test_the_laws_hold_on_every_edge(small_ask: Ask) -> None:
         an_old_page_changes_nothing(before, event, after)
         twice_is_once(small_ask, before, event, after)
         what_leaves_is_frozen_and_was_shown(small_ask, before, event, after)
+        a_text_that_nobody_asked_for_changes_no_answer(before, event, after)
         the_state_is_well_formed(small_ask, before, after)
     assert edges > 300
 
@@ -195,17 +194,14 @@ def twice_is_once(an_ask: Ask, before: State, event: Event, after: State) -> Non
 
 
 def what_leaves_is_frozen_and_was_shown(an_ask: Ask, before: State, event: Event, after: State) -> None:
-    """A decision appears only on the way into held, sending or a release, and holds what was chosen."""
-    if after.decision == before.decision:
-        return
-    if after.decision is None:
-        assert isinstance(event, Tapped)
-        assert isinstance(event.action, Undo)
-        return
+    """A decision appears only on the way into sending or a release, and holds what was chosen."""
     decision = after.decision
+    if decision == before.decision:
+        return
+    assert decision is not None
     assert before.phase == "open"
     assert after.phase == ("settled" if decision.kind == "release" else after.phase)
-    assert after.phase in {"held", "sending", "settled"}
+    assert after.phase in {"sending", "settled"}
     assert (decision.by is None) == isinstance(event, Expired)
     assert len(decision.answers) == (len(an_ask.questions) if decision.kind == "answer" else 0)
     if isinstance(event, Tapped) and isinstance(event.action, Send | Confirmed) and decision.kind == "answer":
@@ -219,6 +215,12 @@ def what_leaves_is_frozen_and_was_shown(an_ask: Ask, before: State, event: Event
         assert an_ask.capabilities.can_skip
     if decision.kind == "reject" and decision.by is None:
         assert an_ask.capabilities.reject_stops
+
+
+def a_text_that_nobody_asked_for_changes_no_answer(before: State, event: Event, after: State) -> None:
+    """It is offered at most, also if it is exactly a label."""
+    if isinstance(event, Texted) and event.how in {"offered", "part"} and before.joining is None:
+        assert (after.answers, after.decision, after.phase) == (before.answers, before.decision, before.phase)
 
 
 def a_permission_is_given_by_a_person_alone(wished: Permission, event: Event, decision: Decision) -> None:
@@ -239,8 +241,8 @@ def the_state_is_well_formed(an_ask: Ask, before: State, after: State) -> None:
         assert question_.custom or answer.text is None
         assert question_.multiple or len(answer.picks) <= 1
     assert (after.outcome is not None) == (after.phase == "settled")
-    assert (after.due_s is not None) == (after.phase == "held" or after.joining is not None)
-    if after.phase in {"held", "sending"}:
+    assert (after.due_s is not None) == (after.joining is not None)
+    if after.phase == "sending":
         assert after.decision is not None
         assert after.joining is None
         assert after.armed is None

@@ -79,7 +79,6 @@ def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: 
     assert due(called, clock, pace) is None, "the call could not be sent: nothing expires"
     sent = replace(called, phone=replace(called.phone, sides=(Side("final_call", 9),)))
     assert due(sent, clock, pace) == "expire"
-    assert due(replace(sent, timing=replace(sent.timing, paused=True)), clock, pace) is None
 
 
 def test_no_time_from_before_an_ask_is_counted_against_it(clock: AnswerableClock, watch: Watch) -> None:
@@ -157,8 +156,8 @@ def test_reminders_come_after_growing_pauses(clock: AnswerableClock, watch: Watc
 
 
 def test_a_touch_starts_the_time_anew(clock: AnswerableClock, watch: Watch) -> None:
-    """Called, reminded and paused are forgotten; the moment of the post is kept."""
-    timing = replace(posted(clock).timing, called=True, reminded=3, paused=True)
+    """Called and reminded are forgotten; the moment of the post is kept."""
+    timing = replace(posted(clock).timing, called=True, reminded=3)
     run(clock, watch, 60)
     fresh = clock.started(now_s=110.0, ttl_s=300, timing=timing)
     assert fresh == Timing(posted_s=50.0, set_at=1065.0, expires_at=1365.0, until_s=410.0)

@@ -1,6 +1,8 @@
 """One at a time, and it is said who."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -85,9 +87,44 @@ def test_a_bot_is_held_once_on_a_machine_whatever_the_store() -> None:
     """Its lock is named by the bot's own id, in a folder of ours alone."""
     bot_id = 10_000_000_000 + os.getpid()
     try:
-        with holding.hold_bot(bot_id, "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
-            holding.hold_bot(bot_id, "another")
-        assert holding.bot_lock(bot_id) == Path(spool.runtime_folder()) / f"bot-{bot_id}.lock"
-        assert holding.bot_lock(bot_id).stat().st_mode & 0o077 == 0
+        with holding.hold_bot(bot_id, "/elsewhere", "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
+            holding.hold_bot(bot_id, "/elsewhere", "another")
+        assert holding.bot_lock(bot_id, "/elsewhere") == Path(spool.runtime_folder("/elsewhere")) / f"bot-{bot_id}.lock"
+        assert holding.bot_lock(bot_id, "/elsewhere").stat().st_mode & 0o077 == 0
     finally:
-        holding.bot_lock(bot_id).unlink(missing_ok=True)
+        holding.bot_lock(bot_id, "/elsewhere").unlink(missing_ok=True)
+
+
+HOLDS = """
+import os, signal, sys, time
+from pathlib import Path
+from hermes import holding
+held = holding.hold(Path(sys.argv[1]), "it", "hermes listen")
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("manner", ["", "deaf"])
+def test_the_holder_of_a_lock_is_asked_to_end(tmp_path: Path, manner: str) -> None:
+    """Who it was is told, or that it did not end; a lock that nobody holds is no error."""
+    path = tmp_path / "x.lock"
+    assert holding.stop(path) is None
+    path.write_text(json.dumps({"pid": os.getpid(), "who": "me", "since_s": 0}))
+    assert holding.stop(path) is None, "a note that a dead holder left harms nobody"
+    command = [sys.executable, "-c", HOLDS, str(path), manner]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        if manner:
+            with pytest.raises(Held, match=rf"hermes listen \(pid {process.pid}\) was asked to end, and did not"):
+                holding.stop(path, longest_s=0.2)
+            process.kill()
+        else:
+            stopped = holding.stop(path)
+            assert stopped is not None
+            assert stopped.pid == process.pid
+            assert process.wait(60) == -signal.SIGTERM
+    assert holding.stop(path) is None

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hermes import hook, spool, waiting as waiter
+from hermes import hook, logs, spool, waiting as waiter
 from tests.harness.processes import until
 
 Process = subprocess.Popen[bytes]
@@ -32,7 +32,8 @@ ASKED: dict[str, Any] = {
     "context": {"title": "A title", "rootTitle": "", "lastText": "I looked."},
 }
 IDLE = ASKED | {"type": "session.idle", "properties": {"sessionID": "ses_1"}}
-WAIT = spool.wait_id("opencode", spool.machine(), "que_1")
+MACHINE = "0123456789abcdef"
+WAIT = spool.wait_id("opencode", MACHINE, "que_1")
 
 
 class Desk:
@@ -41,6 +42,7 @@ class Desk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.store = root / "store"
+        spool.keep_machine(self.store, MACHINE)
         self.log = root / "logs" / "hermes.log"
         self.arguments = [
             "--store",
@@ -136,7 +138,8 @@ def test_a_payload_is_kept_as_it_came(desk: Desk) -> None:
     record = spool.read(path)
     assert record["payload"] == ASKED
     assert record["agent"] == "opencode"
-    assert record["machine"] == spool.machine()
+    assert record["machine"] == MACHINE
+    assert record["host"] == spool.host()
     assert not desk.log.exists()
 
 
@@ -259,6 +262,19 @@ def test_a_log_that_cannot_be_written_troubles_nobody(desk: Desk) -> None:
     """There is nobody left to tell."""
     desk.arguments[3] = "/dev/null/x/hermes.log"
     desk.tell(b"garbage\n")
+
+
+def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
+    """Also where nothing but hooks writes to it; two older ones are kept, as the listener keeps them."""
+    desk.log.parent.mkdir()
+    for name, size in (("", hook.LOG_BYTES), (".1", 1), (".2", 2)):
+        with Path(f"{desk.log}{name}").open("wb") as file:
+            file.truncate(size)
+    desk.tell(b"garbage\n")
+    assert desk.logged() == "not kept: no JSON (character 0)"
+    assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [hook.LOG_BYTES, 1]
+    assert stat.S_IMODE(desk.log.stat().st_mode) == 0o600
+    assert hook.LOG_BYTES == logs.LOG_BYTES
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(desk: Desk) -> None:
@@ -460,22 +476,24 @@ def standard_input() -> Iterator[int]:
             os.close(writing)
 
 
-def watch(released: int, again: Callable[[], None], store: Path = Path(), *, look_every_s: float) -> waiter.Watch:
+def watch(released: int, again: Callable[[], bool], store: Path = Path(), *, look_every_s: float) -> waiter.Watch:
     """What a hook of OpenCode's plugin looks at."""
-    held = waiter.Hook("opencode", str(store), os.getppid(), ours=False)
+    held = waiter.Hook("opencode", str(store), os.getppid(), machine=MACHINE, ours=False)
     return waiter.Watch(held, WAIT, released, again, lambda _: False, look_every_s=look_every_s)
 
 
 def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path) -> None:
-    """One that died is started anew, or the buttons would be dead; the answer ends it."""
+    """One that died is started anew, or the buttons would be dead; soon at first, for it may have died just then."""
     assert waiter.LOOK_EVERY_S * waiter.LOOKS_A_NUDGE == 30
+    assert waiter.LOOK_EVERY_S * waiter.FIRST_LOOKS == 6
     nudges: list[float] = []
     began = time.monotonic()
 
-    def again() -> None:
+    def again() -> bool:
         nudges.append(time.monotonic() - began)
         if len(nudges) == 3:
             spool.put_answer(tmp_path, WAIT, "at last")
+        return True
 
     released, release = os.pipe()
     given_up = threading.Timer(30, os.write, (release, b"!"))
@@ -485,8 +503,8 @@ def test_a_waiter_asks_for_a_listener_every_half_minute(tmp_path: Path) -> None:
     given_up.cancel()
     os.close(released)
     os.close(release)
-    # Fifteen looks before each, the first of them without a pause: a slow machine only takes longer.
-    assert all(at >= 0.01 * (15 * number - 1) for number, at in enumerate(nudges, 1))
+    # Three looks before the first and fifteen before each other; the very first look comes without a pause.
+    assert all(at >= 0.01 * (3 + 15 * number - 1) for number, at in enumerate(nudges))
 
 
 def test_a_waiter_that_stays_asks_for_a_listener_too() -> None:
@@ -495,12 +513,13 @@ def test_a_waiter_that_stays_asks_for_a_listener_too() -> None:
     nudges: list[int] = []
     with standard_input() as stdin:
 
-        def again() -> None:
+        def again() -> bool:
             nudges.append(1)
             if len(nudges) == 2:
                 os.close(stdin)
             if len(nudges) == 3:
                 os.write(release, b"!")
+            return True
 
         assert watch(released, again, look_every_s=0.001).left() == "waiter.gone"
         assert len(nudges) == 2
@@ -566,7 +585,7 @@ class Lonely(Desk):
         super().__init__(root)
         package = root / "site" / "hermes"
         package.mkdir(parents=True)
-        for name in ("__init__.py", "__main__.py", "hook.py", "waiting.py", "spool.py"):
+        for name in ("__init__.py", "__main__.py", "hook.py", "waiting.py", "spool.py", "disk.py"):
             (package / name).symlink_to(Path(spool.__file__).parent / name)
         self.told = root / "told"
         (package / "cli.py").write_text(f"TOLD = {str(self.told)!r}\n{LISTENER}")
@@ -594,7 +613,7 @@ def test_where_nobody_listens_a_listener_is_started(lonely: Lonely, more: tuple[
     process.stdin.flush()
     until(lonely.told.exists, 30, "the listener")
     arguments, cwd, descriptors, held, parent, listener = json.loads(lonely.told.read_text())
-    assert arguments == ["listen", "--until-idle", "--config", str(lonely.root / "config.toml")]
+    assert arguments == ["listen", "--until-idle", *lonely.arguments]
     assert cwd == "/"
     assert descriptors == len(["stdin", "stdout", "stderr", "the folder that was listed"])
     assert held == ["/dev/null", "/dev/null", str(lonely.log)]

@@ -12,7 +12,7 @@ CONNECTED = ("opencode", "claude_code", "oh_my_pi", "neovate")
 
 # A module imports only what stands above it; a folder's modules may import its face, and the face its own.
 ROWS = (
-    *("spool", "errors", "model", "dialog", "routing", "permitting"),
+    *("errors", "disk", "spool", "model", "dialog", "routing", "permitting"),
     *("agents", "agents.shapes", "agents.questions", "agents.generic"),
     *("agents.claude_code", "agents.oh_my_pi", "agents.neovate"),
     *("agents.opencode", "agents.opencode.permissions", "agents.opencode.adapter", "agents.opencode.matching"),
@@ -21,7 +21,7 @@ ROWS = (
     *("chat", "chat.text", "chat.buttons", "chat.screen", "chat.deed", "chat.page", "chat.review", "chat.sides"),
     *("chat.ending", "chat.words", "chat.render"),
     *("chat.access", "chat.bot", "chat.poll", "chat.outbox"),
-    *("clock", "settings", "config", "disk", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
+    *("clock", "settings", "config", "logs", "archive", "holding", "codec", "store", "book", "room", "steps"),
     *("memory", "expiry", "timekeeper", "intake", "row", "posting", "delivery", "commands"),
     *("supervisor", "monitor", "phone_side", "connection", "agent_side", "waiting", "hook", "listener"),
     *(
@@ -52,7 +52,14 @@ PURE = (
     "ask.typed",
 )
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
-STANDARD_ALONE = {"spool": set(), "waiting": {"spool"}, "hook": {"spool", "waiting"}, "errors": None, "model": None}
+STANDARD_ALONE = {
+    "disk": {"errors"},
+    "spool": {"disk"},
+    "waiting": {"disk", "spool"},
+    "hook": {"disk", "spool", "waiting"},
+    "errors": None,
+    "model": None,
+}
 
 FILES = sorted((ROOT / "hermes").rglob("*.py"))
 

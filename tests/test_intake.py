@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.book import Book
-from hermes.intake import EARLY_NEWS, Hinted, Intake
+from hermes.book import Book, Closed
+from hermes.intake import EARLY_NEWS, UNHEARD, Hinted, Intake
 from hermes.model import (
     Announced,
     Answer,
@@ -16,6 +16,7 @@ from hermes.model import (
     Asked,
     Busy,
     Decision,
+    Delivered,
     Dismissed,
     Ended,
     Entry,
@@ -43,9 +44,45 @@ class Desk:
             retimed=lambda entry, _: entry.timing,
             on_change=lambda _: None,
         )
-        self.book.open(keep_s=1e6)
+        self.book.open()
         self.hints: list[Hinted] = []
-        self.intake = Intake(self.book, now=lambda: NOW_S, hinted=self.hints.append)
+        self.waiting: set[str | None] = set()
+        self.intake = Intake(
+            self.book,
+            now=lambda: NOW_S,
+            hinted=self.hints.append,
+            waiting=lambda ask: ask.source.request_id in self.waiting,
+            is_ours=lambda entry, _: entry.state.phase == "sending",
+        )
+
+    def calls(self, *request_ids: str, call_id: str = "digest") -> list[Entry]:
+        """Ask the same of one session once for each of these, as an agent does that names its calls alone."""
+        for request_id in request_ids:
+            self.waiting.add(request_id)
+            self.intake.take(Asked(an_ask(request_id, call_id), waits=True, nonce=True))
+        made = {entry.ask.source.request_id: entry for entry in self.book.entries()}
+        return [made[request_id] for request_id in request_ids]
+
+    def allow(self, entry: Entry) -> None:
+        """Send our yes to one of them."""
+        decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
+        self.book.change(entry.id, lambda found: replace(found, state=decided))
+
+    def hand_over(self, entry: Entry) -> None:
+        """Settle it by the receipt of its hook, which says no more, and put it away."""
+        self.waiting.discard(entry.ask.source.request_id)
+        self.book.apply(entry.id, Delivered(NOW_S, "receipt"))
+        settled = self.book.get(entry.id)
+        assert settled is not None
+        for _ in range(2):  # told at each change
+            self.intake.settled(settled)
+        self.book.close(entry.id)
+
+    def news(self) -> list[str | None]:
+        """Tell that a call has ended; the request ids of the asks that this is taken for."""
+        self.hints.clear()
+        self.intake.take(Replied("", "ses_1", (("allowed",),), call_id="digest"))
+        return [one.entry.ask.source.request_id for one in self.hints]
 
     def phases(self) -> list[str]:
         """The phases of all that is open, as far as it was not closed."""
@@ -188,3 +225,87 @@ def test_news_that_comes_before_its_question_is_heard_then(desk: Desk) -> None:
     assert [hint.signal for hint in desk.hints] == [Dismissed(f"que_{EARLY_NEWS}", other.ask.source.session_id)]
     desk.intake.take(other)
     assert len(desk.hints) == 1
+
+
+# --- two identical calls of one turn ------------------------------------------------------------------------------
+
+
+def test_two_identical_calls_that_both_wait_are_two_asks(desk: Desk) -> None:
+    """The second one closes nothing, and news that names neither settles neither."""
+    desk.calls("first", "second")
+    assert desk.phases() == ["open", "open"]
+    assert desk.news() == []
+
+
+def test_a_call_that_is_asked_again_closes_the_one_that_nobody_waits_for(desk: Desk) -> None:
+    """Its hook has gone: the newer ask has taken its place."""
+    (first,) = desk.calls("first")
+    desk.waiting.clear()
+    desk.calls("second")
+    settled = desk.book.get(first.id)
+    assert settled is not None
+    assert settled.state.outcome is not None
+    assert settled.state.outcome.kind == "gone"
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])
+def test_news_is_taken_for_the_call_that_our_word_went_to(desk: Desk, place: int) -> None:
+    """Whichever of the two that was."""
+    desk.allow(desk.calls("first", "second")[place])
+    assert desk.news() == [("first", "second")[place]]
+
+
+def test_news_of_a_call_that_was_handed_over_settles_no_other(desk: Desk) -> None:
+    """It comes when the command has run, which is long after. The next news is of the other."""
+    first, second = desk.calls("first", "second")
+    desk.allow(first)
+    desk.hand_over(first)
+    assert desk.news() == []
+    assert desk.book.get(second.id) == second
+    assert desk.news() == ["second"]
+
+
+def test_news_of_a_call_is_expected_until_its_turn_ends(desk: Desk) -> None:
+    """A command that was stopped is told of by nothing else."""
+    (first,) = desk.calls("first")
+    desk.allow(first)
+    desk.hand_over(first)
+    desk.intake.take(Quiet("ses_2"))
+    desk.intake.take(Quiet("ses_1"))
+    desk.calls("second")
+    assert desk.news() == ["second"]
+
+
+def test_news_that_came_before_the_end_was_known_is_not_expected_again(desk: Desk) -> None:
+    """Its agent has told already what became of it."""
+    (first,) = desk.calls("first")
+    desk.allow(first)
+    assert desk.news() == ["first"]
+    desk.book.apply(first.id, Delivered(NOW_S, "plugin"))
+    settled = desk.book.get(first.id)
+    assert settled is not None
+    desk.intake.settled(settled)
+    desk.book.close(first.id)
+    desk.calls("second")
+    assert desk.news() == ["second"]
+
+
+def test_news_of_a_call_that_was_allowed_before_a_restart_settles_no_other(desk: Desk) -> None:
+    """It may be still to come; what was refused, and other turns, are told of by no such news."""
+    desk.calls("second")
+    call = desk.book.entries()[0].ask.source.call_id
+    desk.intake.recall([Closed("ses_1", call, allowed_by_us=True), Closed("ses_1", call, allowed_by_us=False)])
+    assert desk.news() == []
+    assert desk.news() == ["second"]
+
+
+def test_so_much_news_is_expected_and_no_more(desk: Desk) -> None:
+    """What is remembered of closed asks does not grow with them."""
+    for number in range(UNHEARD + 1):
+        (one,) = desk.calls(str(number))
+        desk.allow(one)
+        desk.hand_over(one)
+    desk.calls("last")
+    for _ in range(UNHEARD):
+        assert desk.news() == []
+    assert desk.news() == ["last"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes import logs
+from hermes import hook, logs
 from hermes.settings import Log
 
 TOKEN = "987654321:AAFakeFakeFakeFakeFakeFakeFakeFake_-x"
@@ -217,7 +217,7 @@ def test_the_console_that_closes_stops_nothing(set_up: SetUp, monkeypatch: pytes
 TO_ITSELF = """
 import logging, sys
 from pathlib import Path
-from hermes import logs
+from hermes import hook, logs
 from hermes.settings import Log
 logs.set_up(Log(file=Path(sys.argv[1])), console=True)
 logging.getLogger("hermes").info("one line")
@@ -231,3 +231,54 @@ def test_a_log_that_is_standard_error_gets_no_line_twice(tmp_path: Path, is_log:
     with console.open("a") as stream:
         subprocess.run([sys.executable, "-c", TO_ITSELF, str(file)], stderr=stream, check=True)
     assert sum(place.read_text().count("one line") for place in {file, console}) == times
+
+
+FILLING = """
+import sys
+from pathlib import Path
+from hermes import hook, logs
+from hermes.settings import Log
+import logging
+logs.set_up(Log(file=Path(sys.argv[1])), console=False, file_bytes=2000)
+for number in range(60):
+    logging.getLogger("hermes.test").info("event %d", number)
+    print("words of a library", number, file=sys.stderr, flush=True)
+"""
+
+
+def test_standard_error_goes_along_when_the_log_is_put_aside(tmp_path: Path) -> None:
+    """A listener of a hook has the log as its standard error: neither may grow for ever."""
+    file = tmp_path / "hermes.log"
+    with file.open("ab") as log:
+        subprocess.run([sys.executable, "-c", FILLING, str(file)], stderr=log, check=True)
+    assert file.read_text().endswith("words of a library 59\n")
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert len(sizes) == 1 + logs.OLD_FILES
+    assert max(sizes) < 2200
+
+
+LOSING = """
+import sys
+from pathlib import Path
+from hermes import hook, logs
+from hermes.settings import Log
+import logging
+file = Path(sys.argv[1])
+(handler,) = logs.set_up(Log(file=file), console=False)
+file.parent.rename(file.parent.with_name("moved"))
+file.parent.touch()
+for number in range(5):
+    logging.getLogger("hermes.test").info("event %d", number)
+"""
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, True), (hook.LOG_BYTES + 1, False)], ids=["short", "too long"])
+def test_what_is_lost_is_not_said_in_a_file_that_is_too_long(tmp_path: Path, size: int, *, said: bool) -> None:
+    """It is the log itself, under another name, and nobody caps it there."""
+    (tmp_path / "log").mkdir()
+    words = tmp_path / "words"
+    with words.open("ab") as file:
+        file.truncate(size)
+        program = [sys.executable, "-c", LOSING, str(tmp_path / "log" / "hermes.log")]
+        subprocess.run(program, stderr=file, check=True)
+    assert (words.stat().st_size > size) == said

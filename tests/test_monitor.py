@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
@@ -124,8 +125,9 @@ async def test_a_failure_is_said_once(
     assert not any(part in record.getMessage() for record in ours for part in ("hc.example", "5ecre7"))
 
 
-async def test_a_listener_pings_once_telegram_answers(home: House) -> None:
-    """A real one; not before, and not for a listener that nobody told of a monitor."""
+@asynccontextmanager
+async def hearing() -> AsyncIterator[tuple[int, list[str]]]:
+    """The port of a server that answers well, and the first line of each request that came."""
     heard: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -134,16 +136,31 @@ async def test_a_listener_pings_once_telegram_answers(home: House) -> None:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    home.api.control.fault(method="getUpdates", action="error", status=502, times=100)
-    await home.start(monitor={"ping_url": f"http://127.0.0.1:{port}/ping/abc?x=1"})
-    await until(lambda: home.api.control.state().calls["getUpdates"] > 1, "a second try")
-    assert heard == []
-    home.api.control.clear_faults()
-    await until(lambda: heard, "a ping")
-    assert heard == ["GET /ping/abc?x=1 HTTP/1.1"]
-    server.close()
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], heard
+
+
+async def test_a_listener_pings_once_telegram_answers(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before, and not for a listener that nobody told of a monitor; no proxy of the environment sees it."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with hearing() as (port, heard):
+        home.api.control.fault(method="getUpdates", action="error", status=502, times=100)
+        await home.start(monitor={"ping_url": f"http://127.0.0.1:{port}/ping/abc?x=1"})
+        await until(lambda: home.api.control.state().calls["getUpdates"] > 1, "a second try")
+        assert heard == []
+        home.api.control.clear_faults()
+        await until(lambda: heard, "a ping")
+        assert heard == ["GET /ping/abc?x=1 HTTP/1.1"]
+
+
+async def test_a_ping_goes_by_the_bots_own_proxy() -> None:
+    """Where Telegram is reached by a proxy, so is the monitor."""
+    async with hearing() as (port, heard):
+        pinger = Pinger("http://monitor.test/ping", is_well=lambda: True, proxy=f"http://127.0.0.1:{port}")
+        running = asyncio.create_task(pinger.run())
+        await until(lambda: heard, "a ping")
+        running.cancel()
+    assert heard == ["GET http://monitor.test/ping HTTP/1.1"]
 
 
 async def test_an_inbox_that_is_not_read_is_not_well(home: House) -> None:

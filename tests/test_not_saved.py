@@ -78,7 +78,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
         Look(tz=UTC, group=False, context_chars=600),
         users=frozenset({ANN.id}),
         machine="laptop",
-        held=never,
+        bot_id=7,
         moved=never,
         blocked=never,
         commands=lambda _: cast("Commands", None),

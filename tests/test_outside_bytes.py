@@ -24,7 +24,7 @@ from hermes.book import Book
 from hermes.chat.buttons import decode, encode
 from hermes.chat.render import main
 from hermes.chat.screen import Look
-from hermes.codec import CHATS, ENTRIES, ChatMemory, Hold
+from hermes.codec import CHATS, ENTRIES, ChatMemory
 from hermes.config import Config, load
 from hermes.errors import ConfigError, Missing, PayloadError, TooNew, Unreadable
 from hermes.intake import Hinted, Intake
@@ -135,7 +135,7 @@ class Desk:
             retimed=lambda found, _: found.timing,
             on_change=lambda _: None,
         )
-        self.book.open(keep_s=1e6)
+        self.book.open()
         self.hints: list[Hinted] = []
         self.words: list[tuple[str, str]] = []
         intake = Intake(self.book, now=lambda: 1000.0, hinted=self.hints.append)
@@ -261,7 +261,7 @@ MEMORIES: list[Any] = [
     {"v": 1, "chat": json.loads(json.dumps(asdict(one)))}
     for one in (
         ChatMemory(7, offset=5, last_poll_s=1.0, answerable_s=2.0, known_at_s=3.0, gap_at=1.0),
-        ChatMemory(7, chat_id=-100, moved_from=-1, trouble="blocked", hold=Hold(5, ("aaaa2222",))),
+        ChatMemory(7, chat_id=-100, moved_from=-1, trouble="blocked", newest_message=9),
     )
 ]
 

@@ -115,6 +115,9 @@ def test_an_update_of_any_depth_is_read_or_a_value_error(levels: int) -> None:
 class Said:
     """What stands where the outbox stands: it takes what a wire would take."""
 
+    async def arrived(self, chat_id: int, longest_s: float) -> None:
+        """Return at once."""
+
     def answer(self, query_id: str, text: str = "") -> None:
         assert isinstance(query_id, str)
         (query_id + text).encode()
@@ -140,7 +143,7 @@ class Phone:
             retimed=lambda found, _: found.timing,
             on_change=lambda _: None,
         )
-        self.book.open(keep_s=1e6)
+        self.book.open()
         self.entry_id = self.book.create(ask(question(multiple=True))).id
         self.moves: list[object] = []
         self.aside: list[object] = []
@@ -151,7 +154,7 @@ class Phone:
             look,
             users=frozenset({ANN.id}),
             machine="laptop",
-            held=lambda _, message_id: type(message_id) is int,
+            bot_id=7,
             moved=self.moves.append,
             commands=lambda say: Commands(
                 self.book, look, machine="laptop", say=say, connected=list, now=lambda: 1000.0
@@ -181,7 +184,7 @@ def test_any_update_is_handled_or_changes_nothing(data: st.DataObject) -> None:
         phone = Phone(Path(made))
         before = phone.content()
         try:
-            phone.side.handle(data.draw(mutated(updates(phone.entry_id))))
+            asyncio.run(phone.side.handle(data.draw(mutated(updates(phone.entry_id)))))
         except (ValueError, NotSaved):
             assert phone.content() == before
         assert [one.id for one in phone.store.open()] == [phone.entry_id]

@@ -161,29 +161,137 @@ async def test_a_text_that_comes_after_the_answer(home: House) -> None:
     assert home.agent.effects[0].answers == (("SQLite",),)
 
 
-async def test_a_label_in_plain_words_can_be_taken_back(home: House) -> None:
-    """Recognised, held for ten seconds, undone; then said again, and gone out when the time is over."""
+async def test_a_plain_label_is_offered_and_taken_by_a_tap(home: House) -> None:
+    """Nothing typed counts by itself."""
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    home.person.write("SQLite")
+    offered = await home.person.sees("Is this your answer to", buttons=True)
+    assert home.entry().state.phase == "open"
+    assert await home.person.taps(offered, "Use “SQLite”") == "SQLite"
+    await until(lambda: home.agent.effects, "the answer")
+    assert home.agent.effects[0].answers == (("SQLite",),)
+
+
+async def test_a_text_that_is_quicker_than_the_answer_of_telegram_is_offered(home: House) -> None:
+    """The question is on the phone already, though its send is not answered yet."""
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
     home.agent.ask([question()])
     await home.person.sees(ASKED)
     home.person.write("SQLite")
-    await home.phase("held")
-    await home.person.taps(await home.person.sees("✅ SQLite", buttons=True), "Undo")
-    await home.phase("open")
-    home.person.write("2")
-    await home.phase("held")
+    await home.person.sees("Is this your answer to", buttons=True)
+
+
+async def test_a_text_from_before_a_question_does_not_answer_it(home: House) -> None:
+    """Telegram kept it while nobody listened; the question that it was for is over, another one is open."""
+    request = home.agent.ask([question("The first?")])
+    first = await home.person.sees("The first?")
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    home.api.control.fault(method="getUpdates", action="error", status=502, times=3)
+    home.person.write("SQLite")
+    home.agent.answer(request, [["PostgreSQL"]])
+    await home.person.sees("Answered on the computer")
+    home.agent.ask([question("Drop the production database?")])
+    await home.person.sees("Drop the production database?")
+    home.api.control.clear_faults()
+    await home.person.sees("No question was waiting when you wrote that")
+    assert home.entries()[-1].state.phase == "open"
+    assert not home.person.message(first.message_id).deleted
+
+
+async def test_a_reply_to_another_bots_message_is_nobodys(home: House) -> None:
+    """Its last line ends as ours do; it is neither an answer nor deleted."""
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await until(lambda: home.entry().phone.message_id, "the post noted")
+    chat = {"id": home.chat_id, "type": "private", "first_name": "Ann"}
+    ann = {"id": 1001, "is_bot": False, "first_name": "Ann"}
+    date = int(home.clock.now())
+    copied = f"Which one?\nshop-api · #{home.entry().code}"
+    other = {"message_id": 9000, "date": date, "chat": chat, "text": copied}
+    other |= {"from": {"id": 99, "is_bot": True, "first_name": "Another", "username": "another_bot"}}
+    home.api.control.inject(
+        {
+            "message": {
+                "message_id": 9001,
+                "date": date,
+                "chat": chat,
+                "from": ann,
+                "text": "SQLite",
+                "reply_to_message": other,
+            }
+        }
+    )
+    await home.person.sees("Is this your answer to", buttons=True)
+    assert home.agent.effects == []
+    assert not [call for call in home.api.control.calls("deleteMessage") if call.params.get("message_id") == "9000"]
+
+
+async def test_half_of_a_split_text_is_never_delivered(home: House) -> None:
+    """The second part waits at Telegram while the first one is due: a poll that begins later comes first."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    first, second = "Do NOT run it" + " ." * 2030, "before the backup is verified"
+    home.person.write(first, to=shown)
+    await until(lambda: home.entry().state.joining, "the first part saved")
+    home.api.control.fault(method="getUpdates", action="error", status=502, times=2)
+    home.person.write(second)
+    home.clock.advance(600)
+    home.listener._kick("due", home.entry().id)
+    await until(lambda: home.agent.effects, "the answer")
+    ((answer,),) = home.agent.effects[0].answers or ()
+    assert answer.endswith(second)
+    assert answer.startswith("Do NOT run it")
+
+
+@pytest.mark.parametrize("trouble", ["not saved", "locked"])
+async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: House, trouble: str) -> None:
+    """The person hears of it, and nothing that was not meant leaves."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.person.write("Do NOT run it" + " ." * 2030, to=shown)
+    await until(lambda: home.entry().state.joining, "the first part saved")
+    if trouble == "locked":
+        home.listener._store.lock_phone()
+        home.person.write("before the backup is verified")
+        await home.person.sees("🔒 Locked")
+        home.listener._store.unlock_phone()
+    else:
+        with unwritable(home):
+            home.person.write("before the backup is verified")
+            await home.person.sees("I could not save that")
     home.clock.advance(10)
     home.listener._kick("due", home.entry().id)
-    await until(lambda: len(home.agent.effects) == 1, "the answer")
+    await home.person.sees("Is this your answer to", buttons=True)
+    assert home.agent.effects == []
 
 
-async def test_a_clock_that_was_set_back_holds_no_answer(home: House) -> None:
-    """What is due in an hour by the clock on the wall is due now: nothing is held for that long."""
+async def test_a_clock_that_was_set_back_keeps_no_text_back(home: House) -> None:
+    """A joined text that is due in an hour by the clock on the wall is due now."""
     home.agent.ask([question()])
-    await home.person.sees(ASKED)
-    home.person.write("SQLite")
-    await home.phase("held")
+    shown = await home.person.sees(ASKED)
+    home.person.write("w" * 3000, to=shown)
+    await until(lambda: home.entry().state.joining, "the text saved")
     home.clock.set_back(3600)
     home.listener._kick("due", home.entry().id)
+    await until(lambda: home.agent.effects, "the answer")
+
+
+async def test_a_locked_phone_sends_no_text_that_is_being_joined(home: House) -> None:
+    """It leaves once the computer unlocks the phone."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    home.person.write("w" * 3000, to=shown)
+    await until(lambda: home.entry().state.joining, "the text saved")
+    home.person.write("/lock")
+    await home.person.sees("🔒 Locked")
+    polls = len(home.api.control.calls("getUpdates"))
+    home.clock.advance(10)
+    await until(lambda: len(home.api.control.calls("getUpdates")) > polls + 2, "further polls")
+    assert home.entry().state.joining is not None
+    assert home.agent.effects == []
+    home.listener._store.unlock_phone()
     await until(lambda: home.agent.effects, "the answer")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -36,11 +37,17 @@ class Phone:
     def __init__(self, root: Path) -> None:
         self.store = root / "store"
         self.log = root / "hermes.log"
-        self._socket = spool.listen_socket(self.store)
+        self._socket: socket.socket | None = spool.listen_socket(self.store)
+
+    def leave(self) -> None:
+        """Listen no more."""
+        if self._socket is not None:
+            spool.close_socket(self._socket)
+        self._socket = None
 
     def close(self) -> None:
         """Leave no socket behind."""
-        spool.close_socket(self._socket)
+        self.leave()
         spool.sweep(self.store)
 
     def install(self, environ: dict[str, str], python: str = sys.executable) -> Path:
@@ -71,7 +78,7 @@ class Phone:
 
     def waiters(self, request_id: str) -> list[int]:
         """The hooks that wait for the answer to this request."""
-        return spool.waiters(self.store, wait_id(request_id))
+        return spool.waiters(self.store, wait_id(self.store, request_id))
 
     def wait_waiter(self, request_id: str) -> int:
         """Wait until exactly one hook waits for this request; its process id."""
@@ -85,18 +92,20 @@ class Phone:
         """Answer as `waiter_text` of the adapter says it."""
         self.wait_waiter(request_id)
         text = {"requestID": request_id, "kind": "reply", "answers": [list(one) for one in answers]}
-        spool.put_answer(self.store, wait_id(request_id), json.dumps(text))
+        spool.put_answer(self.store, wait_id(self.store, request_id), json.dumps(text))
 
     def reject(self, request_id: str) -> None:
         """Reject as `waiter_text` of the adapter says it."""
         self.wait_waiter(request_id)
-        spool.put_answer(self.store, wait_id(request_id), json.dumps({"requestID": request_id, "kind": "reject"}))
+        spool.put_answer(
+            self.store, wait_id(self.store, request_id), json.dumps({"requestID": request_id, "kind": "reject"})
+        )
 
     def permit(self, request_id: str, reply: str, **more: str) -> None:
         """Answer a permission as `waiter_text` of the adapter says it: once, always, or reject (with a message)."""
         self.wait_waiter(request_id)
         text = {"requestID": request_id, "kind": "permission", "reply": reply, **more}
-        spool.put_answer(self.store, wait_id(request_id), json.dumps(text))
+        spool.put_answer(self.store, wait_id(self.store, request_id), json.dumps(text))
 
     def wait_permissions(self, count: int = 1) -> list[Json]:
         """Wait until permission was asked for so often; the properties of each, in order."""
@@ -113,9 +122,9 @@ class Phone:
         return [payload["type"] for payload in self.payloads() if payload["type"] != "receipt"]
 
 
-def wait_id(request_id: str) -> str:
+def wait_id(store: Path, request_id: str) -> str:
     """The name under which hooks wait for this request."""
-    return spool.wait_id("opencode", spool.machine(), request_id)
+    return spool.wait_id("opencode", spool.machine(store), request_id)
 
 
 def asks(text: str = "Which database?", **more: Any) -> Json:
@@ -302,7 +311,7 @@ def test_a_prompt_after_an_abort_ends_the_old_question_and_not_the_new(
     phone.wait_no_waiter(first["id"])
 
     def ends() -> list[Json]:
-        return _ends(phone, session) + phone.told("waiter.gone", waitID=wait_id(first["id"]))
+        return _ends(phone, session) + phone.told("waiter.gone", waitID=wait_id(phone.store, first["id"]))
 
     assert len(until(ends, PATIENCE_S, "the end of the first")) == 1
     if opencode_version != "1.1.53":  # there an answer to the first would abort the second one's turn too
@@ -338,7 +347,7 @@ def test_a_killed_opencode_leaves_no_waiter_and_says_so(desk: Home, phone: Phone
     request = opencode.wait_question(session)
     phone.wait_waiter(request["id"])
     opencode.proc.sigkill()
-    assert phone.wait_told("waiter.gone")["waitID"] == wait_id(request["id"])
+    assert phone.wait_told("waiter.gone")["waitID"] == wait_id(phone.store, request["id"])
     phone.wait_no_waiter(request["id"])
 
 
@@ -851,6 +860,53 @@ def test_a_python_without_hermes_is_told_too(phone: Phone, plugin: Path, tmp_pat
     assert node(tmp_path, code, plugin, events=RECORDED["1.1.53"]) == "warning /x\n"
 
 
+def test_a_question_that_no_listener_can_show_is_taken_back(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """The configuration is gone: the hook leaves, the next one is started half a minute later, and nothing piles up."""
+    phone.leave()
+    code = HOURS.replace("pauses.length < 7", "pauses.length < 2")
+    told = json.loads(node(tmp_path, code, plugin))
+    assert told["pauses"][:2] == [30, 60]
+    assert len(told["toasts"]) == 1
+    until(lambda: phone.payloads() == [], PATIENCE_S, "an empty inbox")
+    assert f"not kept: no listener can start: {phone.store}/config.toml does not exist" in phone.log.read_text()
+
+
+HOURS = """
+    const real = globalThis.setTimeout
+    const pauses = []
+    globalThis.setTimeout = (job, ms, ...more) => {
+      if (ms >= 10_000 && ms !== 15_000) pauses.push(ms / 1000) // 15 s are the patience with a hook
+      return real(job, ms >= 1000 ? 0 : ms, ...more)
+    }
+    const hooks = await start("/x", world({ alive: "running" }))
+    await tell(hooks, asks("alive"))
+    while (pauses.length < 7) await pause(20)
+    const toasts = called.filter((each) => each.url === "/tui/show-toast").map((each) => each.body.message)
+    console.log(JSON.stringify({ pauses: pauses.slice(0, 7), toasts }))
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "pauses", "toast"),
+    [
+        ("printf 'kept\\nrefused\\n' >&2", [30, 60, 120, 240, 480, 600, 600], "run: hermes doctor"),
+        ("exit 1", [10, 20, 40, 80, 160, 320, 600], "Run: hermes install opencode"),
+    ],
+    ids=["no listener can start", "hooks die"],
+)
+def test_a_hook_that_leaves_at_once_is_started_after_ever_longer_pauses(
+    phone: Phone, plugin: Path, tmp_path: Path, hook: str, pauses: list[int], toast: str
+) -> None:
+    """As long as the question is open, and the person at the desk is told once."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{hook}\n")
+    python.chmod(0o700)
+    plugin.write_text(plugin.read_text().replace(json.dumps(sys.executable), json.dumps(str(python))))
+    told = json.loads(node(tmp_path, HOURS, plugin))
+    assert told["pauses"] == pauses
+    assert [toast in one for one in told["toasts"]] == [True]
+
+
 def test_the_password_goes_along_and_a_percent_sign_is_encoded_once_more(
     phone: Phone, plugin: Path, tmp_path: Path
 ) -> None:
@@ -889,7 +945,7 @@ def test_an_answer_is_posted_once_and_only_to_a_question_that_is_alive(
     """To a zombie OpenCode 1.1.53 says "true" as well; there the phone hears of the end instead."""
     for request in ("que_alive", "que_dead", "que_no"):
         text = {"requestID": request, "kind": "reject" if request == "que_no" else "reply", "answers": [["A"]]}
-        spool.put_answer(phone.store, wait_id(request), json.dumps(text))
+        spool.put_answer(phone.store, wait_id(phone.store, request), json.dumps(text))
     code = """
     const hooks = await start("/x", world({ alive: "running", dead: "error", no: "running" }))
     await tell(hooks, asks("alive"))
@@ -904,7 +960,7 @@ def test_an_answer_is_posted_once_and_only_to_a_question_that_is_alive(
         ["/question/{requestID}/reject", {"requestID": "que_no"}, {}],
         ["/question/{requestID}/reply", {"requestID": "que_alive"}, {"answers": [["A"]]}],
     ]
-    assert phone.told("waiter.gone", waitID=wait_id("que_dead"))
+    assert phone.told("waiter.gone", waitID=wait_id(phone.store, "que_dead"))
 
 
 def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugin: Path, tmp_path: Path) -> None:
@@ -919,7 +975,7 @@ def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugi
     """
     assert node(tmp_path, code, plugin) == "que_alive\n"
     gone = [one for one in phone.payloads() if one["type"] == "waiter.gone"]
-    assert wait_id("que_dead") in {one["waitID"] for one in gone}
+    assert wait_id(phone.store, "que_dead") in {one["waitID"] for one in gone}
     assert phone.told("session.error") == []
     assert phone.told("session.idle") == []
 
@@ -974,7 +1030,7 @@ def test_a_permission_that_nobody_waits_for_is_never_replied_to(phone: Phone, pl
     """What is allowed after an abort may run all the same; nor is an answer of another kind posted."""
     for request, kind in (("per_alive", "permission"), ("per_dead", "permission"), ("per_odd", "reply")):
         text = {"requestID": request, "kind": kind, "reply": "once", "answers": []}
-        spool.put_answer(phone.store, wait_id(request), json.dumps(text))
+        spool.put_answer(phone.store, wait_id(phone.store, request), json.dumps(text))
     code = """
     const answers = world({ alive: "running", dead: "running", odd: "running" })
     const hooks = await start("/x", answers)

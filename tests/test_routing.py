@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hermes.dialog import start, step
-from hermes.model import Arm, Go, Pick, Side, Tapped, Text, Texted
+from hermes.model import Arm, Go, Phone, Pick, Side, Tapped, Text, Texted
 from hermes.routing import Ignore, Tell, ToAsk, route
 from tests.asks import ANN, BOB, CHAT_ID, ask, entry, question
 
 if TYPE_CHECKING:
-    from hermes.model import Ask, Entry, User
+    from hermes.model import Ask, Entry, TextHow, User
 
 ONE = ask(question())
 TWO = ask(question("Colour?", ("Red",), header="Colour"), question("Size?", ("S",), header="Size"))
 STRICT = ask(question("Proceed?", ("Yes", "No"), custom=False))
 
 
-def opened(an_ask: Ask = ONE, entry_id: str = "e1", code: str = "k7", message_id: int = 500) -> Entry:
-    """An ask that is open on the phone."""
-    return entry(an_ask, start(an_ask), entry_id=entry_id, code=code, message_id=message_id)
+def opened(an_ask: Ask = ONE, entry_id: str = "e1", code: str = "k7mx4", message_id: int = 500) -> Entry:
+    """An ask that is open on the phone; its message has Telegram's date 90."""
+    made = entry(an_ask, start(an_ask), entry_id=entry_id, code=code, message_id=message_id)
+    return replace(made, phone=replace(made.phone, since_id=message_id, since_date_s=90.0, after_id=message_id - 50))
 
 
 def armed(an_entry: Entry, at_s: float, user: User = ANN) -> Entry:
@@ -29,21 +30,21 @@ def armed(an_entry: Entry, at_s: float, user: User = ANN) -> Entry:
     return replace(an_entry, state=step(an_entry.ask, an_entry.state, tapped).state)
 
 
-def text(words: str | None, *, reply_to: int | None = None, reply_text: str = "", group: bool = False) -> Text:
-    """A text of Ann's."""
-    return Text(1, 100.0, ANN, CHAT_ID, 42, words, reply_to, reply_text, group)
+def text(words: str | None, **about: Any) -> Text:
+    """A text of Ann's, written later than all asks."""
+    return replace(Text(1, 100.0, ANN, CHAT_ID, 942, words, date_s=95.0), **about)
 
 
-def to(entry_id: str, how: str, words: str, option: int | None = None) -> ToAsk:
+def to(entry_id: str, how: TextHow, words: str) -> ToAsk:
     """What the text becomes."""
-    return ToAsk(entry_id, Texted(1, 100.0, ANN, 42, words, how, option))  # type: ignore[arg-type]
+    return ToAsk(entry_id, Texted(1, 100.0, ANN, 942, words, how, 95.0))
 
 
 def test_a_reply_belongs_to_the_message_that_it_replies_to() -> None:
     """Main message, older copy or message beside: all are the ask's own."""
     first = opened()
     phone = replace(first.phone, copies=(499,), sides=(Side("typing", 501),))
-    both = [replace(first, phone=phone), opened(entry_id="e2", code="m3", message_id=600)]
+    both = [replace(first, phone=phone), opened(entry_id="e2", code="m3abc", message_id=600)]
     for message_id in (500, 499, 501):
         assert route(text("words", reply_to=message_id), both) == to("e1", "reply", "words")
     assert route(text("words", reply_to=600), both) == to("e2", "reply", "words")
@@ -51,22 +52,22 @@ def test_a_reply_belongs_to_the_message_that_it_replies_to() -> None:
 
 def test_a_reply_to_an_unknown_copy_is_known_by_the_code_in_its_last_line() -> None:
     """A code that an agent wrote into its question names nothing."""
-    both = [opened(), opened(entry_id="e2", code="m3", message_id=600)]
-    copy = "Which database?\nshop-api · waits until 18:40 · #m3"
+    both = [opened(), opened(entry_id="e2", code="m3abc", message_id=600)]
+    copy = "Which database?\nshop-api · waits until 18:40 · #m3abc"
     assert route(text("words", reply_to=777, reply_text=copy), both) == to("e2", "reply", "words")
-    posing = "What about #m3?\nshop-api · #k7"
+    posing = "What about #m3abc?\nshop-api · #k7mx4"
     assert route(text("words", reply_to=777, reply_text=posing), both) == to("e1", "reply", "words")
 
 
 def test_a_reply_to_a_settled_ask_is_told() -> None:
     """Its code is no longer open; the text is not given to another ask."""
-    gone = text("words", reply_to=777, reply_text="Which?\nshop-api · #z9")
+    gone = text("words", reply_to=777, reply_text="Which?\nshop-api · #z9abc")
     assert route(gone, [opened()]) == Tell("settled")
 
 
 def test_the_text_after_the_pencil_goes_to_the_ask_armed_last() -> None:
     """Of two, the later one; somebody else's pencil does not count."""
-    first, second = armed(opened(), 10.0), armed(opened(entry_id="e2", code="m3", message_id=600), 20.0)
+    first, second = armed(opened(), 10.0), armed(opened(entry_id="e2", code="m3abc", message_id=600), 20.0)
     assert route(text("words"), [first, second]) == to("e2", "armed", "words")
     theirs = armed(opened(), 10.0, BOB)
     assert route(text("words"), [theirs, second]) == to("e2", "armed", "words")
@@ -75,34 +76,86 @@ def test_the_text_after_the_pencil_goes_to_the_ask_armed_last() -> None:
 def test_a_further_part_belongs_to_the_text_that_is_being_joined() -> None:
     """As long as it replies to nothing, or to the same ask."""
     joining = opened()
-    long = Texted(900, 50.0, ANN, 41, "w" * 3000, "reply")
+    long = Texted(900, 50.0, ANN, 941, "w" * 3000, "reply", 94.0)
     joining = replace(joining, state=step(joining.ask, joining.state, long).state)
-    other = opened(entry_id="e2", code="m3", message_id=600)
+    other = opened(entry_id="e2", code="m3abc", message_id=600)
     assert route(text("the rest"), [joining, other]) == to("e1", "part", "the rest")
     assert route(text("the rest", reply_to=500), [joining, other]) == to("e1", "part", "the rest")
     assert route(text("other", reply_to=600), [joining, other]) == to("e2", "reply", "other")
 
 
-def test_a_plain_label_or_number_is_the_option_of_the_only_open_ask() -> None:
-    """And nothing else is taken by itself."""
-    assert route(text("SQLite"), [opened()]) == to("e1", "label", "SQLite", 1)
-    assert route(text("3"), [opened()]) == to("e1", "label", "3", 2)
-    assert route(text("let's take DuckDB"), [opened()]) == to("e1", "offered", "let's take DuckDB")
+def test_nothing_follows_a_short_part() -> None:
+    """The next text of the same person is one of its own, for another ask if that one is armed."""
+    joining, other = opened(), armed(opened(entry_id="e2", code="m3abc", message_id=600), 60.0)
+    for place, words in enumerate(("w" * 3000, "the end")):
+        how: TextHow = "part" if place else "reply"
+        part = Texted(900 + place, 50.0, ANN, 940 + place, words, how, 94.0)
+        joining = replace(joining, state=step(joining.ask, joining.state, part).state)
+    assert route(text("in other words"), [joining, other]) == to("e2", "armed", "in other words")
+
+
+def test_a_text_of_a_later_date_is_no_part() -> None:
+    """Parts leave an app together; Hermes may have been away for hours between the two."""
+    joining = opened()
+    long = Texted(900, 50.0, ANN, 941, "w" * 3000, "reply", 60.0)
+    joining = replace(joining, state=step(joining.ask, joining.state, long).state)
+    assert route(text("Yes"), [joining]) == to("e1", "offered", "Yes")
+
+
+def test_a_plain_text_is_only_offered_also_if_it_is_a_label() -> None:
+    """It may have been meant for somebody else."""
+    for words in ("SQLite", "3", "let's take DuckDB"):
+        assert route(text(words), [opened()]) == to("e1", "offered", words)
+    assert route(text("No"), [opened(STRICT)]) == to("e1", "offered", "No")
+
+
+def test_a_text_from_before_the_ask_is_not_for_it() -> None:
+    """Telegram kept it while Hermes was away: by its id or its date it is older than the ask's first message."""
+    for early in (text("SQLite", message_id=499), text("SQLite", date_s=89.0)):
+        assert route(early, [opened()]) == Tell("too_early")
+        assert route(early, [armed(opened(), 10.0)]) == Tell("too_early")
+    older = opened(entry_id="e2", message_id=400)
+    between = route(text("SQLite", message_id=450), [older, opened()])
+    assert isinstance(between, ToAsk)
+    assert (between.entry_id, between.event.how) == ("e2", "offered")
+
+
+def test_a_text_counts_also_after_its_ask_was_posted_again() -> None:
+    """The first message of the ask counts, not the newest one."""
+    again = opened()
+    again = replace(again, phone=replace(again.phone, message_id=990))
+    assert route(text("SQLite"), [again]) == to("e1", "offered", "SQLite")
 
 
 def test_a_plain_text_with_two_open_asks_belongs_to_neither() -> None:
     """The person is asked to reply to one of them."""
-    both = [opened(), opened(entry_id="e2", code="m3", message_id=600)]
+    both = [opened(), opened(entry_id="e2", code="m3abc", message_id=600)]
     assert route(text("SQLite"), both) == Tell("two_open", ("e1", "e2"))
     assert route(text("SQLite"), []) == Tell("none_open")
 
 
-def test_a_message_whose_sending_is_not_confirmed_yet_can_be_answered() -> None:
-    """The person may be quicker than Telegram's answer; an ask that is surely on the phone comes first."""
-    unsure = replace(opened(), phone=replace(opened().phone, message_id=None))
-    assert route(text("SQLite"), [unsure]) == to("e1", "label", "SQLite", 1)
-    shown = opened(entry_id="e2", code="m3", message_id=600)
-    assert route(text("SQLite"), [unsure, shown]) == to("e2", "label", "SQLite", 1)
+def test_a_plain_text_is_not_for_an_ask_whose_sending_is_not_confirmed() -> None:
+    """Nothing tells whether it was on the phone; a reply to it names it."""
+    unsure = replace(opened(), phone=Phone(CHAT_ID, after_id=450))
+    assert route(text("SQLite"), [unsure]) == Tell("too_early")
+    shown = opened(entry_id="e2", code="m3abc", message_id=600)
+    assert route(text("SQLite"), [unsure, shown]) == to("e2", "offered", "SQLite")
+    reply = text("SQLite", reply_to=480, reply_text="Which?\nshop-api · #k7mx4")
+    assert route(reply, [unsure, shown]) == to("e1", "reply", "SQLite")
+
+
+def test_a_code_in_a_message_older_than_the_ask_names_another_ask() -> None:
+    """Codes come again when all of an old ask is forgotten."""
+    old = text("words", reply_to=440, reply_text="Which?\nshop-api · #k7mx4")
+    assert route(old, [opened()]) == Tell("settled")
+
+
+def test_a_code_counts_only_at_the_end_of_our_own_message() -> None:
+    """Of a message that somebody else wrote nothing is known, whatever it says."""
+    assert route(text("words", reply_to=777), [opened()]) == to("e1", "offered", "words")
+    assert route(text("words", reply_to=777, group=True), [opened()]) == Ignore()
+    inside = text("words", reply_to=777, reply_text="#k7mx4 is what I said", group=True)
+    assert route(inside, [opened()]) == Ignore()
 
 
 def test_a_plain_text_that_is_no_option_is_refused_where_only_options_count() -> None:
@@ -133,19 +186,19 @@ def test_what_has_no_words_is_told_so() -> None:
 
 
 def test_people_who_talk_in_a_group_are_left_alone() -> None:
-    """A plain label counts there too; everything else is theirs."""
-    assert route(text("SQLite", group=True), [opened()]) == to("e1", "label", "SQLite", 1)
-    assert route(text("lunch?", group=True), [opened()]) == Ignore()
+    """Only a reply to Hermes counts there, also after ✏️."""
+    for words in ("SQLite", "lunch?", "/weather"):
+        assert route(text(words, group=True), [opened()]) == Ignore()
+        assert route(text(words, group=True), [armed(opened(), 10.0)]) == Ignore()
     assert route(text("SQLite", group=True, reply_to=333), [opened()]) == Ignore()
-    both = [opened(), opened(entry_id="e2", code="m3", message_id=600)]
-    assert route(text("SQLite", group=True), both) == Ignore()
+    assert route(text("SQLite", group=True, reply_to=500), [opened()]) == to("e1", "reply", "SQLite")
 
 
 def test_an_update_that_was_seen_goes_nowhere_again() -> None:
     """Also where it would now belong to another ask."""
     answered = opened(TWO)
     seen = step(TWO, answered.state, Tapped(1, 1.0, ANN, Pick(0, 0), 0)).state
-    other = opened(entry_id="e2", code="m3", message_id=600)
+    other = opened(entry_id="e2", code="m3abc", message_id=600)
     assert route(text("SQLite"), [replace(answered, state=seen), other]) == Ignore()
 
 

@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +67,8 @@ def test_what_is_dropped_is_read_again(root: Path) -> None:
     assert found["payload"] == payload
     assert found["v"] == 1
     assert found["agent"] == "opencode"
-    assert found["machine"] == os.uname().nodename
+    assert found["machine"] == spool.machine(root)
+    assert found["host"] == os.uname().nodename
     assert abs(float(str(found["at"])) - time.time()) < 60
 
 
@@ -88,7 +91,7 @@ def test_folders_and_files_are_closed_to_others(root: Path) -> None:
     found = [root.parent, root, *root.rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} == {0o600}
-    assert len([path for path in found if path.is_file()]) == 3
+    assert len([path for path in found if path.is_file()]) == 4
 
 
 def test_several_processes_that_drop_at_once_lose_nothing(root: Path) -> None:
@@ -125,6 +128,22 @@ def test_a_full_disk_leaves_nothing_behind(root: Path) -> None:
     )
     assert output(python(code, root)) == "File too large\n"
     assert len(list((root / "inbox").iterdir())) == 1
+
+
+@pytest.mark.parametrize("refusal", ["EINVAL", "ENOTSUP", "EIO"])
+def test_what_stands_in_its_place_was_kept_whatever_its_folder_says(root: Path, refusal: str) -> None:
+    """A folder that cannot be brought to the disk: the program must not hear that nothing was asked, for it was."""
+    code = (
+        "import errno, stat; real = os.fsync\n"
+        "def fsync(one):\n"
+        "  if stat.S_ISDIR(os.fstat(one).st_mode): raise OSError(getattr(errno, argv[0]), 'no fsync of folders here')\n"
+        "  real(one)\n"
+        "os.fsync = fsync\n"
+        "print(spool.drop(root, {'a': 1})); spool.put_answer(root, argv[1], 'x')"
+    )
+    path = output(python(code, root, refusal, WAIT)).strip()
+    assert [str(path) for path in spool.listing(root)] == [path]
+    assert spool.take_answer(root, WAIT) == "x"
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": ', '"x"', "\xff", "[" * 100_000])
@@ -189,8 +208,59 @@ def test_a_runtime_folder_that_others_could_use_is_refused(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("open", "link"):
         with pytest.raises(PermissionError, match=name):
-            spool._private(str(tmp_path / name))
-    assert stat.S_IMODE(Path(spool._private(str(tmp_path / "new"))).stat().st_mode) == 0o700
+            spool.private_folder(str(tmp_path / name))
+    assert stat.S_IMODE(Path(spool.private_folder(str(tmp_path / "new"))).stat().st_mode) == 0o700
+
+
+def test_the_stores_own_folder_takes_the_place_of_one_that_is_refused(root: Path, tmp_path: Path) -> None:
+    """Another user's (as root one can be given away), one open to others, and one that cannot be made."""
+    foreign, free = tmp_path / "foreign", tmp_path / "free"
+    foreign.mkdir(mode=0o700 if os.geteuid() == 0 else 0o755)
+    if os.geteuid() == 0:
+        os.chown(foreign, 12345, -1)
+    refused = (str(foreign), str(tmp_path / "missing" / "folder"))
+    assert spool.runtime_folder(root, shared=(*refused, str(free))) == str(free)
+    assert spool.runtime_folder(root, shared=refused) == str(root / "run")
+    assert stat.S_IMODE((root / "run").stat().st_mode) == 0o700
+
+
+OTHER_USER = """
+import json
+from pathlib import Path
+from hermes import holding, room
+folder = spool.runtime_folder(root)
+bell = room.Bell(Path(root))
+told = [folder, spool.nudge(root)]
+with holding.hold_bot(7, root, "me"):
+    bot = str(holding.bot_lock(7, root))
+os.makedirs(root + "/locks")
+with holding.hold(Path(root, "locks/listener.lock"), "x", "me"):
+    told += [bot, spool.nudge(root)]
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can be another user")
+@pytest.mark.parametrize("depth", [1, 120])
+def test_another_user_who_takes_our_place_stops_nothing(depth: int) -> None:
+    """The socket and the bot's lock are in the store then; where its path is too long, the lock tells who listens."""
+    uid = 60_000 + os.getpid() % 5000
+    taken = Path(f"/tmp/hermes-{uid}")  # noqa: S108 (what another user makes before we do)
+    taken.mkdir()
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        os.chown(home, uid, uid)
+        root = f"{home}/{'s' * depth}"
+        become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        become += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]  # the interpreter may be root's
+        code = f"import sys, os; from hermes import spool; root = sys.argv[1]\n{OTHER_USER}"
+        try:
+            command = [*become, sys.executable, "-I", "-c", code, root]
+            told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        finally:
+            taken.rmdir()
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout) == [f"{root}/run", depth == 1, f"{root}/run/bot-7.lock", True]
+    assert ("no hook can ring" in told.stderr) is (depth != 1)
 
 
 # waiting
@@ -307,7 +377,7 @@ def test_sweeping_takes_only_what_is_old_and_unfinished(root: Path) -> None:
 def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:
     """Whatever store they are of, once they are old; not those of the living, and no other file."""
     bound = spool.listen_socket(root)
-    beside = Path(spool.runtime_folder()) / f"{root.parents[1].name}.lock"
+    beside = Path(spool.runtime_folder("/elsewhere")) / f"{root.parents[1].name}.lock"
     beside.touch()
     code = "bell = spool.wait_socket(root, argv[0]); print(bell.getsockname(), flush=True); sys.stdin.read()"
     with waiting(root, code) as process:
@@ -325,3 +395,28 @@ def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:
     beside.unlink()
     assert spool.nudge(root) is True
     spool.close_socket(bound)
+
+
+# the machine
+
+
+def test_a_fresh_store_makes_a_machine_id_and_keeps_it(root: Path) -> None:
+    """16 hex digits, whichever of several processes comes first, closed to others; nothing else is left."""
+    made = [python("print(spool.machine(root))", root) for _ in range(6)]
+    (machine,) = {output(process).strip() for process in made}
+    assert len(machine) == 16
+    assert int(machine, 16) >= 0
+    assert spool.machine(root) == machine
+    assert stat.S_IMODE((root / "machine").stat().st_mode) == 0o600
+    assert [path.name for path in root.iterdir()] == ["machine"]
+
+
+@pytest.mark.parametrize("room", ["inbox", "pending"])
+def test_a_store_in_use_takes_todays_host_name_for_its_machine_id(root: Path, room: str) -> None:
+    """Hooks of an older Hermes wait under it. One that was lost by damage is made in the same way."""
+    (root / room).mkdir(parents=True)
+    assert spool.machine(root) == spool.host()
+    (root / "machine").write_text("")
+    assert spool.machine(root) == spool.host()
+    (root / "machine").write_text("another\n")
+    assert spool.machine(root) == "another"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -178,3 +179,23 @@ async def test_who_hears_of_an_error_may_fail_too(caplog: pytest.LogCaptureFixtu
     await run(step, failed)
     assert len(step.calls) == 2
     assert "nor could that be noted" in caplog.text
+
+
+async def test_other_work_is_done_between_the_steps_of_many_entries() -> None:
+    """A hundred entries that are kicked at once hold nobody else up for longer than one step takes."""
+    done: list[str] = []
+
+    async def step(entry_id: str) -> None:
+        done.append(entry_id)
+
+    async def other() -> None:
+        while len(done) < 300:
+            done.append("other")
+            await asyncio.sleep(0)
+
+    steps = Steps({"draw": step})
+    for number in range(100):
+        steps.kick("draw", str(number))
+    await asyncio.gather(other(), steps.idle(60))
+    assert sum(one != "other" for one in done) == 100
+    assert all("other" in pair for pair in pairwise(done))

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes import disk
-from hermes.codec import CHATS, ChatMemory, Hold
+from hermes import disk, spool
+from hermes.codec import CHATS, ChatMemory
 from hermes.errors import Conflict, Held, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.model import Entry
 from hermes.store import LISTENER, Store
@@ -191,14 +191,14 @@ def test_new_ids_are_free_and_short(store: Store) -> None:
 
 
 def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
-    """Two signs while there are some left, three after that, and none that looks like another."""
+    """Five signs, the first a letter, and none that looks like another."""
     entries: list[Entry] = []
     for _ in range(400):
         entries.append(an_entry(code=store.new_code(entries)))
     codes = {entry.code for entry in entries}
     assert len(codes) == 400
-    assert {len(code) for code in codes} == {2, 3}
-    assert {len(entry.code) for entry in entries[:100]} == {2}
+    assert {len(code) for code in codes} == {5}
+    assert all(code[0].isalpha() for code in codes)
     assert not set("".join(codes)) & set("01ilo")
 
 
@@ -244,12 +244,37 @@ def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Pa
     clock.now_s = OCTOBER_S
     store.settle("bbbb2222")
     clock.now_s += 100.0
-    assert store.prune(keep_s=101.0) == 1
+    september, october = sorted(store.days_done())
+    assert (september, october) == ("2025-09-04", "2025-10-03")
+    assert store.days_done()[october] == OCTOBER_S
+    assert store.forget_done({september}) == 1
     assert [entry.id for entry in store.recent_done(0.0)] == ["bbbb2222"]
     assert [path.name for path in (root / "done").iterdir()] == ["2025-10"]
-    assert store.prune(keep_s=99.0) == 1
-    assert store.prune(keep_s=0.0) == 0
+    assert store.forget_done({september, october}) == 1
+    assert store.forget_done({october}) == 0
+    assert list((root / "done").iterdir()) == []
     assert [entry.id for entry in store.pending()] == ["cccc2222"]
+
+
+def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: Path) -> None:
+    """Also after a restart; a line that was torn, and months of an older Hermes without lines, do no harm."""
+    entry = store.create(an_entry(code="kkkkk"))
+    source = entry.ask.source
+    wait_id = spool.wait_id(source.agent, source.machine, source.request_id or "")
+    assert not store.is_done(wait_id)
+    (month,) = [root / "done" / name for name in ["2025-09"]]
+    month.mkdir(mode=0o700)
+    (month / "closed").write_text("\n0123456789abcdef q7")  # a process died here
+    store.settle(entry.id)
+    assert store.done_by(wait_id) == "opencode"
+    assert (month / "closed").stat().st_mode & 0o077 == 0
+    (month / "closed").unlink()
+    again = Store(root)
+    again.open()
+    assert again.done_by(wait_id) == "opencode"
+    assert again._done.has_code("kkkkk")
+    assert not again._done.has_code("kkkk")
+    assert again.done_by(wait_id[:-1]) is None
 
 
 # --- what cannot be read -------------------------------------------------------------------------------
@@ -380,7 +405,7 @@ def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, c
 
 def test_a_memory_of_the_chat_is_kept(store: Store, root: Path) -> None:
     """The next process reads what this one saved."""
-    memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", hold=Hold(3, ("aaaa2222",)))
+    memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", newest_message=9)
     assert store.load_chat(42) == ChatMemory(42)
     store.save_chat(memory)
     assert Store(root).load_chat(42) == memory
@@ -445,6 +470,14 @@ def test_every_refusal_has_a_sentence(number: int, words: str) -> None:
     with pytest.raises(NotSaved, match=words) as caught, disk.saving(Path("/the/folder")):
         raise OSError(number, os.strerror(number))
     assert str(caught.value).startswith("nothing was saved in /the/folder: ")
+
+
+def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: Store, root: Path) -> None:
+    """A folder that cannot be brought to the disk: nobody says "not saved" of what everybody reads."""
+    store.create(an_entry())
+    with running("folders", root, "aaaa2222") as process:
+        assert process.wait(60) == 0, process.stderr
+    assert store.done("aaaa2222").state.epoch == 1
 
 
 def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: Path) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,11 @@ class StoreMachine(RuleBasedStateMachine):
             path.write_bytes(path.read_bytes()[:keep])
             self.damaged += 1
 
-    @rule(days=st.integers(0, 60))
-    def prune(self, days: int) -> None:
-        old = [name for name, (at_s, _) in self.done.items() if at_s < self.now_s - days * DAY_S]
-        assert self.store.prune(days * DAY_S) == len(old)
+    @rule(at=st.integers(0, 60))
+    def forget(self, at: int) -> None:
+        days = sorted(self.store.days_done())[at : at + 1]
+        old = [name for name, (at_s, _) in self.done.items() if day_of(at_s) in days]
+        assert self.store.forget_done(days) == len(old)
         for name in old:
             del self.done[name]
 
@@ -125,7 +127,13 @@ class StoreMachine(RuleBasedStateMachine):
             name: entry for name, (_, entry) in self.done.items()
         }
         assert len(self.store.quarantined()) == self.damaged
+        assert set(self.store.days_done()) == {day_of(at_s) for at_s, _ in self.done.values()}
         assert not list(self.root.rglob("*.tmp"))
+
+
+def day_of(at_s: float) -> str:
+    """The day of this moment."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
 
 
 StoreMachine.TestCase.settings = settings(

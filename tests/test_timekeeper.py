@@ -1,4 +1,4 @@
-"""Time: reminders, final calls, ends, quiet hours, and the one question about many ends at once."""
+"""Time: reminders, final calls, ends, and quiet hours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 TTL_S = 1800.0
 CALL_S = TTL_S - TTL_S / 3
-HELD = "Nobody answered 3 questions in time"
 home = house()
 
 
@@ -222,138 +221,12 @@ async def test_a_digest_that_cannot_be_sent_is_logged(home: House, caplog: pytes
 # --- many at once -------------------------------------------------------------------------------------------------
 
 
-async def overdue(home: House, count: int = 3) -> None:
-    """Let the time of so many asks run out at one tick."""
-    await asked(home, *(f"Number {number}?" for number in range(count)))
-    home.ticks(TTL_S - 20)
-    await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
-    home.ticks(40)
-
-
-async def tapped(home: House, message: ShownMessage, label: str) -> str:
-    """Tap, and let the still listener take it in; the toast."""
-    tap = home.person.tap(message, label)
-    await home.listener._connection.poller.step(poll_s=0)
-    return await home.person.toast(tap)
-
-
-async def test_three_at_once_are_held_and_stopped_by_one_tap(home: House) -> None:
-    """Held: nothing expires until the person says so, and the question goes away."""
+async def test_many_that_run_out_of_time_at_once_end_each_by_itself(home: House) -> None:
+    """Each had its own final call; after a gap each has ten minutes more."""
     async with home.still():
-        await overdue(home)
-        held = await home.person.sees(HELD)
-        home.ticks(TTL_S)
-        assert phases(home) == ["open"] * 3
-        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
-        assert await tapped(home, held, "Yes, stop them") == ""
-        assert phases(home) == ["sending"] * 3
-        await home.person.gone(held)
-        late = home.person.tap(held, data="hold:go")
-        await home.listener._connection.poller.step(poll_s=0)
-        assert "changed" in await home.person.toast(late)
-
-
-async def test_three_at_once_may_be_kept_also_after_a_restart(home: House) -> None:
-    """The question survives a restart, is not asked twice, and "keep" gives each its whole time again."""
-    async with home.still():
-        await overdue(home)
-        held = await home.person.sees(HELD)
-        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
-    async with home.still():
-        home.ticks(TTL_S)
-        assert phases(home) == ["open"] * 3
-        await tapped(home, held, "Keep waiting")
-        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
-        restarted = home.listener._time.clock.gap_at
-        for entry in home.entries():
-            begun, end = entry.timing.set_at, entry.timing.expires_at
-            assert begun is not None
-            assert restarted is not None
-            assert end == pytest.approx(begun + TTL_S)
-            assert begun >= restarted  # anew: not from before the restart
-        await home.person.gone(held)
-        assert sum(HELD in str(one.versions) for one in home.api.control.messages()) == 1
-
-
-async def test_a_hold_that_was_never_asked_about_is_asked_at_the_next_start(home: House) -> None:
-    """Telegram was away when it came to it."""
-    async with home.still():
-        await asked(home, *(f"Number {number}?" for number in range(3)))
+        await asked(home, *(f"Number {number}?" for number in range(4)))
         home.ticks(TTL_S - 20)
         await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
-        home.api.control.fault(method="sendMessage", action="error", status=500, times=99)
+        assert phases(home) == ["open"] * 4
         home.ticks(40)
-        await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 500], "a failed question")
-    home.api.control.clear_faults()
-    async with home.still():
-        held = await home.person.sees(HELD)
-        await tapped(home, held, "Keep waiting")
-        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
-
-
-async def test_later_ones_join_those_that_are_held(home: House) -> None:
-    """One question for all of them: the earlier one goes."""
-    async with home.still():
-        await overdue(home)
-        first = await home.person.sees(HELD)
-        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
-        more = [f"Later {number}?" for number in range(3)]
-        for place, text in enumerate(more):
-            home.hook("question.asked", a_request(f"que_x{place}", question(text), session=f"ses_x{place}", call=text))
-        home.listener._take_inbox()
-        for text in more:
-            await home.person.sees(text)
-        await until(lambda: all(entry.timing.posted_s is not None for entry in home.entries()), "the posts noted")
-        home.ticks(TTL_S - 20)
-        await until(lambda: all(entry.phone.sides or entry.timing.paused for entry in home.entries()), "their calls")
-        home.ticks(40)
-        second = await home.person.sees("Nobody answered 6 questions in time")
-        await home.person.gone(first)
-        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
-        await tapped(home, second, "Yes, stop them")
-        assert phases(home) == ["sending"] * 6
-
-
-async def test_the_word_may_come_before_the_question_is_known_to_be_sent(home: House) -> None:
-    """Telegram is slow to confirm it: the tap counts, and the question goes away once it is known."""
-    async with home.still():
-        await asked(home, *(f"Number {number}?" for number in range(3)))
-        home.ticks(TTL_S - 20)
-        await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
-        home.api.control.fault(method="sendMessage", action="hang", hang_s=0.5, processed=True)
-        home.ticks(40)
-        held = await home.person.sees(HELD)
-        assert await tapped(home, held, "Keep waiting") == ""
-        assert [entry.timing.paused for entry in home.entries()] == [False] * 3
-        await home.person.gone(held)
-        assert home.listener._memory.at.hold is None
-
-
-async def test_a_touched_one_is_no_longer_held(home: House) -> None:
-    """Who turns to one of them answers that one; the word on all leaves it alone."""
-    async with home.still():
-        await overdue(home)
-        held = await home.person.sees(HELD)
-        await until(lambda: home.listener._memory.at.hold and home.listener._memory.at.hold.message_id, "it noted")
-        first = await home.person.sees("Number 0?")
-        assert await tapped(home, first, "✏️ Other") == "Type your answer as your next message"
-        await tapped(home, held, "Yes, stop them")
-        assert phases(home) == ["open", "sending", "sending"]
-
-
-async def test_a_hold_of_nothing_is_forgotten(home: House) -> None:
-    """All of them ended before it could be asked about."""
-    async with home.still():
-        await asked(home, *(f"Number {number}?" for number in range(3)))
-        home.ticks(TTL_S - 20)
-        await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
-        home.api.control.fault(method="sendMessage", action="error", status=500, times=99)
-        home.ticks(40)
-        for place in range(3):
-            home.hook("question.rejected", {"requestID": f"que_{place}", "sessionID": f"ses_{place}"})
-        home.listener._take_inbox()
-        await home.closed()
-    home.api.control.clear_faults()
-    async with home.still():
-        await until(lambda: home.listener._memory.at.hold is None, "the hold forgotten")
-    assert home.person.find(HELD) is None
+        assert phases(home) == ["sending"] * 4

@@ -6,8 +6,9 @@ such halves become U+FFFD here.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from hermes.errors import PayloadError
 
@@ -78,3 +79,15 @@ def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
     if not isinstance(value, bool):
         raise PayloadError(f"{where}.{key} is neither true nor false")
     return value
+
+
+def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
+    """Yield one line, `key: value`, for each parameter of a tool that is not among the known ones.
+
+    A text of several lines stands there as JSON, so that no line of it can pose as one of a diff.
+    """
+    for key, value in given.items():
+        if key not in known:
+            plain = isinstance(value, str) and len(value.splitlines()) <= 1
+            shown = value if plain else json.dumps(value, ensure_ascii=False)
+            yield sound(f"{key if key.isidentifier() else json.dumps(key)}: {shown}")

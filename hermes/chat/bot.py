@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self
 
 import httpx
@@ -199,6 +200,14 @@ def _strange(method: str) -> ChatAway:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """A message of ours in the chat. `date_s` is Telegram's own date for it (epoch seconds), 0 if it told none."""
+
+    message_id: int
+    date_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Me:
     """The bot itself. `reads_groups` is false where privacy mode hides plain texts of groups from it."""
 
@@ -223,8 +232,8 @@ class Bot:
     """One bot. Every method raises ChatAway, Undelivered (`send` only) or ChatRefused, and nothing else.
 
     `timeout_s` is how long a call waits for its answer. `request` replaces both connections in tests.
-    Environment variables about proxies are not read: `proxy` is what the configuration says. Raises
-    ConfigError for a proxy that cannot be used.
+    Environment variables about proxies and certificates are not read: `proxy` and `ca_file` (as of `tls_context`) are
+    what the configuration says. Raises ConfigError for one that cannot be used.
     """
 
     def __init__(
@@ -233,11 +242,12 @@ class Bot:
         *,
         api_base: str,
         proxy: str | None = None,
+        ca_file: Path | None = None,
         request: BaseRequest | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         self._timeout_s = timeout_s
-        self._calls, self._polls = (request, request) if request else _connections(proxy, api_base)
+        self._calls, self._polls = (request, request) if request else _connections(proxy, api_base, ca_file)
         self._bot = _Raw(
             token,
             base_url=f"{api_base.rstrip('/')}/bot",
@@ -256,20 +266,19 @@ class Bot:
         for request in {id(self._calls): self._calls, id(self._polls): self._polls}.values():
             await request.shutdown()
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> int:
-        """Post a new message; its id. A message to reply to that is gone does no harm."""
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> Sent:
+        """Post a new message. A message to reply to that is gone does no harm."""
         params = {"chat_id": chat_id, **_body(screen), "disable_notification": silent}
         if reply_to is not None:
             params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
         if screen.force_reply and not screen.rows:
             params["reply_markup"] = {"force_reply": True}
-        result = await self._call("sendMessage", params, sending=True)
-        return _whole(result, "message_id", "sendMessage")
+        return _sent(await self._call("sendMessage", params, sending=True), "sendMessage")
 
     async def document(
         self, chat_id: int, screen: Screen, name: str, text: str, *, reply_to: int | None = None, silent: bool = False
-    ) -> int:
-        """Post a file of this name and content, the screen's text below it; its message id."""
+    ) -> Sent:
+        """Post a file of this name and content, the screen's text below it."""
         file = telegram.InputFile(text.encode("utf-8", "replace"), filename=name)
         params = {
             "chat_id": chat_id,
@@ -280,7 +289,7 @@ class Bot:
         }
         if reply_to is not None:
             params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return _whole(await self._call("sendDocument", params, sending=True), "message_id", "sendDocument")
+        return _sent(await self._call("sendDocument", params, sending=True), "sendDocument")
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Say which commands there are, each with a word about it: clients offer them behind a slash."""
@@ -343,10 +352,25 @@ class Bot:
             raise
 
 
-def _connections(proxy: str | None, api_base: str) -> tuple[BaseRequest, BaseRequest]:
+def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:
+    """What connections to these URLs (a proxy's among them) trust: the authorities of this PEM file, else the usual.
+
+    The environment has no say in it. If none of them is https, no authority is loaded. Raises ConfigError.
+    """
+    if not any(url.lower().startswith("https:") for url in urls if url):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file is None:
+        return httpx.create_ssl_context(trust_env=False)
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:  # an SSLError is one
+        why = "no PEM file of certificate authorities" if isinstance(error, ssl.SSLError) else error.strerror
+    raise ConfigError(f"telegram.ca_file {ca_file} cannot be used ({why}); it must be a PEM file that you may read")
+
+
+def _connections(proxy: str | None, api_base: str, ca_file: Path | None) -> tuple[BaseRequest, BaseRequest]:
     """One for calls, one for the long poll, so that neither waits for the other; the CAs are loaded once, if at all."""
-    secure = any(url.lower().startswith("https:") for url in (proxy or "", api_base))
-    ssl_context = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    ssl_context = tls_context(ca_file, proxy, api_base)
 
     def connection(size: int) -> BaseRequest:
         return HTTPXRequest(
@@ -386,6 +410,11 @@ def _body(screen: Screen) -> dict[str, Any]:
             ]
         }
     return body
+
+
+def _sent(result: Any, method: str) -> Sent:
+    message_id, date = _whole(result, "message_id", method), result.get("date")
+    return Sent(message_id, float(date) if isinstance(date, int) else 0.0)
 
 
 def _whole(result: Any, key: str, method: str) -> int:

@@ -6,7 +6,6 @@ that whatever is not exactly what `encode` makes is refused. No text of an agent
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -30,7 +29,6 @@ from hermes.model import (
     Shelve,
     ShowWhole,
     TakeOffer,
-    Undo,
 )
 
 
@@ -80,7 +78,6 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "y": Confirmed,
     "b": Back,
     "k": KeepWaiting,
-    "u": Undo,
     "o": TakeOffer,
     "w": ShowWhole,
 }
@@ -174,19 +171,19 @@ def shown_label(question: Question, index: int) -> str:
     return one_line(label[:_LABEL]) + ("…" if len(label) > _LABEL else "") or EMPTY
 
 
-def faces(question: Question) -> tuple[str, ...]:
-    """Return what each option's button says: short labels, all numbered where two would look the same."""
-    labels = [shown_label(question, index) for index in range(len(question.options))]
-    stars = [" ⭐" if question.recommended == index else "" for index in range(len(labels))]
+def faces(question: Question, shown: Sequence[int]) -> dict[int, str]:
+    """Return what the button of each shown option says, by its index.
+
+    Short labels; all of them are numbered if two would look the same.
+    """
+    stars = {at: " ⭐" if question.recommended == at else "" for at in shown}
+    labels = {at: shown_label(question, at) for at in shown}
     room = LIMITS.columns - 3
-    short = [shortened(label, room - width(star)) for label, star in zip(labels, stars, strict=True)]
-    if any(count > 1 for count in Counter(short).values()):
-        numbers = [f"{index + 1} " for index in range(len(labels))]
-        short = [
-            number + shortened(label, room - width(number + star))
-            for number, label, star in zip(numbers, labels, stars, strict=True)
-        ]
-    return tuple(label + star for label, star in zip(short, stars, strict=True))
+    short = {at: shortened(label, room - width(stars[at])) for at, label in labels.items()}
+    if len(set(short.values())) < len(short):
+        numbers = {at: f"{at + 1} " for at in shown}
+        short = {at: numbers[at] + shortened(labels[at], room - width(numbers[at] + stars[at])) for at in shown}
+    return {at: label + stars[at] for at, label in short.items()}
 
 
 def in_columns(buttons: Sequence[Button], *, at_most: int = 4) -> Rows:

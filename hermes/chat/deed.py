@@ -4,7 +4,7 @@ What the agent wrote stands in a block of its own below Hermes' words, so that i
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hermes.chat.buttons import Rows, press
@@ -28,6 +28,9 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "fetch": "May it fetch this?",
     "other": "May it do this?",
 }
+# The head of the first file's diff, which stands right above its first part. No line of a change can pose as one: each
+# begins with a sign of its own.
+_HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
 # What no screen shows: controls but for breaks and tabs, what turns the direction of writing, what has no width.
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
@@ -40,27 +43,39 @@ def heading(permission: Permission) -> str:
     return _HEADINGS[permission.kind]
 
 
-def deed(entry: Entry, permission: Permission, caps: Caps) -> list[Line]:
-    """Return the question, what it is about, and what was cut."""
+def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
+    """Return what draws the question, what it is about, and what was cut.
+
+    Whatever has to look at all of the permission is done here, once: its lines may be drawn several times.
+    """
     tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
-    return [
-        line(Span(heading(permission), "bold"), *tool),
-        line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
-        line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
-        line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
-        line(Span(_changes(permission))),
-        line(passage(_detail(permission), min(_DETAIL, caps.question), _mark(permission))),
-        line(Span(_cut(permission), "italic")),
-        line("⚠️ It holds characters that cannot be seen." if _HIDDEN.search(whole(permission)) else ""),
-        trail(entry),
-    ]
+    hidden = _HIDDEN.search(permission.what) or _HIDDEN.search(permission.detail)
+    detail, changes, left_out = _detail(permission), _changes(permission), _cut(permission)
+    before = trail(entry)
+
+    def lines(caps: Caps) -> list[Line]:
+        return [
+            line(Span(heading(permission), "bold"), *tool),
+            line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
+            line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
+            line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
+            line(Span(changes)),
+            line(passage(detail, min(_DETAIL, caps.question), _mark(permission))),
+            line(Span(left_out, "italic")),
+            line("⚠️ It holds characters that cannot be seen." if hidden else ""),
+            before,
+        ]
+
+    return lines
 
 
 def _detail(permission: Permission) -> str:
-    """Return what stands below: of a diff what comes after its head, which names the file once more."""
-    if permission.kind != "change":
-        return permission.detail
-    return permission.detail[max(0, permission.detail.find("@@ ")) :]
+    """Return what stands below: a diff without its head, which names the file once more."""
+    text = permission.detail
+    if permission.kind != "change" or text.startswith("@@ "):
+        return text
+    first = text.find("\n@@ ") + 1
+    return _HEAD.sub("", text[:first]) + text[first:]
 
 
 def _mark(permission: Permission) -> Mark:
@@ -71,9 +86,11 @@ def _changes(permission: Permission) -> str:
     """Return how many lines a diff adds and takes away."""
     if permission.kind != "change" or not permission.detail:
         return ""
-    lines = permission.detail.splitlines()
-    added = sum(one.startswith("+") and not one.startswith("+++ ") for one in lines)
-    gone = sum(one.startswith("-") and not one.startswith("--- ") for one in lines)
+    lines = f"\n{permission.detail}"
+    added = lines.count("\n+") - lines.count("\n+++ ")
+    gone = lines.count("\n-") - lines.count("\n--- ")
+    if not added + gone:
+        return ""
     return f"+{added} −{gone} line{'' if added + gone == 1 else 's'}"
 
 
@@ -149,7 +166,7 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
     """Return all buttons of a permission."""
     stops = entry.ask.capabilities.reject_stops
     armed = entry.state.armed
-    why = press(entry, "✏️ Not now" if armed else "✏️ Refuse, and say why", Arm(0, on=not armed))
+    why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse, and say why", Arm(0, on=not armed))
     no = press(entry, "⏹ Refuse and stop" if stops else "✋ Refuse", AskTwice("reject"))
     always = (press(entry, "Always…", AskTwice("always")),) if permission.always else ()
     rows: Rows = ((press(entry, ALLOW, Pick(0, 0)), no), (why, *always))

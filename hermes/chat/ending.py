@@ -18,8 +18,6 @@ def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
     at_desk = entry.state.outcome is not None and entry.state.outcome.kind == "answered_at_desk"
     answer = Span("" if several else (all_in_words if at_desk else decided)(entry, caps.label), "bold")
     match entry.state.phase:
-        case "held":
-            return [*above, line("✅ ", answer, " – goes out in a moment · ", code(entry))]
         case "sending":
             return [*above, line(*_saved(entry, look, answer), " ", code(entry))]
         case _:

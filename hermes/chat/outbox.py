@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hermes.chat.bot import Bot
+from hermes.chat.bot import Bot, Sent
 from hermes.chat.render import Screen
 from hermes.errors import ChatAway, ChatError, Undelivered
 
@@ -79,15 +79,15 @@ class _Job:
 
     kind: _Kind
     message_id: int | None
-    call: Callable[[], Awaitable[int | None]]
+    call: Callable[[], Awaitable[Sent | None]]
     after: set[asyncio.Task[None]]
-    ends: list[asyncio.Future[int | None]] = field(default_factory=list)
+    ends: list[asyncio.Future[Sent | None]] = field(default_factory=list)
 
     @property
     def abandoned(self) -> bool:
         return all(end.done() for end in self.ends)
 
-    def done(self, result: int | None) -> None:
+    def done(self, result: Sent | None) -> None:
         for end in self.ends:
             if not end.done():
                 end.set_result(result)
@@ -133,8 +133,8 @@ class Outbox:
         self._until_s = 0.0
         self._closed = False
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> int:
-        """Post a new message; its id."""
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> Sent:
+        """Post a new message."""
         result = await self._queued(
             chat_id, "send", None, lambda: self._bot.send(chat_id, screen, reply_to=reply_to, silent=silent)
         )
@@ -144,8 +144,8 @@ class Outbox:
 
     async def document(
         self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int | None = None, silent: bool = False
-    ) -> int:
-        """Post a file (its name, its content) with the screen's text below it; its message id."""
+    ) -> Sent:
+        """Post a file (its name, its content) with the screen's text below it."""
         name, text = file
         call = functools.partial(self._bot.document, chat_id, screen, name, text, reply_to=reply_to, silent=silent)
         result = await self._queued(chat_id, "send", None, call)
@@ -181,6 +181,12 @@ class Outbox:
         self._answers.add(task)
         task.add_done_callback(self._answered)
         return task
+
+    async def arrived(self, chat_id: int, longest_s: float) -> None:
+        """Return when nothing is on its way to this chat any more, or after `longest_s`."""
+        lane = self._lanes.get(chat_id)
+        if lane is not None and lane.worker is not None:
+            await asyncio.wait({lane.worker}, timeout=longest_s)
 
     async def close(self, *, grace_s: float = CLOSING_S) -> None:
         """Let requests on their way end, for at most `grace_s`; what waits fails with ChatAway."""
@@ -224,12 +230,12 @@ class Outbox:
     # queues
 
     async def _queued(
-        self, chat_id: int, kind: _Kind, message_id: int | None, call: Callable[[], Awaitable[int | None]]
-    ) -> int | None:
+        self, chat_id: int, kind: _Kind, message_id: int | None, call: Callable[[], Awaitable[Sent | None]]
+    ) -> Sent | None:
         if self._closed:
             raise _stopping()
         loop = asyncio.get_running_loop()
-        end: asyncio.Future[int | None] = loop.create_future()
+        end: asyncio.Future[Sent | None] = loop.create_future()
         job = _Job(kind, message_id, call, set(self._answers), [end])
         lane = self._lane(chat_id)
         older = _queued_edit(lane, job)

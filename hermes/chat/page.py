@@ -106,7 +106,7 @@ def _marks(entry: Entry) -> Line:
     ask, page, count = entry.ask, entry.state.page, len(entry.ask.questions)
     if count == 1:
         return ()
-    open_ones = unanswered(entry.state)
+    open_ones = set(unanswered(entry.state))
     signs = ["○" if index in open_ones else "●" for index in range(count)]
     named = range(count) if count <= _MARKS_AROUND else [page]
     names = [f"{sign} {name(ask, at, _MARK_NAME).text}" if at in named else sign for at, sign in enumerate(signs)]
@@ -131,7 +131,7 @@ def keyboard(entry: Entry) -> Rows:
 def _option_rows(entry: Entry) -> Rows:
     index = entry.state.page
     question, picks, shelf = entry.ask.questions[index], _picks(entry), _shelf(entry)
-    said = faces(question)
+    said = faces(question, shelf)
     buttons = [
         press(
             entry,
@@ -199,7 +199,7 @@ def own_row(entry: Entry) -> Row:
     if state.page < len(entry.ask.questions) and entry.ask.questions[state.page].custom:
         other = "✏️ Other" if entry.ask.questions[state.page].options else "✏️ Answer"
         arm = Arm(state.page, on=not state.armed)
-        row.append(press(entry, "✏️ Not now" if state.armed else other, arm))
+        row.append(press(entry, "✏️ Cancel typing" if state.armed else other, arm))
     if can.can_skip and entry.ask.questions:
         row.append(press(entry, "⏭ Skip", AskTwice("skip")))
     row.append(press(entry, "⏹ Stop" if can.reject_stops else "✋ Refuse", AskTwice("reject")))

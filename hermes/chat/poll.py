@@ -42,6 +42,7 @@ LOUD_AFTER = 3
 LOUD_CONFLICTS = 2
 SAY_AGAIN_EVERY = 20
 REMEMBERED = 1000
+MOST_UPDATES = 100  # in one answer: behind so many there may be more
 _NO_ID = 2**63
 
 # --- reading one update --------------------------------------------------------------------------------
@@ -74,15 +75,18 @@ class Other:
 Incoming = Tap | Text | Migrated | Blocked | Other
 
 
-def read_update(raw: dict[str, Any], *, now: Callable[[], float] = time.time) -> Incoming:
-    """One update as Telegram sent it, dated by our own clock, which all else goes by. ValueError for another shape."""
+def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable[[], float] = time.time) -> Incoming:
+    """One update as Telegram sent it; a message that is replied to counts as ours if `bot_id` wrote it.
+
+    `at_s` is our own clock, which all else goes by; `date_s` is Telegram's. Raises ValueError for another shape.
+    """
     try:
         update = telegram.Update.de_json(raw, None)
         update_id = _number(update.update_id)
         if update.callback_query:
             return _tap(update_id, update.callback_query, now())
         if update.message:
-            return _message(update_id, update.message, now())
+            return _message(update_id, update.message, now(), bot_id)
         if update.my_chat_member:
             return _membership(update_id, update.my_chat_member)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
@@ -98,7 +102,7 @@ def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Ot
     return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, _words(query.id), _words(query.data))
 
 
-def _message(update_id: int, message: telegram.Message, at_s: float) -> Incoming:
+def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int | None) -> Incoming:
     chat_id = _number(message.chat.id)
     if message.migrate_to_chat_id:
         return Migrated(update_id, chat_id, _number(message.migrate_to_chat_id))
@@ -115,8 +119,9 @@ def _message(update_id: int, message: telegram.Message, at_s: float) -> Incoming
         _number(message.message_id),
         None if message.text is None else _words(message.text),
         reply_to=_number(reply.message_id) if reply else None,
-        reply_text=_words(reply.text or reply.caption or "") if reply and _is_bots(reply) else "",
+        reply_text=_words(reply.text or reply.caption or "") if reply and _is_ours(reply, bot_id) else "",
         group=message.chat.type in {"group", "supergroup"},
+        date_s=message.date.timestamp(),
     )
 
 
@@ -126,9 +131,9 @@ def _replied(message: telegram.Message) -> telegram.Message | None:
     return None if reply is None or reply.forum_topic_created else reply
 
 
-def _is_bots(message: telegram.Message) -> bool:
-    """What a person wrote is no message of Hermes, whatever its last line says."""
-    return message.from_user is not None and message.from_user.is_bot
+def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
+    """Tell whether this very bot wrote it: a person, a channel or another bot can write the same words."""
+    return message.from_user is not None and message.from_user.id == bot_id and message.sender_chat is None
 
 
 def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
@@ -210,7 +215,8 @@ class Poller:
     `load` and `save` keep the offset of this bot. `handle` gets the raw update; if it raises NotSaved, the
     person is told by `not_saved` (which raises ChatAway if they could not be); if it raises anything else,
     the update goes to `quarantine`. `on_good_poll(at_s)` is called for each answer of Telegram's, also for an
-    empty one; `on_trouble` for each failure.
+    empty one; `on_trouble` for each failure. `hurry_s()` is how long the next poll may last at most, in seconds, None
+    for as long as usual.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each thing that the loop itself does not know
@@ -224,6 +230,7 @@ class Poller:
         not_saved: Callable[[dict[str, Any], NotSaved], Awaitable[None] | None],
         on_good_poll: Callable[[float], None] = lambda _: None,
         on_trouble: Callable[[Trouble], None] = lambda _: None,
+        hurry_s: Callable[[], float | None] = lambda: None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         poll_s: float = POLL_S,
@@ -231,6 +238,7 @@ class Poller:
         self._bot, self._save, self._handle = bot, save, handle
         self._quarantine, self._not_saved = quarantine, not_saved
         self._on_good_poll, self._on_trouble = on_good_poll, on_trouble
+        self._hurry_s = hurry_s
         self._now, self._sleep, self._poll_s = now, sleep, poll_s
         self._offset = load()
         self._saved = self._offset
@@ -240,13 +248,16 @@ class Poller:
         self._is_there = False
         self._kind: TroubleKind | None = None
         self._failed_s = 0.0
+        self._begun = self._taken = 0
+        self._is_whole = True
+        self._progress = asyncio.Condition()
         self.pause_s = 0.0
 
     async def run(self) -> None:
         """Poll until cancelled. Until one succeeds polls are short: they tell at once whether Telegram is there."""
         while True:
             try:
-                again = await self.step(poll_s=None if self._is_there else 0)
+                again = await self.step(poll_s=self._lasting_s() if self._is_there else 0)
             except Exception:  # the loop that must never end: what goes wrong here is said and tried again
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
@@ -258,14 +269,33 @@ class Poller:
         `poll_s=0` takes in what waits, and does not wait for more.
         """
         began_s = self._now()
+        self._begun += 1
         try:
             batch = await self._poll(began_s, self._poll_s if poll_s is None else poll_s)
         except ChatError as error:
             return self._failed(error)
         self._recovered()
+        self._is_whole = len(batch) < MOST_UPDATES
         taken = await self._take_all(batch)
         self._keep_offset()
+        if self._is_whole:
+            async with self._progress:
+                self._taken = self._begun
+                self._progress.notify_all()
         return self._paced(brought=taken, took_s=self._now() - began_s)
+
+    async def caught_up(self) -> None:
+        """Return when a poll that began after this call has brought all that waited, and that was taken in.
+
+        `hurry_s` keeps the polls before it short.
+        """
+        begun = self._begun
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._taken > begun)
+
+    def _lasting_s(self) -> float:
+        hurry_s = self._hurry_s()
+        return self._poll_s if hurry_s is None else min(self._poll_s, max(0.0, hurry_s))
 
     async def _poll(self, at_s: float, poll_s: float) -> list[Any]:
         if not self._webhook_gone:
@@ -284,6 +314,7 @@ class Poller:
             name = as_text(raw) if update_id is None else update_id
             if name not in self._done:
                 if not await self._take(raw):
+                    self._is_whole = False
                     return False
                 self._done.append(name)
                 taken = True

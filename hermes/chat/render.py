@@ -18,7 +18,7 @@ from hermes.chat.review import confirm, numbers, review, send_button
 from hermes.chat.screen import Caps, Look, Screen, SideScreen, draw, name, origin
 from hermes.chat.sides import sides
 from hermes.chat.text import Entity, Line, Span, ending, line, phrase
-from hermes.chat.words import HintWord, digest_screen, hint, hold, not_saved, other_poller, toast, was_away
+from hermes.chat.words import HintWord, digest_screen, hint, not_saved, other_poller, toast, was_away
 from hermes.model import Entry, Send
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "digest_screen",
     "encode",
     "hint",
-    "hold",
     "main",
     "not_saved",
     "other_poller",
@@ -58,7 +57,8 @@ def main(entry: Entry, look: Look) -> Screen:
     if entry.state.confirm is not None:
         return confirm(entry, look)
     if (wish := entry.ask.permission) is not None:
-        return draw(lambda caps: [*deed(entry, wish, caps), *_foot(entry, look, caps)], buttons(entry, wish))
+        told = deed(entry, wish)
+        return draw(lambda caps: [*told(caps), *_foot(entry, look, caps)], buttons(entry, wish))
     if not entry.ask.questions:
         go_on = press(entry, "Let it go on", Send())
         return draw(lambda caps: [*_bare(), *_foot(entry, look, caps)], ((go_on,), own_row(entry)))

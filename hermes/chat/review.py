@@ -48,13 +48,13 @@ def answer_list(entry: Entry, caps: Caps, none: str) -> list[Line]:
 def _listed(entry: Entry, limit: int) -> list[int]:
     """Return which questions are listed: the unanswered before the others, where there is no room for all."""
     open_ones = unanswered(entry.state)
-    order = [*open_ones, *(index for index in range(len(entry.ask.questions)) if index not in open_ones)]
-    return sorted(order[:limit])
+    answered = set(range(len(entry.ask.questions))).difference(open_ones)
+    return sorted([*open_ones, *sorted(answered)][:limit])
 
 
 def numbers(entry: Entry) -> Rows:
     """Return a button to each question."""
-    open_ones = unanswered(entry.state)
+    open_ones = set(unanswered(entry.state))
     shown = _listed(entry, LIMITS.review)
     said = [f"{index + 1} ⚠️" if index in open_ones else str(index + 1) for index in shown]
     buttons = [press(entry, text, Go(index)) for text, index in zip(said, shown, strict=True)]

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 from typing import Final
 
 from hermes.chat.buttons import LIMITS, Rows, shown_label
@@ -148,7 +149,7 @@ def code(entry: Entry) -> Span:
 def agent(ask: Ask) -> Span:
     """Return who asks, and where: "OpenCode on laptop"."""
     who = phrase(ask.capabilities.agent_name, _NAME, empty="The agent").text
-    where = phrase(ask.source.machine, _NAME).text
+    where = phrase(ask.source.host or ask.source.machine, _NAME).text
     return Span(f"{who} on {where}" if where else who)
 
 
@@ -167,7 +168,7 @@ def project(ask: Ask) -> Span:
 
 def origin(entry: Entry, look: Look) -> Line:
     """Return the line that says where an ask comes from and how long it waits."""
-    until_s = None if entry.timing.paused else entry.timing.until_s
+    until_s = entry.timing.until_s
     waits = "" if until_s is None else f"waits until {clock(until_s, look, near_s=entry.asked_s)}"
     ask = entry.ask
     return dotted([project(ask), session(ask), agent(ask), Span(waits), code(entry)])
@@ -232,15 +233,20 @@ def answer_in_words(entry: Entry, index: int, limit: int) -> str:
     state = entry.state
     if state.outcome and state.outcome.kind == "answered_at_desk":
         desk = state.outcome.answers
-        return phrase(", ".join(map(bare_label, desk[index])), limit).text if index < len(desk) else ""
+        told = (bare_label(label) for label in islice(desk[index], limit)) if index < len(desk) else ()
+        return phrase(", ".join(told), limit).text
     given = state.decision.answers if state.decision else state.answers
     return chosen(entry.ask.questions[index], given[index], limit) if index < len(given) else ""
 
 
 def all_in_words(entry: Entry, limit: int) -> str:
     """Return all answers in one line."""
-    words = (answer_in_words(entry, index, limit) for index in range(len(entry.ask.questions)))
-    return cut(" · ".join(filter(None, words)), limit) or "no answer"
+    said, room = [], limit
+    for index in range(len(entry.ask.questions)):
+        if room >= 0 and (words := answer_in_words(entry, index, limit)):
+            said.append(words)
+            room -= len(words)
+    return cut(" · ".join(said), limit) or "no answer"
 
 
 def _word_on_deed(entry: Entry, limit: int) -> str:

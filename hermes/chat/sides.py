@@ -37,7 +37,6 @@ from hermes.model import (
     Permission,
     SideKind,
     TakeOffer,
-    Undo,
 )
 
 _HOUR_S: Final = 3600
@@ -48,8 +47,6 @@ def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     """Return the side messages that should exist now."""
     if entry.state.phase == "open":
         return _beside_open(entry, look) if entry.ask.answerable else {}
-    if entry.state.phase == "held":
-        return {"undo": _undo(entry)}
     return _beside_settled(entry, look) if entry.state.phase == "settled" else {}
 
 
@@ -59,7 +56,7 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["typing"] = _typing(entry, entry.state.armed.question, look)
     if entry.state.offer:
         found["offer"] = _offer(entry, entry.state.offer)
-    if entry.timing.called and not entry.timing.paused:
+    if entry.timing.called:
         found["final_call"] = _final_call(entry, look)
     if entry.timing.reminded > 0:
         found["reminder"] = _reminder(entry, look)
@@ -97,14 +94,14 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
         # A message with a forced reply cannot be edited, so a change is a new one.
         screen = note("Reply to this with your answer to ", named, ". ", code(entry), force_reply=True)
         return SideScreen(screen, fresh=True)
-    rows = ((press(entry, "Never mind", Arm(index, on=False)),),)
+    rows = ((press(entry, "✏️ Cancel typing", Arm(index, on=False)),),)
     return SideScreen(note("Type your answer to ", named, " as your next message.", rows=rows))
 
 
 def _typing_why(entry: Entry, look: Look) -> SideScreen:
     if look.group:
         return SideScreen(note("Reply to this with why not. ", code(entry), force_reply=True), fresh=True)
-    rows = ((press(entry, "Never mind", Arm(0, on=False)),),)
+    rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)
     return SideScreen(note("Write why not, as your next message. The agent gets it, and goes on.", rows=rows))
 
 
@@ -124,11 +121,6 @@ def _offer(entry: Entry, offer: Offer) -> SideScreen:
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
     asked = note("Is this your answer to ", name(entry.ask, offer.question), "?", rows=((use,), (no,)))
     return SideScreen(asked)
-
-
-def _undo(entry: Entry) -> SideScreen:
-    rows = ((press(entry, "Undo", Undo()),),)
-    return SideScreen(note("✅ ", Span(decided(entry, _ANSWER), "bold"), rows=rows))
 
 
 def _reminder(entry: Entry, look: Look) -> SideScreen:

@@ -113,7 +113,6 @@ _HALVES: Final = re.compile("[\ud800-\udfff]")
 _CONTROLS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 # Marks, embeddings, overrides, isolates of direction; the deprecated ones; anchors of annotations; BOM.
 _DIRECTIONS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb\ufeff]")
-_EDGES: Final = re.compile(r"[^\S\n]+\n")
 _GAPS: Final = re.compile(r"\n{3,}")
 
 
@@ -121,7 +120,8 @@ def cleaned(text: str) -> str:
     """Return the text without what could turn or break its surroundings; "" if nothing can be seen."""
     text = _BREAKS.sub("\n", _COLOURS.sub("", text))
     text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", _HALVES.sub("\ufffd", text)))
-    text = _GAPS.sub("\n\n", _EDGES.sub("\n", text)).strip()
+    # No pattern for the blanks at the ends of lines: it would be looked for again at each blank of a long row.
+    text = _GAPS.sub("\n\n", "\n".join(one.rstrip() for one in text.split("\n"))).strip()
     return text if visible(text) else ""
 
 

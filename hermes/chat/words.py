@@ -1,9 +1,9 @@
 """Short words to the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, assert_never
+from typing import Final, Literal
 
-from hermes.chat.buttons import EMPTY, LIMITS, Button, Rows, shown_label
+from hermes.chat.buttons import EMPTY, LIMITS, shown_label
 from hermes.chat.deed import word_on
 from hermes.chat.screen import (
     Caps,
@@ -17,12 +17,11 @@ from hermes.chat.screen import (
     name,
     note,
     project,
-    session,
     subject,
 )
-from hermes.chat.text import Line, Span, cleaned, cut, dotted, line, one_line, phrase
+from hermes.chat.text import Line, Span, cleaned, cut, line, one_line, phrase
 from hermes.dialog import bare_label
-from hermes.model import Entry, HintKind, OnExpiry, Outcome, Toast
+from hermes.model import Entry, HintKind, Outcome, Toast
 
 TOAST_UNITS: Final = 200
 _ANSWER: Final = 300
@@ -35,7 +34,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "typing_off": "All right, no typing",
     "sure": "Sure? One more tap.",
     "kept_waiting": "All right, I keep waiting",
-    "undone": "Taken back",
+    "receiving": "One moment, I am still receiving your text",
     "forgotten": "All right, that was no answer",
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
@@ -61,8 +60,6 @@ def _toast(entry: Entry, said: Toast, look: Look) -> str:
             return _plain(_ended(entry))
         case "moved":
             return _place(entry)
-        case "held":
-            return "One moment, I am still receiving your text" if entry.state.joining else "Goes out in a moment"
         case "type_now":
             return _type_now(why=entry.ask.permission is not None, look=look)
         case kind:
@@ -112,7 +109,7 @@ def _ended(entry: Entry) -> str:
 
 # --- why a text changed nothing -------------------------------------------------------------------
 
-HintWord = HintKind | Literal["two_open", "none_open", "no_words", "how_to_answer"]
+HintWord = HintKind | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
 
 _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "settled": "That question is settled already.",
@@ -120,6 +117,7 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "no_such_option": "That is none of the options. Please tap one.",
     "which_question": "Which question is that for? Please tap its number, then write it again.",
     "none_open": "No question is open just now. I write when an agent asks.",
+    "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
     "no_words": "I can only take words. Please type your answer, or tap a button.",
     "how_to_answer": "Tap a button below a question, or reply to the question with your own words.",
 }
@@ -253,6 +251,21 @@ def unreadable(count: int, machine: str) -> Screen:
     return note("⚠️ ", what, " from ", where, again)
 
 
+def question_not_saved(machine: str, why: str = "disk full") -> Screen:
+    """Return the warning that a new question could not be kept, so that it is not on the phone."""
+    where = phrase(machine, 40, empty="the computer")
+    rest = "). Please answer it on the computer, or free some space."
+    return note("⚠️ A question could not be saved (", phrase(why, 40), " on ", where, rest)
+
+
+def store_made_again(count: int, machine: str) -> Screen:
+    """Return the warning that Hermes' folder was removed while `count` questions were open."""
+    where = phrase(machine, 40, empty="the computer")
+    what, they = ("one open question", "it") if count == 1 else (f"{count} open questions", "them")
+    again = f" was removed while I ran. I made it again with {what}; you can answer {they} as before."
+    return note("⚠️ My folder on ", where, again)
+
+
 def not_saved(machine: str, why: str = "disk full") -> Screen:
     """Return the warning that a tap or a text could not be kept; its text is short enough for a toast."""
     where = phrase(machine, 40, empty="the computer")
@@ -264,38 +277,3 @@ def other_poller(machine: str) -> Screen:
     where = phrase(machine, 40, empty="the computer")
     doctor = Span("hermes doctor", "code")
     return note("⚠️ Another program is using this bot; taps may go there. On ", where, ": ", doctor, ".")
-
-
-def _hold_words(rule: OnExpiry) -> tuple[str, str]:
-    match rule:
-        case "reject":
-            return "Tell the agents to stop?", "Yes, stop them"
-        case "recommended":
-            return "Give the recommended answers?", "Yes, give them"
-        case "skip":
-            return "Let the agents decide by themselves?", "Yes, let them"
-        case "keep":
-            return "Leave them to the computer?", "Yes, leave them"
-        case _:
-            assert_never(rule)
-
-
-def hold(entries: Sequence[Entry], look: Look) -> Screen:
-    """Return the one question about several asks whose time ran out at once ("hold:go", "hold:keep")."""
-    rules = {look.rule(entry.ask) for entry in entries}
-    asked, yes = _hold_words(rules.pop()) if len(rules) == 1 else ("Let each end as it is set up?", "Yes, let them end")
-    rows: Rows = ((Button("Keep waiting", "hold:keep"),), (Button(yes, "hold:go"),))
-    listed = [
-        (
-            *subject(entry.ask),
-            *((Span(" · "), *where) if (where := dotted([project(entry.ask), session(entry.ask)])) else ()),
-        )
-        for entry in entries[:10]
-    ]
-    more = len(entries) - len(listed)
-
-    def lines(_: Caps) -> list[Line]:
-        opening = line(f"⏰ Nobody answered {len(entries)} questions in time:")
-        return [opening, *listed, line(f"… and {more} more" if more > 0 else ""), line(asked)]
-
-    return draw(lines, rows)

@@ -118,6 +118,11 @@ class Permissions(Turns):
         for forgotten in (self.permissions, self._following, self._always):
             forgotten.clear()
 
+    def _dispose_permissions(self, place: str) -> None:
+        self.permissions = {one: asked for one, asked in self.permissions.items() if self._place(asked) != place}
+        self._following = {one: asked for one, asked in self._following.items() if self._place(asked) != place}
+        self._always = {rule for rule in self._always if rule[0] != place}
+
     def _sharing(self, request_id: str) -> Json:
         """Return the request whose call goes on asking. LookupError where that call has ended."""
         shared = self._asked[request_id]

@@ -126,6 +126,11 @@ class Answers:
         self.world.reply_permission(request_id, *given)
         return JSONResponse(content=True)
 
+    def dispose(self, asked: Asked) -> Response:
+        """`POST /instance/dispose`: what runs in this directory ends, and begins at its next request."""
+        self.world.dispose(asked.directory)
+        return JSONResponse(content=True)
+
     # --- what is not there ------------------------------------------------------------------------------------------
 
     def _sessions(self) -> list[Session]:
@@ -174,6 +179,7 @@ ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]
     "reply": ("POST", "/question/{request}/reply", Answers.reply),
     "reject": ("POST", "/question/{request}/reject", Answers.reject),
     "permissions": ("GET", "/permission", Answers.permissions),
+    "dispose": ("POST", "/instance/dispose", Answers.dispose),
     "permit": ("POST", "/permission/{request}/reply", Answers.permit),
 }
 """Each route by the name that faults use; "events" is the one besides, `GET /global/event`."""

@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, TextIO
 from urllib.parse import unquote
 
@@ -47,7 +48,7 @@ STOP_S: Final = 5.0
 PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
 HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
-    {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "restart"}
+    {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
     | {"away", "back", "double_events", "came_of", "listed", "request_count"}
     | {"ask_permission", "permit", "listed_permissions"}
@@ -291,8 +292,9 @@ def main(
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     parser.add_argument("--manner", choices=("old", "new"), default="new")
     parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")
+    parser.add_argument("--test-clock", type=Path, metavar="FILE", help="a clock that a test bends")
     given = parser.parse_args(arguments)
-    password, told = environ.get(PASSWORD_VARIABLE, ""), clock.of(environ)
+    password, told = environ.get(PASSWORD_VARIABLE, ""), clock.bent(given.test_clock)
     world = {"manner": given.manner, "directory": given.directory, "password": password}
     with running_agent(**world, port=given.port, now=told.now, pace=told.pace) as agent:
         _say({"url": agent.url})

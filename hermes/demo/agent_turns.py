@@ -86,8 +86,7 @@ class Turns(Events):
         with self.lock:
             stopped = self.sessions[session]
             if self.manner == "new":
-                for part in open_parts(stopped):
-                    part["state"] |= {"status": "error", "error": ABORTED, "metadata": {"interrupted": True}}
+                self._abort_calls(stopped)
                 error = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
                 self.emit("session.error", {"sessionID": session, "error": error}, stopped.directory)
             self._rest(stopped)
@@ -125,11 +124,22 @@ class Turns(Events):
 
     # --- below here: whoever calls holds the lock -------------------------------------------------------------------
 
-    def _stop(self) -> None:
-        """Stop every turn; what was answered and had not ended is lost, too."""
-        self._held_tools = None if self._held_tools is None else []
+    def _stop(self, place: str | None = None) -> None:
+        """Stop every turn, or those of one directory; what was answered and had not ended is lost, too.
+
+        In one directory new ends the calls that run; a restart leaves them as they are.
+        """
+        if place is None:
+            self._held_tools = None if self._held_tools is None else []
         for session in self.sessions.values():
-            session.busy = False
+            if place in {None, session.directory}:
+                session.busy = False
+            if place == session.directory and self.manner == "new":
+                self._abort_calls(session)
+
+    def _abort_calls(self, session: Session) -> None:
+        for part in open_parts(session):
+            part["state"] |= {"status": "error", "error": ABORTED, "metadata": {"interrupted": True}}
 
     def _works_on(self, session: Session, request: Json) -> bool:
         """Tell whether the turn that asked is not over: nothing stopped it, and no other has begun."""

@@ -117,6 +117,18 @@ class AgentWorld(Permissions):
             self._stop()
         self.cut_events()
 
+    def dispose(self, directory: str | None = None) -> None:
+        """End what runs in one directory, the server's own by default, as `POST /instance/dispose` and a reload do.
+
+        All that was asked there vanishes with no event of its own; streams go on.
+        """
+        place = directory or self.directory
+        with self.lock:
+            self.pending = {one: asked for one, asked in self.pending.items() if self._place(asked) != place}
+            self._dispose_permissions(place)
+            self._stop(place)
+            self.emit("server.instance.disposed", {"directory": place}, place)
+
     # --- what HTTP asks for ---------------------------------------------------------------------------------------
 
     def listed(self, directory: str) -> list[Json]:

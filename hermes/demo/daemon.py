@@ -95,7 +95,7 @@ class Daemon:
         self.stop()
         self._bury()
         bot_id = int(self._telegram["token"].partition(":")[0])
-        holding.bot_lock(bot_id).unlink(missing_ok=True)
+        holding.bot_lock(bot_id, self.store.root).unlink(missing_ok=True)
 
     def _bury(self) -> None:
         if self._child is not None:

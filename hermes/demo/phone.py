@@ -89,9 +89,9 @@ class Phone:
         """Counts, clock and who polls."""
         return self._get("state", _STATE)
 
-    def messages(self, *, chat: int | None = None) -> tuple[ShownMessage, ...]:
-        """Every message of the chat in order, deleted ones and the person's own too."""
-        return self._get("messages", _MESSAGES, chat_id=chat)
+    def messages(self, *, chat: int | None = None, after: int = 0) -> tuple[ShownMessage, ...]:
+        """Every message of the chat in order, deleted ones and the person's own too; those with higher ids."""
+        return self._get("messages", _MESSAGES, chat_id=chat, after=after or None)
 
     def shown(self, *, chat: int | None = None) -> tuple[ShownMessage, ...]:
         """The bot's messages that are still there."""
@@ -114,9 +114,9 @@ class Phone:
 
         return self.wait(newest, timeout_s, what=f"a message with {text_part!r}", chat=chat)
 
-    def toasts(self, *, user: int | None = None) -> tuple[Toast, ...]:
-        """The answers to taps, in order; of one user if given."""
-        return tuple(t for t in self._get("toasts", _TOASTS) if user in {None, t.user_id})
+    def toasts(self, *, user: int | None = None, after_s: float = 0.0) -> tuple[Toast, ...]:
+        """The answers to taps, in order; of one user if given, and only those given after that time (Unix)."""
+        return tuple(t for t in self._get("toasts", _TOASTS, after=after_s or None) if user in {None, t.user_id})
 
     def toast_for(self, tap: Tap, timeout_s: float = DEFAULT_WAIT_S) -> Toast:
         """The answer to this tap; waits for it."""

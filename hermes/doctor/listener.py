@@ -23,7 +23,9 @@ ASKED_S: Final = 1.5
 
 async def look(around: Around) -> tuple[Finding, ...]:
     """Check the locks, the last good poll, the inbox, and the service."""
-    return await AREA.each(around, {"lock": _lock, "poll": _poll, "inbox": _inbox, "service": _service})
+    return await AREA.each(
+        around, {"lock": _lock, "sockets": _sockets, "poll": _poll, "inbox": _inbox, "service": _service}
+    )
 
 
 def holder(around: Around) -> Holder | None:
@@ -32,13 +34,16 @@ def holder(around: Around) -> Holder | None:
 
 
 def _lock(around: Around) -> list[Finding]:
-    ours, bots = holder(around), holding.holder(holding.bot_lock(around.config.telegram.bot_id))
+    lock = holding.bot_lock(around.config.telegram.bot_id, around.config.store.path)
+    ours, bots = holder(around), holding.holder(lock)
     if ours is not None:
         since = f", for {span(around.now() - ours.since_s)}" if ours.since_s else ""
         return [AREA.good("lock", f"{ours} is at work{since}")]
     if bots is not None:
         end = f"kill {bots.pid}" if bots.pid else "end it"
         mend = f"{end}, or give one of the two a bot of its own"
+        if bots.who.endswith(f"store {around.config.store.path}"):
+            return [AREA.broken("lock", f"{bots} runs on, and its folder was removed", f"wait a moment, or {end}")]
         return [AREA.broken("lock", f"{bots} holds this bot, for another store", mend)]
     return [_nobody(around)]
 
@@ -54,6 +59,21 @@ def _nobody(around: Around) -> Finding:
     if install.is_any_connected(around.environ):
         return AREA.good("lock", "nobody listens now; the plugin starts a listener when the agent asks")
     return AREA.broken("lock", "nobody listens, and no agent would start a listener", around.hermes("listen"))
+
+
+def _sockets(around: Around) -> list[Finding]:
+    """The folder of the sockets is the store's own only if no shorter one can be ours alone."""
+    folder = spool.runtime_folder(around.config.store.path)
+    refused = []
+    for shared in spool.shared_folders():
+        if shared == folder:
+            return []
+        try:
+            spool.private_folder(shared)
+        except OSError as error:
+            refused.append(str(error))
+    seen = f"{'; '.join(refused)}: so {folder} is used, and two stores may listen to one bot"
+    return [AREA.warning("sockets", seen, "remove that folder; if it is not yours, ask the administrator to")]
 
 
 def _poll(around: Around) -> list[Finding]:

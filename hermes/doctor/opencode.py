@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from typing import Final
 
-from hermes import spool
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer, numbers
 from hermes.doctor import ports
@@ -33,7 +32,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 def asked(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
     """Return the server, to be asked with its password or without."""
     secret = server.password.get_secret_value() if password else ""
-    return OpenCodeServer(server.name, server.url, machine=spool.machine(), username=server.username, password=secret)
+    return OpenCodeServer(server.name, server.url, machine="", username=server.username, password=secret)
 
 
 async def _server(server: OpenCode, ttl_s: float) -> list[Finding]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from hermes import holding
-from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook, tls_context
 from hermes.chat.poll import CONFLICT
 from hermes.doctor.finding import Area, Around, Finding
 from hermes.errors import ChatError, ChatRefused
@@ -73,7 +73,13 @@ class Asking(Bot):
 
 def _asking(telegram: Telegram) -> Asking:
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    return Asking(telegram.token.get_secret_value(), api_base=telegram.api_base, proxy=proxy, timeout_s=CALL_S)
+    return Asking(
+        telegram.token.get_secret_value(),
+        api_base=telegram.api_base,
+        proxy=proxy,
+        ca_file=telegram.ca_file,
+        timeout_s=CALL_S,
+    )
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
@@ -137,7 +143,7 @@ def _delete_webhook(around: Around) -> Callable[[], Awaitable[str]]:
 
 
 async def _rivals(around: Around, bot: Asking) -> list[Finding]:
-    lock = holding.bot_lock(around.config.telegram.bot_id)
+    lock = holding.bot_lock(around.config.telegram.bot_id, around.config.store.path)
     found = AREA.good("other pollers", f"none was seen within {around.watch_s:g} s")
     if holding.holder(lock) is None:
         try:
@@ -242,7 +248,7 @@ async def _clock(around: Around) -> list[Finding]:
     """Telegram's front dates every answer, to the second, also one that needs no token."""
     telegram = around.config.telegram
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    secure = telegram.api_base.startswith("https:")
+    secure = tls_context(telegram.ca_file, proxy, telegram.api_base)
     try:
         async with httpx.AsyncClient(proxy=proxy, verify=secure, trust_env=False, timeout=CALL_S) as http:
             asked_s = around.now()

@@ -116,8 +116,7 @@ class Finish:
         """Ask the test question, and print the answer."""
         try:
             with self._terminal.waiting("A question is on its way to your phone: please answer it there…"):
-                environ = file.without_telegram(self._environ)
-                told = self._run(asking.ask(config, self._place, asking.TEST, timeout_s=TEST_S, environ=environ))
+                told = self._run(asking.ask(config, self._place, asking.TEST, timeout_s=TEST_S))
         except HermesError as error:
             self._failed(f"{error}")
             return

@@ -64,7 +64,7 @@ class Listening:
             StoreError: the lock cannot be made.
         """
         try:
-            held = holding.hold_bot(bot_id, WHO)
+            held = holding.hold_bot(bot_id, self._store.root, WHO)
         except Held:
             held = self._after_asking(bot_id)
         with held:
@@ -72,16 +72,16 @@ class Listening:
 
     def _after_asking(self, bot_id: int) -> Holding:
         """Stop the listener that holds the bot, if the person wants it. Raises Held."""
-        holder = holding.holder(holding.bot_lock(bot_id))
+        holder = holding.holder(holding.bot_lock(bot_id, self._store.root))
         if holder is None or not holder.pid or holder.who.startswith(WHO):
-            return holding.hold_bot(bot_id, WHO)
+            return holding.hold_bot(bot_id, self._store.root, WHO)
         self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
         self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
         if not self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
-            return holding.hold_bot(bot_id, WHO)
+            return holding.hold_bot(bot_id, self._store.root, WHO)
         self._end(holder)
-        self._wait(lambda: holding.holder(holding.bot_lock(bot_id)) is None, holder)
-        return holding.hold_bot(bot_id, WHO)
+        self._wait(lambda: holding.holder(holding.bot_lock(bot_id, self._store.root)) is None, holder)
+        return holding.hold_bot(bot_id, self._store.root, WHO)
 
     def _end(self, holder: Holder) -> None:
         if not holder.pid:

@@ -138,4 +138,5 @@ def _connect(given: Given, settings: Config) -> Connect:
         Bot,
         api_base=given.api_base or settings.telegram.api_base,
         proxy=proxy.get_secret_value() if proxy else None,
+        ca_file=settings.telegram.ca_file,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 
 from hermes import hook, spool
-from hermes.agent_side import LEFT_GRACE_S
+from hermes.agent_side import LEFT_GRACE_S, PLACES_GRACE_S
 from hermes.agents import ADAPTERS
+from hermes.agents.claude_code import adapter as claude_code
 from hermes.delivery import WAITER_GRACE_S
 from hermes.model import Ask, Asked
+from hermes.row import FRESH_S
 from tests.agents.speaking import CLAUDE_CODE, SEVERAL, SINGLE, SPEAKING, Answers, Json, Speaking
 from tests.listening import House, house, until
 
@@ -242,6 +245,33 @@ async def test_a_hook_that_is_killed_loses_nothing_of_others(home: House, agent:
 
 
 @EACH
+async def test_a_hook_that_dies_with_the_store_closes_its_question(home: House, agent: Speaking) -> None:
+    """Its place goes with the folder, and it takes no other one in the store that the listener makes again."""
+    async with asking(home, agent) as (process, _):
+        await home.person.sees(ASKED, buttons=True)
+        shutil.rmtree(home.store)
+        process.kill()
+        await process.wait()
+        await until(lambda: home.listener._agents._alone_since_s, "its end noticed")
+        home.clock.advance(max(PLACES_GRACE_S, WAITER_GRACE_S) + 1)
+        await home.closed()
+
+
+@EACH
+async def test_a_hook_that_lives_on_without_its_store_gets_its_answer(home: House, agent: Speaking) -> None:
+    """Its place went with the folder, and for a moment nobody is seen who waits."""
+    async with asking(home, agent) as (process, payload):
+        shown = await home.person.sees(ASKED, buttons=True)
+        shutil.rmtree(home.store)
+        spool.nudge(home.store)
+        await until(lambda: home.listener._agents._alone_since_s, "that its place is gone")
+        home.clock.advance(PLACES_GRACE_S / 2)
+        await until(lambda: spool.waited_for(home.store), "its place again")
+        await home.person.taps(shown, "SQLite")
+        assert agent.took(payload, await printed(process)) == [["SQLite"]]
+
+
+@EACH
 async def test_a_listener_that_starts_anew_brings_the_answer(home: House, agent: Speaking) -> None:
     """The hook waits on, whoever listens."""
     async with asking(home, agent) as (process, payload):
@@ -250,6 +280,19 @@ async def test_a_listener_that_starts_anew_brings_the_answer(home: House, agent:
         await home.start()
         await picks(home, "SQLite")
         assert agent.took(payload, await printed(process)) == [["SQLite"]]
+
+
+async def test_news_that_comes_between_two_listeners_is_kept(home: House) -> None:
+    """Its hook has left and its receipt was read: nothing else tells the next listener what came of the answer."""
+    async with asking(home, CLAUDE_CODE) as (process, payload):
+        await picks(home, "SQLite")
+        await printed(process)
+        await process.wait()
+        await until(lambda: home.entry().waiter_taken, "its receipt")
+        await home.stop()
+        await tells(home, CLAUDE_CODE, payload, [["SQLite"]])
+        await home.start()
+        await home.person.sees("✅ SQLite", buttons=False)
 
 
 @EACH
@@ -285,18 +328,53 @@ async def test_a_hook_that_died_before_it_was_heard_is_not_waited_for(still: Hou
 # --- Claude Code: what it does not name, and what it does not tell -------------------------------------------------
 
 
-async def test_the_newest_hook_of_an_ask_is_the_one_that_counts(home: House) -> None:
-    """The dialog of the older one is gone, or is the newer one's as well: its hook leaves without a word."""
+async def test_two_identical_questions_of_one_turn_are_two_asks(home: House) -> None:
+    """Each hook gets the answer that was given to its own question, and news of one settles that one."""
     async with asking(home, CLAUDE_CODE) as (older, _):
-        await home.person.sees(ASKED, buttons=True)
+        first = await home.person.sees(ASKED, buttons=True)
         async with asking(home, CLAUDE_CODE) as (newer, payload):
-            out, _ = await asyncio.wait_for(older.communicate(), 60)
-            assert out == b""
-            await until(lambda: len(home.entries()) == 1, "the older one closed")
-            await picks(home, "SQLite")
-            assert CLAUDE_CODE.took(payload, await printed(newer)) == [["SQLite"]]
+            await until(lambda: len(home.entries()) == 2, "the second")
+            await home.person.taps(first, "SQLite")
+            assert CLAUDE_CODE.took(payload, await printed(older)) == [["SQLite"]]
             await tells(home, CLAUDE_CODE, payload, [["SQLite"]])
+            await home.person.sees("✅ SQLite", buttons=False)
+            await until(lambda: len(home.entries()) == 1, "the first one closed")
+            assert home.entry().state.phase == "open"
+            await home.person.taps(await home.person.sees(ASKED, buttons=True), "Postgres")
+            assert CLAUDE_CODE.took(payload, await printed(newer)) == [["Postgres"]]
+            await tells(home, CLAUDE_CODE, payload, [["Postgres"]])
             await home.closed()
+
+
+async def test_two_identical_commands_of_one_turn_are_two_asks(home: House) -> None:
+    """The news of the first comes when it has run: then the second is open, and stays so."""
+    told = {"session_id": "s1", "prompt_id": "p1", "cwd": "/home/dev/project", "hook_event_name": "PermissionRequest"}
+    payload = told | {"tool_name": "Bash", "tool_input": {"command": "make deploy"}}
+    hooks = []
+    try:
+        first = await started(*command(home, CLAUDE_CODE), payload=payload)
+        hooks.append(first)
+        await until(lambda: len(home.entries()) == 1, "the first")
+        second = await started(*command(home, CLAUDE_CODE), payload=payload)
+        hooks.append(second)
+        await until(lambda: len(home.entries()) == 2, "the second")
+        await home.person.taps(await home.person.sees("make deploy", buttons=True), "Allow once")
+        allowed = await printed(first)
+        home.clock.advance(claude_code.capabilities.silence_s)
+        await until(lambda: len(home.entries()) == 1, "the first one closed")
+        news = payload | {"hook_event_name": "PostToolUse"}
+        await (await started(*command(home, CLAUDE_CODE), payload=news)).communicate()
+        await until(lambda: not spool.listing(home.store), "an empty inbox")
+        assert [entry.state.phase for entry in home.entries()] == ["open"]
+        asked = await home.person.sees("make deploy", buttons=True)
+        home.clock.advance(FRESH_S)
+        await home.person.taps(asked, "Allow once")
+        assert await printed(second) == allowed
+    finally:
+        for process in hooks:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
 
 
 async def test_a_record_that_is_read_again_closes_nothing(home: House) -> None:

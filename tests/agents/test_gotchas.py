@@ -18,7 +18,7 @@ import pytest
 
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import Connected, Followed, Heard, Lost, follow
+from hermes.agents.opencode.events import Connected, Disposed, Followed, Heard, Lost, follow
 from hermes.demo.model_server import ScriptedModel, script
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model import (
@@ -399,14 +399,15 @@ async def test_a_restart_loses_questions_without_a_word(
 async def test_a_dispose_loses_questions_and_the_stream_lives_on(
     server: OpenCodeServer, opencode: OpenCode, own_project: Path
 ) -> None:
-    """2: "`POST /instance/dispose`: pending questions vanish without an event"; 3: "survives dispose"."""
+    """2: a dispose ends questions without an event of their own; 3: the stream survives it, and tells of it."""
     session = opencode.session(own_project)
     async with listening(server) as ear:
         opencode.prompt(session, [asks(question())])
         ask = await the_ask(server, opencode, session, own_project)
         opencode.request("POST", "/instance/dispose", own_project)
-        await eventually(lambda: opencode.questions(own_project) == [] or None, "the dispose")
+        await eventually(lambda: Disposed(str(own_project)) in ear.heard or None, "word of the dispose")
         assert await server.verdict(ask) == Dead()
+        assert opencode.questions(own_project) == []
         other = opencode.session(own_project)
         opencode.prompt(other, [asks(question())])
         await ear.hears(Asked)

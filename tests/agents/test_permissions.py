@@ -37,6 +37,32 @@ def test_each_kind_is_read_as_what_it_is_about() -> None:
     assert shown(permission="skill", patterns=["pdf"], metadata={"n": 1}) == ("other", "pdf", '{\n "n": 1\n}')
 
 
+def test_what_is_not_known_is_shown() -> None:
+    """Every key of the metadata but for those that are shown elsewhere, or say nothing of what would be done."""
+    told = {"timeout": 5, "env": "A=1\nB=2"}
+    lines = 'env: "A=1\\nB=2"'
+    assert shown(metadata={"command": LINE, **told}) == ("command", LINE, f"timeout: 5\n{lines}")
+    edit = {"permission": "edit", "patterns": ["a"], "metadata": {"filepath": "/x/a", "diff": DIFF, "force": True}}
+    assert shown(**edit) == ("change", "a", f"force: true\n{DIFF}")
+    fetch = {"permission": "webfetch", "patterns": ["u"], "metadata": {"url": "u", "timeout": 5, "method": "POST"}}
+    assert shown(**fetch) == ("fetch", "u", "method: POST")
+    outside = {"permission": "external_directory", "patterns": ["/etc/*"], "metadata": {"mode": "w"}}
+    assert shown(**outside) == ("folder", "/etc/*", "\nmode: w")
+    assert completed(read_permission({**BASH, **outside}), {"command": LINE}).detail == f"{LINE}\nmode: w"
+
+
+def test_a_patch_says_what_it_deletes_and_moves() -> None:
+    """Above its diff, in which a deletion looks like any other change."""
+    files = [
+        {"filePath": "/x/a.py", "type": "update"},
+        {"filePath": "/x/b.py", "type": "delete"},
+        {"filePath": "/x/c.py", "type": "move", "movePath": "/x/d.py"},
+        5,
+    ]
+    edit = {"permission": "edit", "patterns": ["a.py", "b.py"], "metadata": {"files": files, "diff": DIFF}}
+    assert shown(**edit)[2] == f"deletes the file /x/b.py\nmoves the file /x/c.py to /x/d.py\n{DIFF}"
+
+
 def test_what_only_the_tools_input_tells_is_added() -> None:
     """Old asks with single commands, without where their output goes; new has no need of it."""
     bare, whole = read_permission({**BASH, "metadata": {}}), read_permission({**BASH, "metadata": {"command": LINE}})

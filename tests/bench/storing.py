@@ -65,7 +65,7 @@ def _book(root: Path, count: int) -> Book:
         entry = _entry(f"bench{number:05d}")
         (root / "pending" / f"{entry.id}.json").write_bytes(ENTRIES.encode(entry))
     made = Book(store, chat_id=CHAT_ID, now=time.time, retimed=lambda entry, _: entry.timing, on_change=_nobody)
-    made.open(keep_s=0)
+    made.open()
     assert len(made.entries()) == count
     return made
 

@@ -147,7 +147,6 @@ timings = st.builds(
     until_s=st.none() | moments,
     called=st.booleans(),
     reminded=st.integers(0, 5),
-    paused=st.booleans(),
 )
 
 

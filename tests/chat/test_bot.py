@@ -7,6 +7,7 @@ import logging
 import pkgutil
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -32,6 +33,7 @@ from hermes.chat.text import Entity
 from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
 from hermes.demo.shown import FaultAction
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
+from tests import certificates
 
 ANN = 1001
 GROUP = -500
@@ -92,8 +94,8 @@ async def bot(server: RunningBotApi) -> AsyncIterator[Bot]:
 
 async def test_a_message_shows_its_screen(bot: Bot, server: RunningBotApi) -> None:
     """Text, entities, buttons and the reply arrive as given."""
-    first = await bot.send(ANN, Screen("First"))
-    message = server.phone.message(await bot.send(ANN, SCREEN, reply_to=first, silent=True), chat=ANN)
+    first = (await bot.send(ANN, Screen("First"))).message_id
+    message = server.phone.message((await bot.send(ANN, SCREEN, reply_to=first, silent=True)).message_id, chat=ANN)
     assert (message.text, message.labels) == ("Which one?", (("A", "B"),))
     assert (message.marked("bold"), message.reply_to, message.silent) == (("Which",), first, True)
 
@@ -101,7 +103,7 @@ async def test_a_message_shows_its_screen(bot: Bot, server: RunningBotApi) -> No
 async def test_a_link_is_never_previewed(bot: Bot, server: RunningBotApi) -> None:
     """A preview would tell the server behind the link that somebody is there; an edit brings none back."""
     screen = Screen("see https://example.com/secret")
-    message_id = await bot.send(ANN, screen)
+    message_id = (await bot.send(ANN, screen)).message_id
     assert not server.phone.message(message_id, chat=ANN).link_preview
     await bot.edit(ANN, message_id, Screen("now https://example.com/other"))
     assert not server.phone.message(message_id, chat=ANN).link_preview
@@ -109,22 +111,22 @@ async def test_a_link_is_never_previewed(bot: Bot, server: RunningBotApi) -> Non
 
 async def test_an_edit_without_buttons_takes_them_away(bot: Bot, server: RunningBotApi) -> None:
     """A settled message has no keyboard."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     await bot.edit(ANN, message_id, Screen("Done."))
     assert server.phone.message(message_id, chat=ANN).rows == ()
 
 
 async def test_an_answer_is_asked_for_by_a_forced_reply(bot: Bot, server: RunningBotApi) -> None:
     """In groups a plain text never arrives, a reply does."""
-    message_id = await bot.send(GROUP, Screen("Type it", force_reply=True))
+    message_id = (await bot.send(GROUP, Screen("Type it", force_reply=True))).message_id
     assert server.phone.message(message_id, chat=GROUP).force_reply
 
 
 async def test_a_reply_to_a_deleted_message_is_sent_all_the_same(bot: Bot, server: RunningBotApi) -> None:
     """The person may have deleted the question that an error message replies to."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     server.phone.delete(message_id, chat=ANN)
-    assert await bot.send(ANN, Screen("late"), reply_to=message_id) > message_id
+    assert (await bot.send(ANN, Screen("late"), reply_to=message_id)).message_id > message_id
 
 
 async def test_me_names_the_bot(bot: Bot) -> None:
@@ -141,7 +143,7 @@ async def test_a_held_poll_does_not_hold_up_a_call(bot: Bot, server: RunningBotA
     offset = seen[-1]["update_id"] + 1 if seen else None
     polling = asyncio.create_task(bot.updates(offset, 20))
     await asyncio.to_thread(server.phone.wait_for_poll)
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     assert not polling.done()
     server.phone.tap(message_id, "A", chat=ANN)
     (update,) = await polling
@@ -196,18 +198,44 @@ def test_a_proxy_that_cannot_be_used_is_a_configuration_error() -> None:
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
+async def test_only_the_configuration_says_which_authorities_are_trusted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`ca_file` alone counts: whoever could set SSL_CERT_FILE could stand between the bot and Telegram."""
+    with certificates.serving(tmp_path) as (url, ca_file):
+        async with Bot(TOKEN, api_base=url, ca_file=ca_file) as bot:
+            assert (await bot.me()).id == certificates.ME["id"]
+        monkeypatch.setenv("SSL_CERT_FILE", str(ca_file))
+        async with Bot(TOKEN, api_base=url) as bot:
+            with pytest.raises(ChatAway):
+                await bot.me()
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("hunter2", "no PEM file of certificate")])
+def test_authorities_that_cannot_be_used_are_a_configuration_error(
+    tmp_path: Path, content: str | None, why: str
+) -> None:
+    """It names the key and the file, and not what is in it."""
+    ca_file = tmp_path / "ca.pem"
+    if content is not None:
+        ca_file.write_text(content)
+    with pytest.raises(ConfigError, match=rf"telegram\.ca_file .*ca\.pem cannot be used \({why}") as caught:
+        Bot(TOKEN, api_base="https://telegram.test", ca_file=ca_file)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
 # refusals that are none
 
 
 async def test_an_unchanged_edit_is_no_error(bot: Bot) -> None:
     """What the phone shows already need not be drawn; the library capitalises the words."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     await bot.edit(ANN, message_id, SCREEN)
 
 
 async def test_a_late_or_second_acknowledgement_is_no_error(bot: Bot, server: RunningBotApi) -> None:
     """An acknowledgement works once and soon; after that nobody waits for it."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     server.phone.tap(message_id, "A", chat=ANN)
     updates = await bot.updates(None, 0)
     query_id = updates[-1]["callback_query"]["id"]
@@ -220,7 +248,7 @@ async def test_a_late_or_second_acknowledgement_is_no_error(bot: Bot, server: Ru
 
 async def test_deleting_what_is_gone_is_no_error(bot: Bot, server: RunningBotApi) -> None:
     """Twice is the same as once."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     await bot.delete(ANN, message_id)
     await bot.delete(ANN, message_id)
     assert server.phone.message(message_id, chat=ANN).deleted
@@ -231,7 +259,7 @@ async def test_deleting_what_is_gone_is_no_error(bot: Bot, server: RunningBotApi
 
 async def test_an_edit_of_a_deleted_message_says_that_it_vanished(bot: Bot, server: RunningBotApi) -> None:
     """A message deleted on the phone is posted again: so it must be known."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     server.phone.delete(message_id, chat=ANN)
     with pytest.raises(ChatRefused) as caught:
         await bot.edit(ANN, message_id, Screen("new"))
@@ -240,7 +268,7 @@ async def test_an_edit_of_a_deleted_message_says_that_it_vanished(bot: Bot, serv
 
 async def test_an_edit_of_a_message_that_cannot_be_edited_says_that_it_vanished(bot: Bot) -> None:
     """A forced reply can never be edited; its place must be taken by another message."""
-    message_id = await bot.send(ANN, Screen("Type it", force_reply=True))
+    message_id = (await bot.send(ANN, Screen("Type it", force_reply=True))).message_id
     with pytest.raises(ChatRefused) as caught:
         await bot.edit(ANN, message_id, Screen("new"))
     assert vanished(caught.value)

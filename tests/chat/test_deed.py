@@ -101,6 +101,23 @@ def test_a_change_says_how_many_lines(diff: str, count: str) -> None:
     assert ("expandable_blockquote" in {one.type for one in screen.entities}) == bool(diff)
 
 
+@pytest.mark.parametrize(
+    ("detail", "shown", "hidden"),
+    [
+        ("force: true\n--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two", "force: true\n@@ -1 +1 @@\n-one\n+two", "+++ a"),
+        ("Index: a\n====\n--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two", "@@ -1 +1 @@", "Index"),
+        ("-rm -rf x\n+echo @@ -1 +1 @@ ok", "-rm -rf x\n+echo @@ -1 +1 @@ ok", ""),
+        ("@@ -1 +1 @@\n--- a\n+++ b\n@@ -9 +9 @@\n-x", "@@ -1 +1 @@\n--- a\n+++ b\n@@ -9 +9 @@\n-x", ""),
+        ("deletes the cell c1", "deletes the cell c1", ""),
+    ],
+)
+def test_nothing_of_a_change_is_hidden_but_the_head_of_its_diff(detail: str, shown: str, hidden: str) -> None:
+    """Whatever it is made of."""
+    text = main(asked("a.ipynb", kind="change", detail=detail), LOOK).text.replace("\u2060", "")
+    assert shown in text
+    assert not hidden or hidden not in text
+
+
 def ended(kind: Any, decision: Decision | None = None, **more: Any) -> str:
     """The settled message."""
     state = State("settled", answers=(Answer(),), decision=decision, outcome=Outcome(kind, AT_1812, **more))
@@ -130,7 +147,7 @@ def test_the_end_is_told_in_its_own_words() -> None:
 def test_the_way_to_a_refusal_with_a_word() -> None:
     """After ✏️ the next message is it; any other is offered as one, with the button that allows named."""
     armed = replace(asked(), state=State(answers=(Answer(),), armed=Armed(0, ANN.id)))
-    assert labels(main(armed, LOOK))[1][0] == "✏️ Not now"
+    assert labels(main(armed, LOOK))[1][0] == "✏️ Cancel typing"
     assert "The agent gets it, and goes on." in sides(armed, LOOK)["typing"].screen.text
     assert sides(armed, GROUP)["typing"].screen.force_reply
     offered = replace(asked(), state=State(answers=(Answer(),), offer=Offer(0, ANN, 7, "yes")))

@@ -85,12 +85,6 @@ def test_saved_answers_to_several_questions_are_listed() -> None:
     assert "it gets your answers as soon as it is back." in away.text
 
 
-def test_a_held_answer_goes_out_in_a_moment() -> None:
-    """The Undo stands beside it."""
-    state = State(phase="held", answers=(Answer(),), decision=SQLITE)
-    assert shown(main(entry(DATABASE, state=state), LOOK)) == TITLE + "✅ **SQLite** – goes out in a moment · #k7"
-
-
 @pytest.mark.parametrize(
     ("state", "look", "said"),
     [

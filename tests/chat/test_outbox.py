@@ -11,7 +11,7 @@ import httpx
 import pytest
 from telegram.request import HTTPXRequest
 
-from hermes.chat.bot import Bot
+from hermes.chat.bot import Bot, Sent
 from hermes.chat.outbox import Outbox
 from hermes.chat.render import Screen
 from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
@@ -130,7 +130,7 @@ async def test_messages_of_a_chat_go_out_in_order(wire: Wire) -> None:
     await until(lambda: wire.came)
     assert wire.texts == ["0"]
     go.set()
-    ids = await asyncio.gather(*sends)
+    ids = [sent.message_id for sent in await asyncio.gather(*sends)]
     assert wire.texts == ["0", "1", "2", "3"]
     assert ids == sorted(ids)
 
@@ -353,7 +353,7 @@ async def test_other_trouble_goes_to_the_caller_and_no_further(wire: Wire, reply
     results = await asyncio.gather(
         outbox.send(ANN, Screen("bad")), outbox.send(ANN, Screen("good")), return_exceptions=True
     )
-    assert (type(results[0]), results[1]) == (kind, 2)
+    assert (type(results[0]), results[1]) == (kind, Sent(2, 0.0))
     assert wire.texts == ["bad", "good"]
 
 
@@ -435,7 +435,7 @@ async def test_closing_lets_the_request_on_its_way_end(wire: Wire) -> None:
     await asyncio.sleep(0)
     go.set()
     await closing
-    assert await going == 1
+    assert (await going).message_id == 1
     with pytest.raises(ChatAway, match="stopping"):
         await waiting
     assert wire.texts == ["a"]

@@ -157,7 +157,7 @@ async def fetched(bot: Bot) -> dict[str, Any]:
 
 async def test_a_tap_is_read(bot: Bot, api: RunningBotApi) -> None:
     """Who, where, which button; it is dated by the listener's clock, since it carries no time."""
-    message_id = await bot.send(ANN, SCREEN)
+    message_id = (await bot.send(ANN, SCREEN)).message_id
     tap = api.phone.tap(message_id, "A", chat=ANN)
     read = read_update(await fetched(bot), now=lambda: 5.0)
     assert read == Tap(tap.update_id, 5.0, User(ANN, "Ann"), ANN, message_id, tap.tap_id, "a1")
@@ -191,16 +191,27 @@ async def test_a_text_is_read(bot: Bot, api: RunningBotApi) -> None:
     (message_id,) = api.phone.write("hello", chat=ANN)
     raw = await fetched(bot)
     read = read_update(raw, now=lambda: 5.0)
-    assert read == Text(raw["update_id"], 5.0, User(ANN, "Ann"), ANN, message_id, "hello")
+    assert read == Text(
+        raw["update_id"], 5.0, User(ANN, "Ann"), ANN, message_id, "hello", date_s=raw["message"]["date"]
+    )
 
 
 async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) -> None:
     """The id, and the text, in which a copy of a question shows its short code."""
-    question = await bot.send(GROUP, Screen("Which? (k7)"))
+    question = (await bot.send(GROUP, Screen("Which? (k7)"))).message_id
     api.phone.write("that one", reply_to=question, user=ANN, chat=GROUP)
-    read = read_update(await fetched(bot))
+    raw = await fetched(bot)
+    bot_id = raw["message"]["reply_to_message"]["from"]["id"]
+    read = read_update(raw, bot_id=bot_id)
     assert isinstance(read, Text)
     assert (read.reply_to, read.reply_text, read.group) == (question, "Which? (k7)", True)
+    another = read_update(raw, bot_id=bot_id + 1)
+    assert isinstance(another, Text)
+    assert (another.reply_to, another.reply_text) == (question, "")
+    raw["message"]["reply_to_message"]["sender_chat"] = {"id": -1009, "type": "channel", "title": "News"}
+    channel = read_update(raw, bot_id=bot_id)
+    assert isinstance(channel, Text)
+    assert channel.reply_text == ""
 
 
 async def test_what_a_person_wrote_names_no_question(bot: Bot, api: RunningBotApi) -> None:

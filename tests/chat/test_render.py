@@ -250,7 +250,7 @@ def test_writing_is_shown_while_it_lasts() -> None:
     """Armed, and while the parts of a long text come in."""
     armed = main(entry(DATABASE, state=State(answers=(Answer(),), armed=Armed(0, 11))), LOOK)
     assert "_✏️ Waiting for your text…_" in shown(armed)
-    assert actions(armed)["✏️ Not now"] == Arm(0, on=False)
+    assert actions(armed)["✏️ Cancel typing"] == Arm(0, on=False)
     joining = main(entry(DATABASE, state=State(answers=(Answer(),), joining=Joining(0, ANN, ()))), LOOK)
     assert "_✏️ …receiving your text_" in shown(joining)
 
@@ -437,8 +437,6 @@ def test_the_time_names_its_day_where_it_is_not_today() -> None:
     for later_s, said in ((0, "18:40"), (86_400, "Thu 18:40"), (10 * 86_400, "14 Mar 18:40")):
         asked = entry(DATABASE, timing=Timing(until_s=UNTIL_1840 + later_s))
         assert f"· waits until {said} ·" in main(asked, LOOK).text
-    held_back = entry(DATABASE, timing=Timing(until_s=UNTIL_1840, paused=True))
-    assert "waits until" not in main(held_back, LOOK).text
 
 
 def test_last_words_are_cut_at_their_beginning() -> None:

@@ -25,7 +25,6 @@ from hermes.model import (
     State,
     TakeOffer,
     Timing,
-    Undo,
 )
 from tests.chat.entries import (
     ANN,
@@ -74,7 +73,7 @@ def test_nothing_stands_beside_a_question_at_first() -> None:
 def test_typing_is_asked_for() -> None:
     """A plain message at home; in a group a forced reply, since bots see nothing else there."""
     armed = entry(DATABASE, state=replace(OPEN, armed=Armed(0, 11)))
-    assert said(armed) == {"typing": "Type your answer to **Database** as your next message.\n[ Never mind ]"}
+    assert said(armed) == {"typing": "Type your answer to **Database** as your next message.\n[ ✏️ Cancel typing ]"}
     assert meant(armed, "typing") == [Arm(0, on=False)]
     assert said(armed, GROUP) == {"typing": "Reply to this with your answer to **Database**. #k7\n(forced reply)"}
     side = sides(armed, GROUP)["typing"]
@@ -89,13 +88,6 @@ def test_a_plain_text_is_offered_as_an_answer() -> None:
     assert meant(offered, "offer") == [TakeOffer(77, on=True), TakeOffer(77, on=False)]
     long = entry(DATABASE, state=replace(OPEN, offer=replace(offer, text="words " * 900)))
     assert "[ Use “words words words words wor…” ]" in said(long)["offer"]
-
-
-def test_a_held_answer_can_be_taken_back() -> None:
-    """For the seconds before it goes."""
-    held = entry(DATABASE, state=State(phase="held", answers=(Answer(),), decision=SQLITE))
-    assert said(held) == {"undo": "✅ **SQLite**\n[ Undo ]"}
-    assert meant(held, "undo") == [Undo()]
 
 
 @pytest.mark.parametrize(
@@ -129,11 +121,6 @@ def test_the_final_call_offers_more_time() -> None:
     assert said(goes_on)["final_call"].startswith("⏰ Soon this will be left")
     assert said(goes_on)["final_call"].endswith("[ Refuse now ]")
     assert "[ Yes, refuse ]" in said(replace(goes_on, state=sure.state))["final_call"]
-
-
-def test_no_final_call_while_the_person_decides_about_all() -> None:
-    """An ask that is held back with others is spoken of elsewhere."""
-    assert said(entry(DATABASE, timing=replace(CALLED, paused=True))) == {}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hermes.chat import words
-from hermes.chat.render import digest_screen, hint, hold, not_saved, other_poller, toast, was_away
+from hermes.chat.render import digest_screen, hint, not_saved, other_poller, toast, was_away
 from hermes.chat.screen import Look
 from hermes.chat.text import units
 from hermes.chat.words import unreadable
@@ -16,7 +16,6 @@ from hermes.model import (
     Entry,
     HintKind,
     Joining,
-    OnExpiry,
     Outcome,
     OutcomeKind,
     State,
@@ -24,7 +23,6 @@ from hermes.model import (
     ToastKind,
 )
 from hermes.routing import TellKind
-from tests.asks import entry as open_entry, wish
 from tests.chat import entries
 from tests.chat.entries import (
     ANN,
@@ -63,9 +61,7 @@ SENDING = entry(DATABASE, state=State(phase="sending", answers=(Answer(),), deci
         ("sure", "", "Sure? One more tap."),
         ("moved", "", "Database"),
         ("kept_waiting", "", "All right, I keep waiting"),
-        ("undone", "", "Taken back"),
         ("forgotten", "", "All right, that was no answer"),
-        ("held", "", "Goes out in a moment"),
         ("not_answerable", "", "Please answer this one on the computer"),
     ],
 )
@@ -85,7 +81,7 @@ def test_a_toast_knows_where_it_is() -> None:
     ]
     assert toast(entry(), Toast("moved"), LOOK) == "Go on?"
     joining = entry(DATABASE, state=State(answers=(Answer(),), joining=Joining(0, ANN, ())))
-    assert toast(joining, Toast("held"), LOOK) == "One moment, I am still receiving your text"
+    assert toast(joining, Toast("receiving"), LOOK) == "One moment, I am still receiving your text"
     assert toast(joining, Toast("type_now"), GROUP) == "Reply with your answer"
 
 
@@ -219,43 +215,3 @@ def test_what_hermes_says_about_itself() -> None:
         "⚠️ Another program is using this bot; taps may go there. On laptop: `hermes doctor`."
     )
     assert "On the computer: " in other_poller("").text
-
-
-@pytest.mark.parametrize(
-    ("rule", "asked", "yes"),
-    [
-        ("reject", "Tell the agents to stop?", "Yes, stop them"),
-        ("recommended", "Give the recommended answers?", "Yes, give them"),
-        ("skip", "Let the agents decide by themselves?", "Yes, let them"),
-        ("keep", "Leave them to the computer?", "Yes, leave them"),
-    ],
-)
-def test_many_at_once_are_asked_about_once(rule: OnExpiry, asked: str, yes: str) -> None:
-    """Nothing happens to three agents at one tick without a word."""
-    screen = hold([entry(DATABASE), entry(*THREE)], replace(LOOK, on_expiry=rule))
-    assert (
-        shown(screen)
-        == f"""\
-⏰ Nobody answered 2 questions in time:
-**Database** · shop-api · Fix login flow
-**Colour** and 2 more · shop-api · Fix login flow
-{asked}
-[ Keep waiting ]
-[ {yes} ]"""
-    )
-    assert [row[0].data for row in screen.rows] == ["hold:keep", "hold:go"]
-
-
-def test_permissions_among_many_end_by_their_own_rule() -> None:
-    """Nobody is told that a recommended answer will be given to what is only ever refused by time."""
-    look = replace(LOOK, on_expiry="recommended", permission_expiry="reject")
-    wished = open_entry(wish(), State(answers=(Answer(),)))
-    assert "Tell the agents to stop?" in shown(hold([wished, wished], look))
-    assert "Let each end as it is set up?" in shown(hold([wished, entry(DATABASE)], look))
-
-
-def test_very_many_at_once_are_counted() -> None:
-    """And an ask without a known place has no blank one."""
-    bare = entry(DATABASE, source=replace(entries.SOURCE, directory="", session_title=""))
-    assert "in time:\n**Database**\n**Database**\n" in shown(hold([bare] * 13, LOOK))
-    assert "\n… and 3 more\n" in shown(hold([bare] * 13, LOOK))

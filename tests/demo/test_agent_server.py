@@ -116,6 +116,7 @@ def test_its_events_have_the_recorded_shapes(agent: ScriptedAgent) -> None:
     agent.answer(agent.ask([DATABASE], session=session), [["SQLite"]])
     agent.dismiss(agent.ask([DATABASE], session=session))
     agent.delete(session)
+    agent.dispose()
     names = {
         "session.created": "session.created",
         "session.status": "session.status-busy",
@@ -124,6 +125,7 @@ def test_its_events_have_the_recorded_shapes(agent: ScriptedAgent) -> None:
         "question.replied": "question.replied",
         "question.rejected": "question.rejected",
         "session.deleted": "session.deleted",
+        "server.instance.disposed": "server.instance.disposed",
     }
     for kind, name in names.items():
         ours = next(event for event in told if event["payload"]["type"] == kind)
@@ -193,6 +195,23 @@ async def test_ways_to_end(agent: ScriptedAgent) -> None:
         agent.restart()
         assert await desk.questions(HERE) == ()
         assert await desk.verdict(asks[asked["restarted"]]) == Dead()
+
+
+@BOTH
+async def test_a_dispose_ends_what_one_directory_asks(agent: ScriptedAgent) -> None:
+    """Its questions and permissions vanish and are dead; those of another directory live on."""
+    agent.ask([DATABASE])
+    agent.ask_permission("bash", ["touch ran"])
+    elsewhere = agent.ask([DATABASE], directory="/home/dev/other")
+    async with client(agent) as desk:
+        asks = await desk.questions(HERE)
+        (other,) = await desk.questions("/home/dev/other")
+        with httpx.Client(base_url=agent.url) as http:
+            assert http.post("/instance/dispose").json() is True
+        assert await desk.questions(HERE) == ()
+        assert [await desk.verdict(ask) for ask in asks] == [Dead(), Dead()]
+        assert await desk.verdict(other) == StillOpen()
+    assert list(agent.pending) == [elsewhere]
 
 
 async def test_a_tool_may_take_its_time() -> None:

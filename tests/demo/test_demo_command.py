@@ -91,9 +91,9 @@ def test_the_end_leaves_nothing(end: str, status: int, demo: Callable[..., Proc]
     (config,) = (tmp_path / "tmp").glob("hermes-demo-*/config.toml")
     assert config.stat().st_mode & 0o777 == 0o600
     token = tomllib.loads(config.read_text())["telegram"]["token"]
-    lock = holding.bot_lock(int(token.partition(":")[0]))
+    lock = holding.bot_lock(int(token.partition(":")[0]), "/elsewhere")
     assert lock.exists()
-    runtime = Path(spool.runtime_folder())
+    runtime = Path(spool.runtime_folder("/elsewhere"))
 
     def sockets() -> list[Path]:
         return list(runtime.glob(f"{spool._key(str(config.parent / 'store'))}*"))

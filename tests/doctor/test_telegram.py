@@ -170,7 +170,7 @@ async def test_what_vanishes_is_no_proof_of_a_rival(
 
         async def taken(_: float) -> None:
             if is_ours:
-                listening.enter_context(holding.hold_bot(bot_id, "hermes listen"))
+                listening.enter_context(holding.hold_bot(bot_id, "/elsewhere", "hermes listen"))
             with raw_bot(api) as bot:
                 await asyncio.to_thread(lambda: bot("getUpdates", offset=bot("getUpdates")[0]["update_id"] + 1))
 
@@ -196,7 +196,7 @@ async def test_our_own_listener_is_not_disturbed(healthy: Patient, api: RunningB
     """It says itself whether it met somebody; no poll goes out."""
     bot_id = int(healthy.token.partition(":")[0])
     healthy.store.save_chat(ChatMemory(bot_id))
-    with holding.hold_bot(bot_id, "hermes listen, store x"):
+    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen, store x"):
         found = named(await telegram.look(healthy.around()), "other pollers")
         assert (found.verdict, found.seen) == (
             "good", f"hermes listen, store x (pid {os.getpid()}) polls, and told of none"
@@ -213,7 +213,7 @@ async def test_a_listener_that_starts_just_then_is_no_rival(healthy: Patient, ap
     bot_id = int(healthy.token.partition(":")[0])
     looking = asyncio.create_task(telegram.look(healthy.around(watch_s=WATCH_S)))
     await asyncio.to_thread(api.phone.wait_for_poll)
-    with holding.hold_bot(bot_id, "hermes listen"), raw_bot(api) as bot:
+    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen"), raw_bot(api) as bot:
         await asyncio.to_thread(lambda: bot("getUpdates", timeout=1))
         assert "polls, and told of none" in named(await looking, "other pollers").seen
 

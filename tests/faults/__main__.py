@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import shlex
 import sys
 import time
 from collections import Counter
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.faults.round import Outcome
 
-    Play = Callable[[int, Sequence[int], str], Sequence[Outcome]]
+    Play = Callable[[int, Sequence[int], str, Sequence[str]], Sequence[Outcome]]
 
 ROUNDS: Final = 2000
 REAL: Final = 5
@@ -46,7 +47,9 @@ def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
         for violation in outcome.violations:
             console.print(f"seed {outcome.seed} round {outcome.number}: {violation}", markup=False)
         if outcome.violations:
-            console.print(f"  faults: {', '.join(outcome.faults)}; to replay: {_replay(outcome)}", markup=False)
+            console.print(
+                f"  faults: {', '.join(outcome.faults)}; to replay: {_replay(outcome, given.kinds)}", markup=False
+            )
             console.print(f"  Hermes' log up to then: {log_of(outcome)}", markup=False)
         if len(outcomes) % 50 == 0:
             console.print(f"{len(outcomes)} of {given.rounds} rounds, {time.monotonic() - began_s:.0f} s")
@@ -64,14 +67,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
     parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
     parser.add_argument("--opencode", default="", choices=VERSIONS, help="play that one round with this OpenCode")
+    parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="these kinds of faults and no others")
     parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
     parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser
 
 
-def _replay(outcome: Outcome) -> str:
+def _replay(outcome: Outcome, kinds: Sequence[str]) -> str:
     real = f" --opencode {outcome.version}" if outcome.version else ""
+    real += f" --kinds {shlex.join(kinds)}" if kinds else ""
     return f"python -m tests.faults --seed {outcome.seed} --only {outcome.number}{real}"
 
 
@@ -89,12 +94,12 @@ def _fetched(console: Console) -> Iterator[str]:
 def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> Iterator[Outcome]:
     seed = Random().randrange(10**6) if given.seed is None else given.seed
     if given.only is not None:
-        yield from play(seed, [given.only], given.opencode)
+        yield from play(seed, [given.only], given.opencode, given.kinds)
         return
     batches = [list(range(first, min(first + A_WORLD, given.rounds))) for first in range(0, given.rounds, A_WORLD)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.worlds, mp_context=context, max_tasks_per_child=1) as pool:
-        scripted = [pool.submit(played, seed, batch) for batch in batches]
+        scripted = [pool.submit(played, seed, batch, "", given.kinds) for batch in batches]
         real = [pool.submit(played, seed, list(range(given.real)), version) for version in versions]
         for done in as_completed([*scripted, *real]):
             yield from done.result()

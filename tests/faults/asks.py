@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tests.faults.programs import NAMES
+
 if TYPE_CHECKING:
     from random import Random
 
 Json = dict[str, Any]
 Answers = tuple[tuple[str, ...], ...]
 Shape = Literal["single", "multiple", "two", "reply", "typed", "stop", "skip", "once", "always", "refuse", "why"]
-Route = Literal["server", "terminal", "both"]
+Route = Literal["server", "terminal", "both", "program"]
 Fate = Literal["person", "nobody", "desk", "dismissed", "aborted", "deleted"]
 """What happens to an ask beside its person's own acts."""
 
 SHAPES: Final[tuple[Shape, ...]] = ("single", "single", "single", "multiple", "two", "reply", "typed", "stop", "skip")
 PERMISSIONS: Final[tuple[Shape, ...]] = ("once", "once", "always", "refuse", "why")
-ROUTES: Final[tuple[Route, ...]] = ("server", "server", "terminal", "both")
+BY_PROGRAMS: Final[tuple[Shape, ...]] = ("single", "single", "multiple", "two", "reply", "typed")
+"""What the agents whose hooks call their asks are asked to answer here."""
+ROUTES: Final[tuple[Route, ...]] = ("server", "server", "terminal", "both", "program")
 FATES: Final[tuple[Fate, ...]] = (*("person",) * 8, "desk", "dismissed", "aborted", "deleted")
 REFUSAL: Final[Answers] = (("reject",),)
 A_QUESTION: Final = 0.7
@@ -37,9 +41,13 @@ class Ask:
     request_id: str = ""
     session: str = ""
     ended_by: set[str] = field(default_factory=set)
-    """What else than the phone has ended it, or may have: "desk", "dismissed", "aborted", "deleted", "restarted"."""
+    """What else ended it, or may have: "desk", "dismissed", "aborted", "deleted", "disposed", "restarted", "left"."""
     promised: bool = False
     """Whether the phone has acknowledged the whole answer."""
+    change_bytes: int = 0
+    """How long the change is that it wants to make, if it asks leave for one and not for a command."""
+    long: int = 0
+    """How many letters the text has beside its own: Telegram sends more than 4096 in parts."""
 
     @property
     def is_permission(self) -> bool:
@@ -70,7 +78,8 @@ class Ask:
     @property
     def text(self) -> str:
         """What the person writes, where they write: two lines, since some have split those."""
-        return f"{self.token} in words,\nand *more* of <them>"
+        text = f"{self.token} in words,\nand *more* of <them>"
+        return text + " and so on".ljust(self.long, "x") if self.long else text
 
     @property
     def wanted(self) -> Answers | None:
@@ -115,4 +124,7 @@ def invented(rng: Random, token: str, agents: tuple[str, ...], *, fleeting: bool
     shape = rng.choice(shapes)
     if shape in PERMISSIONS and route != "server":
         route, agent = "server", rng.choice(agents)
+    if route == "program":
+        agent, shape = rng.choice(NAMES), rng.choice(BY_PROGRAMS)
+        fate = "aborted" if fate == "aborted" else "person"
     return Ask(token, shape, route, agent, fate)

@@ -13,6 +13,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes.demo.botapi.serving import SpawnedBotApi
+from tests.faults import surroundings, words
+from tests.faults.twins import Twins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,8 +26,21 @@ if TYPE_CHECKING:
 
 DAY_S: Final = 86400.0
 LEFT_TO_THE_FIRST: Final = 3
+WITHOUT_CONFIGURATION: Final = 2
+AWAY: Final = {"configuration away", "configuration bad for a while"}
 TAPS_LIVE_S: Final = 151.0
-ENDINGS: Final = {"listener killed", "listener killed, started", "listener ended"}
+ENDINGS: Final = {
+    "listener killed",
+    "listener killed, started",
+    "listener ended",
+    "a text before its question",
+    "a long text, cut in two",
+    "a hostile environment",
+    "host name changed",
+    "configuration away",
+}
+DAMAGING: Final = {"entry damaged", "entry empty"}
+JUMPS: Final = {"clock ahead", "clock back"}
 METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery")
 ROUTES: Final = ("*", "questions", "reply", "reject", "message", "messages", "status", "session", "all_sessions")
 
@@ -134,7 +149,8 @@ def _second_listener(play: Round) -> Lift:
     def lift() -> None:
         # One that still lives may have won: the first was killed, or is just starting.
         status = LEFT_TO_THE_FIRST if second.alive() else second.wait()
-        if status not in {LEFT_TO_THE_FIRST, -signal.SIGKILL, -signal.SIGTERM, 0}:
+        without = {WITHOUT_CONFIGURATION} if AWAY & set(play.planned) else set()
+        if status not in {LEFT_TO_THE_FIRST, -signal.SIGKILL, -signal.SIGTERM, 0, *without}:
             play.violations.append(f"a second listener left with {status}: {second.output()[-300:]}")
 
     return lift
@@ -201,6 +217,23 @@ def _agent_restarts(play: Round) -> None:
     agent.do("restart")
 
 
+def _disposed(play: Round) -> None:
+    """A reload of the agent's configuration: what was asked is gone, and its part stays as it is."""
+    agent = play.agent()
+    for person in play.persons:
+        ask = person.ask
+        if ask.route in {"server", "both"} and ask.agent == agent.manner and ask.request_id:
+            ask.ended_by.add("disposed")
+    agent.do("dispose", directory=play.world.directory)
+
+
+def _twins(play: Round) -> None:
+    leave = play.rng.random() < 0.5
+    twins = Twins(f"q{play.number}twin", play.world.programs, play.world.stage.phone, leave)
+    twins.ask()
+    play.twins.append(twins)
+
+
 def _stream_cut(play: Round) -> None:
     play.agent().do("cut_events")
 
@@ -247,8 +280,13 @@ def _disk_full(play: Round) -> Lift:
 
 def _unwritable(play: Round) -> Lift:
     folder = play.world.stage.store / "pending"
-    folder.chmod(0o500)
-    return lambda: folder.chmod(0o700)
+
+    def obey(mode: int) -> None:
+        with contextlib.suppress(FileNotFoundError):  # somebody has just removed the whole store
+            folder.chmod(mode)
+
+    obey(0o500)
+    return lambda: obey(0o700)
 
 
 def _planted(play: Round, content: bytes) -> None:
@@ -304,6 +342,12 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "taps vanish": _taps_vanish,
         "taps on old pages": _old_pages,
     },
+    "what people write": {
+        "plain texts": words.plain_texts,
+        "a text before its question": words.text_before_its_question,
+        "another bot's code": words.another_bots_code,
+        "a long text, cut in two": words.long_text_cut_in_two,
+    },
     "Hermes' own processes": {
         "listener killed": _kill_listener,
         "listener killed, started": _restart_listener,
@@ -325,6 +369,8 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "events doubled": _events_doubled,
         "events late": _events_late,
         "tools end late": _tool_ends_late,
+        "instance disposed": _disposed,
+        "identical calls": _twins,
     },
     "the disk": {
         "disk full": _disk_full,
@@ -332,6 +378,16 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "entry damaged": _damaged,
         "entry empty": _empty,
         "entry of a newer version": _newer,
+        "quarantine blocked": surroundings.no_quarantine,
+        "folders in place of files": surroundings.folders_for_files,
+    },
+    "what is around Hermes": {
+        "a hostile environment": surroundings.hostile_environment,
+        "host name changed": surroundings.another_hostname,
+        "store folder removed": surroundings.no_store,
+        "socket removed": surroundings.no_socket,
+        "configuration away": surroundings.no_configuration,
+        "configuration bad for a while": surroundings.bad_configuration,
     },
     "the clock": {
         "clock ahead": _clock_ahead,
@@ -340,3 +396,11 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
 }
 """Every fault, by what it befalls."""
 CATALOGUE: Final = {kind: begin for family in FAMILIES.values() for kind, begin in family.items()}
+ALONE: Final = frozenset({"a hostile environment", "configuration away"})
+"""What these show is seen while they last, so that no other trouble may stand in the way then."""
+MILD: Final = ("an odd update", "events doubled", "updates again", "taps on old pages")
+WORDLESS: Final = frozenset({"plain texts", "a text before its question", "another bot's code"})
+"""Where these are said nobody else writes: what is whose answer would be a riddle for people, too."""
+LONELY: Final = frozenset({"a text before its question"})
+"""Their own question is the only one: beside another one a text is nobody's answer anyway."""
+IN_GROUPS: Final = frozenset({"another bot's code"})

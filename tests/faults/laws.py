@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from hermes.demo.phone import Phone
     from hermes.demo.shown import ShownMessage
     from tests.faults.asks import Answers, Ask
     from tests.faults.person import Person, View
@@ -21,6 +22,7 @@ SLACK_S: Final = 2.0
 """How late the driver may have looked."""
 LATE_S: Final = 1.0
 """How long before the end a tap may come too late to count."""
+LONGEST: Final = 400
 NO_LONGER: Final = "The agent no longer needs this"
 WORDS: Final = {
     "stop": "⏹ Stopped",
@@ -41,7 +43,7 @@ def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:
         yield f"{ask.token} took effect {len(came)} times: {came}"
     for one in came:
         if not _is_rightful(ask, one) and not (one == ask.dismissed and person.time_was_up):
-            yield f"{ask.token} received {one!r}, its person meant {ask.wanted!r}"
+            yield f"{ask.token} received {_short(one)}, its person meant {_short(ask.wanted)}"
     if not came and not ask.ended_by:
         yield f"{ask.token} ({ask.shape}, {ask.route}, {ask.fate}) has no end; acknowledged: {ask.promised}"
 
@@ -81,7 +83,20 @@ def shows(person: Person, came: Sequence[Answers | None], view: View) -> Iterato
         return
     said = _true_words(ask, came, person)
     if not any(word in text for text in texts for word in said):
-        yield f"{ask.token} came to {list(came)!r} ({sorted(ask.ended_by)}), the phone says {texts!r}"
+        yield f"{ask.token} came to {_short(list(came))} ({sorted(ask.ended_by)}), the phone says {_short(texts)}"
+
+
+def _short(what: object) -> str:
+    """Return it as Python writes it: a long one by its beginning, its length and its end."""
+    text = repr(what)
+    return text if len(text) <= LONGEST else f"{text[:200]}[… {len(text)} letters …]{text[-60:]}"
+
+
+def shown_once(ask: Ask, view: View) -> Iterator[str]:
+    """One question has one message, where Telegram confirmed every message that it took."""
+    asked = [message.message_id for message in view.about(ask) if any(version.rows for version in message.versions)]
+    if len(asked) > 1:
+        yield f"{ask.token} ({ask.route}) was asked {len(asked)} times, by the messages {asked}"
 
 
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
@@ -89,7 +104,8 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     if not came:
         return [NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
-    said = [NO_LONGER] if "deleted" in ask.ended_by else []
+    # Nor can a hook tell of it that has left a full disk.
+    said = [NO_LONGER] if ask.ended_by & {"deleted", "left"} else []
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
         # Where no event told which of the two it was, its tool shows that it was allowed, and no more.
         always = ["🖥 Always allowed"] if came[0] == (("always",),) else []
@@ -136,11 +152,26 @@ def files(store: Path, planted: Mapping[str, bytes]) -> Iterator[str]:
         if content not in {there, *kept}:
             yield f"the unreadable {name} was lost or changed"
     for file in (store / "pending").glob("*.json"):
-        if file.name not in planted:
+        if file.name not in planted and not file.is_dir():
             yield f"the entry {file.name} is left open"
     left = sorted(file.name for file in (store / "inbox").glob("*"))
     if left:
         yield f"the inbox keeps {left}"
+
+
+def trapped(heard: Sequence[str]) -> Iterator[str]:
+    """No process of Hermes speaks to a server that only an agent's environment names: it would get the token."""
+    if heard:
+        verbs = sorted({line.partition(" ")[0] for line in heard})
+        yield f"{len(heard)} requests went to a server of the agent's environment ({', '.join(verbs)})"
+
+
+def foreign_deletions(phone: Phone) -> Iterator[str]:
+    """No message is deleted that Hermes did not send; to try counts."""
+    ours = {message.message_id for message in phone.messages() if message.from_bot}
+    for call in phone.calls("deleteMessage"):
+        if int(call.params["message_id"]) not in ours:
+            yield f"Hermes wanted to delete message {call.params['message_id']}, which it did not send"
 
 
 def words_of_the_log(text: str, token: str) -> Iterator[str]:

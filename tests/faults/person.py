@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 1.5
 """After this long without a word the person taps again."""
 REDRAWN_S: Final = 0.6
+PART: Final = 4096
+"""So many letters go into one message."""
+BETWEEN_S: Final = 0.15
+"""The parts of a long text follow each other within this, unless something comes between them."""
 BESIDE: Final = (
     "Is this your",
     "Type your",
@@ -52,9 +57,10 @@ class View:
     toasts: dict[str, Toast]
 
     @classmethod
-    def of(cls, phone: Phone) -> View:
-        """Look at the phone."""
-        return cls(phone.messages(), {toast.tap_id: toast for toast in phone.toasts()})
+    def of(cls, phone: Phone, *, after: int = 0, after_s: float = 0.0) -> View:
+        """Look at the phone: at the messages with higher ids than `after`, and the toasts since then."""
+        toasts = phone.toasts(after_s=after_s)
+        return cls(phone.messages(after=after), {toast.tap_id: toast for toast in toasts})
 
     def shown(self) -> Sequence[ShownMessage]:
         """Return what the bot shows."""
@@ -92,6 +98,11 @@ class Person:
     thinks_s: float = 0.2
     """How long this person may look at a screen before acting on it: faults are to strike before, amid and after."""
     now: Callable[[], float] = time.monotonic
+    in_group: bool = False
+    """Whether other people talk there, too: there an armed text is the reply to the message that asks for it."""
+    between: Callable[[], None] | None = None
+    """What happens between the parts of a long text."""
+    sleep: Callable[[float], None] = time.sleep
     done: bool = False
     pressed: list[tuple[int, str]] = field(default_factory=list)
     """What was ever tapped: message and data, for taps on old pages."""
@@ -111,6 +122,7 @@ class Person:
     _pressed_s: float = 0.0
     _seen: tuple[int, int] = (0, 0)
     _copies: set[int] = field(default_factory=set)
+    _view: View | None = None
 
     def look(self, view: View, came: Callable[[], Sequence[object]]) -> None:
         """Note when the question was first seen, and when time has ended it."""
@@ -125,6 +137,7 @@ class Person:
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""
+        self._view = view
         if self._tap is not None and not self._heard(self._tap, view):
             return
         if self._wrote:
@@ -183,13 +196,35 @@ class Person:
             return
         self.touches_s.append(self.now())
         if self.ask.shape == "reply":
-            self._wrote = self.fingers.write(self.ask.text, reply_to=message)
+            self._write_reply(message)
         elif self.ask.shape == "why" and not self._armed and WHY in labels:
             self._press(message, WHY)
         elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
-            self._wrote = self.fingers.write(self.ask.text)
+            self._wrote = self._write_armed(message)
         elif "✏️ Other" in labels:
             self._press(message, "✏️ Other")
+
+    def _write_reply(self, message: ShownMessage) -> None:
+        """Reply; a long text goes in two parts, and something happens between them."""
+        first, rest = self.ask.text[:PART], self.ask.text[PART:]
+        self._wrote = self.fingers.write(first, reply_to=message)
+        if rest:
+            # At once, and not at a later step: the driver may be late, and Hermes does not wait for long.
+            self.sleep(self.rng.uniform(0.0, BETWEEN_S))
+            if self.between is not None:
+                self.between()
+            self._wrote += self.fingers.write(rest, reply_to=message)
+
+    def _write_armed(self, message: ShownMessage) -> tuple[int, ...]:
+        """Write the text that ✏️ asked for; in a group as a reply to what asks for it, once that is there."""
+        if not self.in_group:
+            return self.fingers.write(self.ask.text)
+        code = message.text.rpartition("#")[2]
+        shown = self._view.shown() if self._view else ()
+        asks_for_it = [one for one in shown if one.force_reply and one.text.rpartition("#")[2] == code]
+        with contextlib.suppress(LookupError):  # it was deleted under the finger
+            return self.fingers.write(self.ask.text, reply_to=asks_for_it[-1]) if asks_for_it else ()
+        return ()
 
     def _button(self, message: ShownMessage, labels: Sequence[str]) -> str:
         """Return the button that this person presses next, "" for none."""

@@ -21,30 +21,34 @@ A_WORLD: Final = 10
 """So many rounds are played in one world."""
 FLEETING: Final = 5
 """In each so-manieth world time runs out."""
+GROUPS: Final = (1, 3)
+"""Of so many worlds these have a group for a phone."""
 
 
-def played(seed: int, numbers: Sequence[int], version: str = "") -> list[Outcome]:
-    """Play these rounds in one world: with a real OpenCode, if a version is named."""
+def played(seed: int, numbers: Sequence[int], version: str = "", kinds: Sequence[str] = ()) -> list[Outcome]:
+    """Play these rounds in one world: with a real OpenCode, if a version is named; of these kinds alone, if any."""
     # Servers that are cut and stopped in the middle say so at length; what counts stands in the outcomes.
     logging.getLogger().addHandler(logging.NullHandler())
     outcomes: list[Outcome] = []
     try:
-        _play(seed, numbers, version, outcomes)
+        _play(seed, numbers, version, kinds, outcomes)
     except Exception:  # noqa: BLE001 (the suite goes on, and says what happened)
         if len(outcomes) < len(numbers):
             outcomes.append(Outcome(seed, numbers[len(outcomes)], version=version))
         outcomes[-1].violations.append(_words_of_the_driver())
     rest = numbers[len(outcomes) :]
-    return outcomes + (played(seed, rest, version) if rest else [])
+    return outcomes + (played(seed, rest, version, kinds) if rest else [])
 
 
-def _play(seed: int, numbers: Sequence[int], version: str, outcomes: list[Outcome]) -> None:
+def _play(seed: int, numbers: Sequence[int], version: str, kinds: Sequence[str], outcomes: list[Outcome]) -> None:
     """Play in one world until a law is violated: what follows would be judged in a world that is broken already."""
     fleeting = (numbers[0] // A_WORLD) % FLEETING == FLEETING - 1
     with ExitStack() as stack:
         root = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-faults-", ignore_cleanup_errors=True)))
-        made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting)
+        group = (numbers[0] // A_WORLD) % FLEETING in GROUPS
+        made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting, group=group)
         world = stack.enter_context(made)
+        world.kinds = tuple(kinds) or world.kinds
         for number in numbers:
             outcome = _one(Round(world, seed, number))
             outcome.version = version

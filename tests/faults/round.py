@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults import laws
 from tests.faults.asks import Ask, invented
-from tests.faults.faults import CATALOGUE
+from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
 from tests.faults.person import Person, View
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.faults.asks import Answers
+    from tests.faults.asks import Answers, Route, Shape
+    from tests.faults.twins import Twins
     from tests.faults.world import Agent, World
 
 MOVING_S: Final = 1.4
@@ -31,14 +32,24 @@ STALL_S: Final = 1.0
 """A turn of the driver that took longer than this, on the wall, tells of a machine that stood still."""
 STALLED: Final = "machine stalled"
 FRESH_S: Final = 20.0
+FULL: Final = "disk full"
+LONG: Final = "a long text, cut in two"
 UNCONFIRMING: Final = frozenset(
     {"telegram done, but cut", "telegram sent, but timed out", "telegram frozen", "telegram cut", "listener killed"}
-    | {"listener killed, started", "listener ended", "listener frozen", STALLED}
+    | {"listener killed, started", "listener ended", "listener frozen", STALLED, "a hostile environment"}
+    | {"configuration away", LONG, "a text before its question", "store folder removed"}
 )
-"""Faults after which Telegram may have taken a message, and Hermes can not know."""
+"""Faults after which Telegram may have taken a message, and Hermes can not know.
+
+With the store's folder the machine's id is gone: what a hook tells before the listener has put it back is another ask.
+"""
+LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
 WRITTEN: Final = ("typed", "why")
 COPY_S: Final = 8.0
 RESTART_S: Final = 0.5
+TIDY_S: Final = 20.0
+NUDGED_S: Final = 10.0
+"""How long a listener may take to bind its socket again: it looks after that within seconds."""
 
 
 @dataclass
@@ -77,7 +88,11 @@ class Round:
     """The faults of this round, begun or not."""
     ends: list[str] = field(default_factory=list)
     no_hooks: bool = False
+    twins: list[Twins] = field(default_factory=list)
+    wants_socket: bool = False
+    """Whether the listener's socket must be there again at the end."""
     _lifts: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    _lasting: list[Callable[[], None]] = field(default_factory=list)
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     _began_s: float = 0.0
     _looked_s: float = 0.0
@@ -108,6 +123,9 @@ class Round:
         settled_s = time.monotonic() - lifted_s
         self._judge()
         self._ask_afresh()
+        for lift in self._lasting:
+            lift()
+        self._move(lambda: not self._left_in_the_inbox(), TIDY_S)
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
         self.violations += laws.spinning("Telegram", made, took_s)
@@ -115,6 +133,10 @@ class Round:
         log = self.world.stage.log.read_bytes()[logged:].decode("utf-8", "replace")
         self.violations += laws.words_of_the_log(log, self.world.stage.api.token)
         self.violations += laws.files(self.world.stage.store, self.world.planted)
+        self.violations += laws.trapped(self.world.trap.heard)
+        self.violations += laws.foreign_deletions(self.world.stage.phone)
+        if self.wants_socket and not self._becomes(self.world.can_be_nudged, NUDGED_S):
+            self.violations.append("the listener's socket is not bound again: every question waits for its next look")
         return Outcome(
             self.seed, self.number, self.kinds, len(self.persons), self.violations, took_s, made, settled_s, self.ends
         )
@@ -123,7 +145,8 @@ class Round:
 
     def _plan(self) -> None:
         rng = self.rng
-        for place in range(rng.randint(1, 4)):
+        self.planned = self._chosen()
+        for place in range(0 if LONELY & set(self.planned) else rng.randint(1, 4)):
             ask = invented(rng, f"q{self.number}{'wxyz'[place]}", self.servers, fleeting=self.world.fleeting)
             if self.world.is_real and ask.is_permission:
                 # "Always" would let all later commands go, by whomever it was said.
@@ -133,16 +156,75 @@ class Round:
                 ask.shape = (
                     "once" if ask.is_permission else "single"
                 )  # whose words they are would be the person's own riddle
+            if LONG in self.planned and ask.shape in WRITTEN:
+                ask.shape = "once" if ask.is_permission else "single"  # behind a long text it would be a part of that
+            if self.planned[0] in WORDLESS and ask.shape in {*WRITTEN, "reply"}:
+                ask.shape = "once" if ask.is_permission else "single"  # their own words would be a riddle, too
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
-            person = Person(ask, self.world.stage.phone, rng, acts=acts, thinks_s=rng.choice(THINKS_S))
-            self.persons.append(person)
+            person = self._person(ask, acts=acts, thinks_s=rng.choice(THINKS_S))
             at_s = rng.uniform(0.0, 0.6)
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
             if ask.fate not in {"person", "nobody"}:
                 self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
-        self.planned = rng.sample(self.world.kinds or tuple(CATALOGUE), rng.randint(1, 4))
         for kind in self.planned:
             self._at(rng.uniform(0.0, MOVING_S - 0.2), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
+
+    def _chosen(self) -> list[str]:
+        """Return the faults of this round. One that is judged while it lasts comes alone, or with mild ones."""
+        kinds = [kind for kind in self.world.kinds or CATALOGUE if self.is_possible(kind)]
+        chosen = self.rng.sample(kinds, self.rng.randint(1, min(4, len(kinds))))
+        alone = next((kind for kind in chosen if kind in ALONE), None)
+        if alone is not None:
+            return [alone, *(kind for kind in chosen if kind in MILD)]
+        if (WORDLESS | {FULL}) & set(chosen):  # of what could not be saved Hermes knows nothing after a restart
+            chosen = [kind for kind in chosen if kind != LONG]
+        if "store folder removed" in chosen:
+            # A listener knows what stood there for as long as it lives, and after that not when it last heard a server.
+            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS]
+        if "quarantine blocked" in chosen:  # the damaged file of an open ask is not written over, so nobody answers it
+            chosen = [kind for kind in chosen if kind not in DAMAGING]
+        return sorted(chosen, key=lambda kind: kind not in WORDLESS)
+
+    def is_possible(self, kind: str) -> bool:
+        """Tell whether this fault can be had in this world."""
+        if kind in IN_GROUPS:
+            return self.world.is_group
+        return kind != "host name changed" or self.world.has_hostname
+
+    def _person(self, ask: Ask, **more: Any) -> Person:
+        person = Person(ask, self.world.stage.phone, self.rng, in_group=self.world.is_group, **more)
+        self.persons.append(person)
+        return person
+
+    def ask_more(self, letter: str, shape: Shape, route: Route, **more: Any) -> Person:
+        """Let one more ask come, now, and return its person, who answers it at once; `more` as of `Ask`."""
+        agent = self.rng.choice(self.servers) if route in {"server", "both"} else route
+        ask = Ask(f"q{self.number}{letter}", shape, route, agent, **more)
+        person = self._person(ask)
+        self._ask(person)
+        return person
+
+    def meanwhile(self, condition: Callable[[], bool], longest_s: float) -> bool:
+        """Let everybody act until this holds, while faults stay as they are; tell whether it came to hold."""
+        end_s = time.monotonic() + longest_s
+        while not condition() and time.monotonic() < end_s:
+            self._step()
+            time.sleep(TICK_S)
+        return condition()
+
+    _becomes = meanwhile
+
+    def soon(self, after_s: float, act: Callable[[], None]) -> None:
+        """Let something happen so many seconds after the beginning of the round."""
+        self._at(after_s, act)
+
+    def rests_for(self, for_s: float) -> None:
+        """Let nobody start a listener for so long."""
+        self._looked_s = time.monotonic() + for_s
+
+    def lasts(self, lift: Callable[[], None]) -> None:
+        """Keep a fault until the round has been judged."""
+        self._lasting.append(lift)
 
     def _at(self, after_s: float, act: Callable[[], None]) -> None:
         self._due.append((self._began_s + after_s, act))
@@ -160,6 +242,9 @@ class Round:
         with contextlib.suppress(LookupError):
             if ask.route == "terminal":
                 self._at_terminal(ask)
+            elif ask.route == "program":
+                if self.world.programs.kill(ask.request_id):
+                    ask.ended_by.add(ask.fate)
             else:
                 self._at_server(ask)
 
@@ -233,8 +318,24 @@ class Round:
             if person.ask.request_id:
                 person.look(view, lambda ask=person.ask: self.world.came_of(ask))  # type: ignore[misc]
                 person.step(view)
+        for twins in self.twins:
+            twins.step(view)
+        self._see_who_left()
         self.world.tell_plugins()
         self.world.terminal.step()
+        self.world.programs.step()
+
+    def _see_who_left(self) -> None:
+        """A hook that learns that nobody can hear it leaves, and its agent asks at its desk alone.
+
+        One that found the disk full cannot tell either that it has handed an answer over.
+        """
+        if not LEAVING & set(self.kinds):
+            return
+        for person in self.persons:
+            waiting = self.world.programs.asks.get(person.ask.request_id)
+            if waiting is not None and not waiting.alive and (FULL in self.kinds or not waiting.is_answered):
+                person.ask.ended_by.add("left")
 
     # --- how it ends ------------------------------------------------------------------------------------------
 
@@ -247,7 +348,12 @@ class Round:
             person.acts = person.acts or alone
         if not all(self.world.came_of(one.ask) or one.ask.ended_by for one in self.persons):
             return False
-        return self.world.terminal.idle and not self._open_entries()
+        if not all(twins.is_over for twins in self.twins):
+            return False
+        return self.world.terminal.idle and self.world.programs.idle and not self._open_entries()
+
+    def _left_in_the_inbox(self) -> list[str]:
+        return [file.name for file in (self.world.stage.store / "inbox").glob("*")]
 
     def _keep_a_listener(self) -> None:
         """Do what a service manager does; one that was told to end may take a moment for it."""
@@ -257,10 +363,14 @@ class Round:
 
     def _open_entries(self) -> list[str]:
         pending = self.world.stage.store / "pending"
-        return [file.name for file in pending.glob("*.json") if file.name not in self.world.planted]
+        planted = self.world.planted
+        return [file.name for file in pending.glob("*.json") if file.name not in planted and not file.is_dir()]
 
     def _judge(self) -> None:
         self._take_copies_away()
+        is_sure = not UNCONFIRMING & set(self.kinds)
+        for twins in self.twins:
+            self.violations += twins.violations()
         view = View.of(self.world.stage.phone)
         for person in self.persons:
             came: list[Answers | None] = self.world.came_of(person.ask)
@@ -268,6 +378,7 @@ class Round:
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
+            self.violations += laws.shown_once(person.ask, view) if is_sure else ()
             self.violations += laws.time_ran_out_rightly(
                 person,
                 fleeting=self.world.fleeting,
@@ -295,8 +406,7 @@ class Round:
             self.number % 3 == 0
         ]
         ask = Ask(f"q{self.number}fresh", "single", route, agent)  # type: ignore[arg-type]
-        person = Person(ask, self.world.stage.phone, self.rng)
-        self.persons.append(person)
+        self._person(ask)
         self.world.ask(ask)
 
         def is_over() -> bool:

@@ -133,6 +133,13 @@ class Terminal:
         """Tell whether every event was handed over."""
         return not self.jobs
 
+    def forget(self, request_id: str) -> None:
+        """Let go of a question that is over, and of its hook."""
+        pending = self.asks.pop(request_id)
+        if pending.hook is not None:
+            _end(pending.hook.process)
+            pending.hook.out.unlink(missing_ok=True)
+
     def hooks(self) -> list[int]:
         """Return the process ids of the waiting hooks that live."""
         found = [pending.hook for pending in self.asks.values() if pending.hook]

@@ -116,6 +116,7 @@ GONE = "The agent no longer needs this q1w"
         ([a_message("⏭ Skipped q1w")], [((),)], an_ask("skip"), ""),
         ([a_message(GONE)], [], an_ask(ended_by={"deleted"}, promised=True), ""),
         ([a_message(GONE)], [wanted()], an_ask(ended_by={"deleted"}, promised=True), ""),
+        ([a_message(GONE)], [wanted()], an_ask(ended_by={"left"}, promised=True), ""),
         ([a_message(GONE)], [wanted()], an_ask(ended_by={"restarted"}, promised=True), "the phone says"),
         ([], [], an_ask(ended_by={"deleted"}), ""),
         ([], [], an_ask(ended_by={"deleted"}, promised=True), "is not on the phone"),

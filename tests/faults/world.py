@@ -19,20 +19,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes import clock
+from hermes import spool
+from hermes.demo.botapi.world import Chat, User
+from tests.faults import hostname
+from tests.faults.programs import Programs
 from tests.faults.terminal import Terminal
-from tests.scenes.stage import Stage, staged
+from tests.faults.trap import trapping
+from tests.scenes.stage import ANN, BOB, Stage, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tests.faults.asks import Answers, Ask, Json
+    from tests.faults.trap import Trap
     from tests.harness.processes import Proc
 
 PACE: Final = 5.0
 SERVERS: Final = ("new", "old")
 DIRECTORY: Final = "/home/dev/project"
 SMALL_DISK: Final = "4m"
+OTHER_BOT: Final = User(2002, "@deploy_bot", is_bot=True)
+GROUP: Final = Chat(-1_002_000_000_001, "Team")
+STORE: Final = "disk/store"
+"""Where the store is: the small disk is mounted above it, so that the store's folder can be removed."""
 FLEETING_S: Final = 40
 """How long an ask can be answered in a world where time runs out; in Hermes' own seconds."""
 
@@ -64,12 +73,11 @@ class Agent(Protocol):
 class AgentProcess:
     """A scripted agent server in a process of its own; `do` lets it, or its desk, do something."""
 
-    def __init__(self, manner: str, environ: dict[str, str]) -> None:
+    def __init__(self, manner: str, test_clock: Path) -> None:
         self.manner = manner
         command = [sys.executable, "-m", "hermes.demo.agent_server", "--manner", manner, "--directory", DIRECTORY]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}
-        )
+        command += ["--test-clock", str(test_clock)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._url: str = self._told()["url"]
 
     @property
@@ -116,6 +124,8 @@ class World:
     stage: Stage
     agents: Mapping[str, Agent]
     terminal: Terminal
+    programs: Programs
+    trap: Trap
     clock_file: Path
     fleeting: bool
     mounted: bool
@@ -124,6 +134,10 @@ class World:
     directory: str = DIRECTORY
     is_real: bool = False
     """Whether the agent is a real OpenCode."""
+    is_group: bool = False
+    """Whether its phone is a group, where other people talk, too."""
+    has_hostname: bool = False
+    """Whether its processes have a host name of their own."""
     kinds: tuple[str, ...] | None = None
     """The faults that can be had here; None: all."""
     planted: dict[str, bytes] = field(default_factory=dict)
@@ -172,8 +186,18 @@ class World:
         if ask.route == "terminal":
             self.terminal.ask(ask)
             return
+        if ask.route == "program":
+            self.programs.ask(ask)
+            return
         agent = self.agents[ask.agent]
         ask.session = agent.do("session", title=f"About {ask.token}")
+        if ask.change_bytes:
+            line = f"+{ask.token}: another line of a long change\n"
+            change = {"filepath": f"{ask.token}.py", "diff": line * (ask.change_bytes // len(line))}
+            ask.request_id = agent.do(
+                "ask_permission", kind="edit", patterns=[f"{ask.token}.py"], metadata=change, session=ask.session
+            )
+            return
         if ask.is_permission:
             ask.request_id = agent.do(
                 "ask_permission", kind="bash", patterns=[ask.command], always=[ask.command], session=ask.session
@@ -213,8 +237,30 @@ class World:
         """Return every effect that an ask had."""
         if ask.route == "terminal":
             return self.terminal.came_of(ask.request_id)
+        if ask.route == "program":
+            return self.programs.came_of(ask.request_id)
         told = self.agents[ask.agent].do("came_of", request_id=ask.request_id)
         return [None if one is None else tuple(tuple(texts) for texts in one) for one in told]
+
+    # --- surroundings ---------------------------------------------------------------------------------------
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of the agents, and so of their hooks."""
+        return self.terminal.environ
+
+    @environ.setter
+    def environ(self, environ: dict[str, str]) -> None:
+        self.terminal.environ = self.programs.environ = environ
+
+    @property
+    def socket(self) -> Path:
+        """The listener's socket."""
+        return Path(spool.runtime_folder(self.stage.store)) / f"{spool._key(self.stage.store)}.sock"
+
+    def can_be_nudged(self) -> bool:
+        """Tell whether a hook can wake the listener."""
+        return spool.nudge(self.stage.store)
 
     # --- time and disk --------------------------------------------------------------------------------------
 
@@ -228,15 +274,19 @@ class World:
         if not self.mounted:
             self._limit(0)
             return
-        with contextlib.suppress(OSError), (self.stage.store / "filler").open("wb", buffering=0) as filler:
+        with contextlib.suppress(OSError), self._filler.open("wb", buffering=0) as filler:
             while True:
                 filler.write(b"\0" * 4096)
 
     def free_disk(self) -> None:
         """Let it be written again."""
-        (self.stage.store / "filler").unlink(missing_ok=True)
+        self._filler.unlink(missing_ok=True)
         if not self.mounted:
             self._limit(-1)
+
+    @property
+    def _filler(self) -> Path:
+        return self.stage.store.parent / "filler"
 
     def _limit(self, size: int) -> None:
         import resource  # noqa: PLC0415 (Linux alone has prlimit)
@@ -258,7 +308,7 @@ class World:
     def tear(self) -> None:
         """Cut the file of an open entry in half, if there is one."""
         for place in sorted((self.stage.store / "pending").glob("*.json")):
-            if place.name not in self.planted:
+            if place.name not in self.planted and place.is_file():
                 with contextlib.suppress(FileNotFoundError), place.open("r+b") as file:
                     file.truncate(place.stat().st_size // 2)
                 return
@@ -266,6 +316,7 @@ class World:
     def close(self) -> None:
         """End every process."""
         self.terminal.close()
+        self.programs.close()
         self.signal_listeners(signal.SIGKILL)
         for process in self.processes:
             process.close()
@@ -289,27 +340,48 @@ def created(
     root: Path,
     *,
     fleeting: bool = False,
+    group: bool = False,
     agents: Mapping[str, Agent] | None = None,
     directory: str = DIRECTORY,
     pace: float = PACE,
+    ttl_s: int = 0,
+    disk: str = SMALL_DISK,
     prefix: Sequence[str] = (),
 ) -> Iterator[World]:
     """Set a world up, its listener at work; with scripted agents, if none are given.
 
-    `prefix` is a command that is given Hermes' own command line, and runs it.
+    `ttl_s` is how long an ask can be answered, 0 for Hermes' own; `disk` is the size of its store's own disk, "" for
+    none. `prefix` is a command that is given Hermes' own
+    command line, and runs it. In a `group` the bot hears everybody.
     """
     root.mkdir(parents=True, exist_ok=True)
+    has_hostname = hostname.leave_the_machines()
     clock_file = root / "clock.json"
     _write_clock(clock_file, 0.0, pace)
-    variables = {clock.VARIABLE: str(clock_file)}
-    with staged(root / "hermes", variables=variables, spawned=True) as stage, _disk(stage.store) as mounted:
+    people: dict[str, Any] = {"users": (ANN, BOB, OTHER_BOT), "chats": (GROUP,), "privacy_mode": False} if group else {}
+    with (
+        staged(root / "hermes", test_clock=clock_file, spawned=True, **people) as stage,
+        _disk(root / "hermes" / "disk", disk) as mounted,
+        trapping() as trap,
+    ):
+        stage.folder = STORE
+        stage.unattended = True
         stage.prefix = (*_obedient(), *prefix)
-        agents = agents or {manner: AgentProcess(manner, variables) for manner in SERVERS}
+        if group:
+            stage.chat_id, stage.users = GROUP.id, (ANN.id, BOB.id)
+        agents = agents or {manner: AgentProcess(manner, clock_file) for manner in SERVERS}
         stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]
-        questions = {"ttl": f"{FLEETING_S}s"} if fleeting else {}
-        hook = [*stage.command("hook", "opencode"), "--store", str(stage.store), "--log", str(stage.log)]
-        terminal = Terminal([*hook, "--config", str(stage.config)], stage.environ(), root, directory)
-        world = World(stage, agents, terminal, clock_file, fleeting, mounted, pace=pace, directory=directory)
+        ttl_s = FLEETING_S if fleeting else ttl_s
+        questions = {"ttl": f"{ttl_s}s"} if ttl_s else {}
+        hook = [*stage.prefix, sys.executable, "-I", "-m", "hermes", "hook"]
+        places = ["--store", str(stage.store), "--log", str(stage.log), "--config", str(stage.config)]
+        places += ["--test-clock", str(clock_file)]
+        terminal = Terminal([*hook, "opencode", *places], stage.environ(), root, directory)
+        programs = Programs(hook, places, stage.environ(), root, directory)
+        world = World(
+            stage, agents, terminal, programs, trap, clock_file, fleeting, mounted,
+            pace=pace, directory=directory, is_group=group, has_hostname=has_hostname,
+        )  # fmt: skip
         try:
             world.processes.append(stage.start(questions=questions, log={"level": "info", "file": str(stage.log)}))
             yield world
@@ -325,15 +397,18 @@ def _obedient() -> tuple[str, ...]:
 
 
 @contextmanager
-def _disk(store: Path) -> Iterator[bool]:
-    """Give the store a small disk of its own, where this machine lets us. Yields whether it did."""
-    store.mkdir(mode=0o700)
-    options = f"size={SMALL_DISK},mode=700"
+def _disk(place: Path, size: str) -> Iterator[bool]:
+    """Give the store a disk of its own, where this machine lets us. Yields whether it did."""
+    place.mkdir(mode=0o700)
+    if not size:
+        yield False
+        return
+    options = f"size={size},mode=700"
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(store)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, check=False
     )
     try:
         yield mounted.returncode == 0
     finally:
         if mounted.returncode == 0:
-            subprocess.run(["umount", "--lazy", str(store)], capture_output=True, check=False)
+            subprocess.run(["umount", "--lazy", str(place)], capture_output=True, check=False)

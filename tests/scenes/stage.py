@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.cli import TAKEN
 from hermes.demo.botapi import RunningBotApi, running_botapi
 from hermes.demo.botapi.serving import SpawnedBotApi, spawn_botapi
 from hermes.demo.botapi.world import Chat, User
+from tests.harness.listeners import end, left_behind
 from tests.harness.opencode import VERSIONS
 from tests.harness.processes import Proc, until
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 NEWEST = pytest.mark.parametrize("opencode_version", VERSIONS[:1], indirect=True)
 """For what is between Hermes and the phone alone: it makes no difference which OpenCode asks."""
+KEEPING_TIME = frozenset({"listen", "reap", "hook"})
+"""The commands that take a clock of a test's."""
 PATIENCE_S = 60.0
 """Long enough for an agent to start on a machine that does much else."""
 ANN, BOB, STRANGER = User(1001, "Ann", "ann"), User(1002, "Bob", "bob"), User(6666, "Mallory", "mallory")
@@ -71,7 +76,12 @@ class Stage:
     settings: dict[str, Json] = field(default_factory=dict)
     listener: Proc | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    test_clock: Path | None = None
     prefix: tuple[str, ...] = ()
+    folder: str = "store"
+    """Where the store is, below `root`."""
+    unattended: bool = False
+    """Whether a hook may start a listener here that outlives the test; it is ended with the stage."""
     _starts: int = 0
 
     @property
@@ -82,7 +92,7 @@ class Stage:
     @property
     def store(self) -> Path:
         """The store's folder."""
-        return self.root / "store"
+        return self.root / self.folder
 
     @property
     def config(self) -> Path:
@@ -120,7 +130,8 @@ class Stage:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Hermes."""
-        return [*self.prefix, sys.executable, "-I", "-m", "hermes", *arguments]
+        bent = ["--test-clock", str(self.test_clock)] if self.test_clock and arguments[0] in KEEPING_TIME else []
+        return [*self.prefix, sys.executable, "-I", "-m", "hermes", *arguments, *bent]
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Proc:
         """Start Hermes with these arguments."""
@@ -140,13 +151,35 @@ class Stage:
     def start(self, *, settle: bool = True, **sections: Json) -> Proc:
         """Start the listener, and wait until it polls and follows every server."""
         self.write_config(**sections)
-        self.listener = self.run("listen", "--config", str(self.config))
+        self._take_over()
+        assert self.listener is not None
         if settle:
-            self.listener.wait_line("listening for bot")
+            self._serve()
             self.phone.wait_for_poll()
             for server in self.servers:
                 self.listener.wait_line(f"server {server['name']}: connected")
         return self.listener
+
+    def _take_over(self) -> None:
+        """Start the listener; one that a waiting hook started meanwhile is ended first."""
+        end("listen", self.root, signal.SIGTERM)
+        self.listener = self.run("listen", "--config", str(self.config))
+
+    def _serve(self) -> None:
+        """Wait until the stage's own listener serves, however often a waiting hook's listener is there before it."""
+
+        def serves() -> bool:
+            assert self.listener is not None
+            ended = not self.listener.alive()  # looked at first: its last words are not missed
+            if "listening for bot" in self.listener.output():
+                return True
+            if ended and self.listener.wait() != TAKEN:
+                raise RuntimeError(f"{self.listener!r} does not serve; output:\n{self.listener.output()[-2000:]}")
+            if ended:
+                self._take_over()
+            return False
+
+        until(serves, PATIENCE_S, "a listener of the stage's own")
 
     def install(self, install: Callable[..., object], environ: Mapping[str, str], **switches: bool) -> None:
         """Connect an agent, by its own `install`, to this stage."""
@@ -208,6 +241,16 @@ class Stage:
 
         return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
 
+    def noted(self, message: ShownMessage) -> ShownMessage:
+        """Wait until Hermes knows the id of this message: a plain text that comes before is too early for its ask."""
+
+        def known() -> bool:
+            assert message.message_id in [entry["phone"]["message_id"] for entry in self.entries()]
+            return True
+
+        until(known, PATIENCE_S, "the message noted")
+        return message
+
     def turned(self, message: ShownMessage, *texts: str, button: str = "") -> ShownMessage:
         """Wait until this message says all of `texts` (and has a button that says `button`)."""
 
@@ -246,9 +289,16 @@ class Stage:
             }, found
 
     def close(self) -> None:
-        """End what still runs."""
+        """End what still runs.
+
+        Raises:
+            AssertionError: a listener was left that is not the stage's own, and the stage is not `unattended`.
+        """
+        end("hook", self.root, signal.SIGKILL)  # before the listener: a hook that misses it starts another one
         if self.listener is not None:
             self.listener.close()
+        left = left_behind(self.root)
+        assert self.unattended or not left, f"a listener was left behind: {left}"
 
 
 def _toml(table: Json) -> str:
@@ -257,17 +307,23 @@ def _toml(table: Json) -> str:
 
 @contextmanager
 def staged(
-    root: Path, *, chats: Sequence[Chat] = (), variables: Mapping[str, str] = {}, spawned: bool = False, **api: Any
+    root: Path,
+    *,
+    users: Sequence[User] = (ANN, BOB, STRANGER),
+    chats: Sequence[Chat] = (),
+    test_clock: Path | None = None,
+    spawned: bool = False,
+    **api: Any,
 ) -> Iterator[Stage]:
     """Set up a stage with a Bot API of its own; each has another bot, since a bot has one listener a machine.
 
-    `spawned` makes the Bot API a process, which costs half a second and can be frozen; `variables` are its, too, then.
+    `spawned` makes the Bot API a process, which costs half a second and can be frozen; `test_clock` is its, too, then.
     """
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     root.mkdir(parents=True, exist_ok=True)
-    serving = partial(spawn_botapi, variables=variables) if spawned else running_botapi
-    with serving(token=token, users=(ANN, BOB, STRANGER), chats=chats, **api) as botapi:
-        stage = Stage(root, botapi, variables=dict(variables))
+    serving = partial(spawn_botapi, test_clock=test_clock) if spawned else running_botapi
+    with serving(token=token, users=users, chats=chats, **api) as botapi:
+        stage = Stage(root, botapi, test_clock=test_clock)
         try:
             yield stage
         finally:

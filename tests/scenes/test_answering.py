@@ -156,12 +156,12 @@ def test_the_pencil_takes_the_next_text(connected: Stage, opencode: OpenCode, pr
     tap = phone.tap(name, "✏️ Other")
     assert phone.toast_for(tap).text == "Type your answer as your next message"
     typing = phone.message_with("Type your answer to Name as your next message.")
-    phone.tap(typing, "Never mind")
+    phone.tap(typing, "✏️ Cancel typing")
     connected.gone(typing)
     phone.write("Cleo")
     phone.message_with("Two questions are open. Reply to the one you mean.")
     phone.tap(name, "✏️ Other")
-    connected.turned(name, "✏️ Waiting for your text…", button="✏️ Not now")
+    connected.turned(name, "✏️ Waiting for your text…", button="✏️ Cancel typing")
     typing = phone.message_with("Type your answer to Name")
     phone.tap(database, "✏️ Other")
     phone.message_with("Type your answer to Database")
@@ -181,7 +181,7 @@ def test_the_pencil_takes_the_next_text(connected: Stage, opencode: OpenCode, pr
 def test_picks_and_text_go_out_together(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 6: in a multiple question the text joins the picks, and comes after them; it can be dropped.
 
-    A plain text that is a label or its number is a pick there, which another tap takes back.
+    A label that is replied is a pick there, which another tap takes back.
     """
     session = opencode.session(project)
     opencode.prompt(session, [asking(SIZES)])
@@ -191,7 +191,7 @@ def test_picks_and_text_go_out_together(connected: Stage, opencode: OpenCode, pr
     phone.tap(page, "✖ Without “none of these”")
     page = connected.turned(page, button="Done (nothing chosen)")
     assert "none of these" not in page.text
-    phone.write("2")
+    phone.write("M", reply_to=page)
     page = connected.turned(page, "☑ 2 M", button="Done (1)")
     phone.tap(page, "✏️ Other")
     phone.message_with("Type your answer to Sizes")

@@ -296,7 +296,7 @@ def test_a_permission_is_refused_with_a_reason(stage: Stage, permitted: Home, de
     desk(runs("echo one > made"))
     asked = stage.asked("May it run this?")
     stage.phone.tap(asked, "✏️ Refuse, and say why")
-    stage.turned(asked, button="Not now")
+    stage.turned(asked, button="Cancel typing")
     stage.phone.write("use make instead")
     (told,) = received()
     assert told.endswith("They wrote: use make instead")
@@ -326,3 +326,24 @@ def test_permissions_are_left_to_the_desk_unless_they_were_asked_for(stage: Stag
     claude.send("1")
     asked = stage.asked("Which database")
     assert [message.message_id for message in stage.phone.shown()] == [asked.message_id]
+
+
+def test_a_command_that_is_wanted_twice_in_one_step_is_allowed_twice(
+    stage: Stage, permitted: Home, desk: Any, received: Any
+) -> None:
+    """The news that the first has run settles the first alone: the second waits for a word of its own."""
+    made = permitted.project / "made"
+    desk({"tools": [runs("date >> made && cat made")] * 2})
+
+    def allowed(lines: int) -> bool:
+        """Tap the newest one, again if it was too fresh, until its command has run."""
+        open_ones = [one for one in stage.phone.shown() if "Allow once" in str(one.labels)]
+        if open_ones:
+            stage.phone.tap(open_ones[-1], "Allow once")
+        return made.exists() and len(made.read_text().splitlines()) == lines
+
+    until(lambda: allowed(1), 60, "one line")
+    until(lambda: allowed(2), 60, "two lines")
+    until(lambda: len(received()) == 2, 60, "both results")
+    assert stage.log.read_text().count("AnsweredWith by us") == 2
+    stage.over()

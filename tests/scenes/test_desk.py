@@ -64,6 +64,16 @@ def test_a_session_that_gave_up_is_closed_within_seconds(
     connected.wait_closed()
 
 
+def test_a_dispose_closes_what_its_directory_asked(connected: Stage, opencode: OpenCode, own_project: Path) -> None:
+    """No event tells of the question itself: the word of the dispose is enough."""
+    session = opencode.session(own_project)
+    opencode.prompt(session, [asking(question())])
+    connected.asked("Which database")
+    opencode.request("POST", "/instance/dispose", own_project)
+    connected.ended("The agent no longer needs this")
+    connected.wait_closed()
+
+
 def test_a_zombie_found_at_the_start_is_not_posted(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 17: the session was aborted while nobody listened; its question is still listed, and never shown."""
     session = opencode.session(project)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.store import LISTENER, Store
-from tests.harness.listeners import end_listener
 from tests.harness.processes import until
 from tests.scenes.stage import asking, question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from hermes.demo.model_server import ScriptedModel
     from tests.harness.home import Home
@@ -41,7 +40,7 @@ SAME = question("Which one?", ("Left", "Right"), header="One")
 
 
 @pytest.fixture
-def desk(stage: Stage, home: Home, private_opencode: Callable[..., OpenCode]) -> Iterator[OpenCode]:
+def desk(stage: Stage, home: Home, private_opencode: Callable[..., OpenCode]) -> OpenCode:
     """An OpenCode whose project starts the hook before each question, in its own folder; the listener knows it."""
     paths = {"--store": stage.store, "--log": stage.log, "--config": stage.config}
     options = [str(word) for pair in paths.items() for word in pair]
@@ -51,8 +50,8 @@ def desk(stage: Stage, home: Home, private_opencode: Callable[..., OpenCode]) ->
     directory = home.project("hooked", plugin=[f"file://{plugin}"])
     opencode = private_opencode(directory=directory, environ={"PYTHONPATH": str(directory)})
     stage.connect(opencode)
-    yield opencode
-    end_listener(stage.store)
+    stage.unattended = True
+    return opencode
 
 
 def two_calls() -> Json:
@@ -109,8 +108,8 @@ def test_a_call_is_found_among_equal_questions_of_its_session(
     ("args", "end"),
     [
         ({"questions": [{"question": "No header?", "options": []}]}, "its call never became a request"),
-        ({"questions": "none"}, "was put into quarantine"),
-        ({}, "was put into quarantine"),
+        ({"questions": "none"}, "put it into"),
+        ({}, "put it into"),
     ],
     ids=["no header", "no list", "nothing"],
 )

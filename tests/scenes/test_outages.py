@@ -6,7 +6,6 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from hermes import clock
 from tests.harness.processes import CuttableProxy
 from tests.scenes.stage import NEWEST, asking, question
 
@@ -94,7 +93,7 @@ def test_killed_while_joining(
     """Scene 12, joining: a long text of which a part was saved arrives once and whole."""
     slow = {"epoch_s": time.time(), "steady_s": time.monotonic(), "ahead_s": 0, "pace": 0.1}
     (tmp_path / "clock.json").write_text(json.dumps(slow))
-    stage.variables[clock.VARIABLE] = str(tmp_path / "clock.json")  # so that a part waits long for the next one
+    stage.test_clock = tmp_path / "clock.json"  # so that a part waits long for the next one
     stage.connect(opencode)
     stage.start()
     session = opencode.session(project)
@@ -103,7 +102,7 @@ def test_killed_while_joining(
     stage.phone.write(LONG, reply_to=asked)
     stage.phone.wait(lambda: any(entry["state"]["joining"] for entry in stage.entries()), what="a part that was saved")
     stage.kill()
-    del stage.variables[clock.VARIABLE]
+    stage.test_clock = None
     stage.start()
     assert LONG.strip() in opencode.final_text(session)
     assert len(model.received(session)) == 1

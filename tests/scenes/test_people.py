@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.demo.model_server import ScriptedModel
-    from hermes.demo.shown import ShownMessage
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 
@@ -152,7 +151,7 @@ def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCod
     phone.message_with("No question is open just now.")
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
-    asked = connected.asked("Which database")
+    asked = connected.noted(connected.asked("Which database"))
     phone.write("let's take DuckDB")
     offer = phone.message_with("Is this your answer to Database?")
     assert offer.labels == (("Use “let's take DuckDB”",), ("No",))
@@ -171,22 +170,17 @@ def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCod
     connected.over()
 
 
-def test_a_plain_label_is_taken_with_an_undo(connected: Stage, opencode: OpenCode, project: Path) -> None:
-    """Scene 25: with one question open a label, or its number, is that option, and can be taken back for 10 s."""
+def test_a_plain_label_is_offered_like_any_other_text(connected: Stage, opencode: OpenCode, project: Path) -> None:
+    """Scene 25: a label that is typed may be meant for somebody else; a tap on "Use …" makes it that option."""
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
-    phone, asked = connected.phone, connected.asked("Which database")
+    phone, asked = connected.phone, connected.noted(connected.asked("Which database"))
     phone.write("Redis")
-    connected.turned(asked, "✅ Redis – goes out in a moment")
-    undo = _undo(connected)
-    assert phone.toast_for(phone.tap(undo, "Undo")).text == "Taken back"
-    connected.turned(asked, "Which database", button="SQLite")
-    connected.gone(undo)
-    phone.write("2")
-    connected.turned(asked, "✅ SQLite – goes out in a moment")
+    offer = phone.message_with("Is this your answer to Database?")
     assert opencode.questions(project)
-    assert '="SQLite"' in opencode.final_text(session)
-    connected.ended("✅ SQLite · ")
+    phone.tap(offer, "Use “Redis”")
+    assert '="Redis"' in opencode.final_text(session)
+    connected.ended("✅ Redis · ")
     connected.over()
     assert [message.message_id for message in phone.shown()] == [asked.message_id]
 
@@ -211,7 +205,7 @@ def test_typing_in_a_group_goes_by_a_forced_reply(group: Stage, opencode: OpenCo
 
 @pytest.mark.parametrize("group", [False], indirect=True, ids=["no privacy mode"])
 def test_talk_in_a_group_is_left_alone(group: Stage, opencode: OpenCode, project: Path) -> None:
-    """Scene 25: people talk; only a label, with an undo, and the text after one's own ✏️ mean anything."""
+    """Scene 25: people talk; only replies to Hermes mean anything, a label and the text after one's own ✏️ too."""
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
     phone, asked = group.phone, group.asked("Which database")
@@ -219,32 +213,20 @@ def test_talk_in_a_group_is_left_alone(group: Stage, opencode: OpenCode, project
     phone.tap(asked, "✏️ Other", user=BOB.id)
     typing = phone.message_with("Reply to this with your answer", chat=TEAM.id)
     phone.write("I would not", user=ANN.id)
-    phone.tap(asked, "✏️ Not now", user=BOB.id)
+    phone.tap(asked, "✏️ Cancel typing", user=BOB.id)
     group.gone(typing)
     phone.write("Redis", user=ANN.id)
-    group.turned(asked, "✅ Redis – goes out in a moment")
-    phone.tap(_undo(group), "Undo", user=BOB.id)
-    group.turned(asked, button="✏️ Other")
     phone.tap(asked, "✏️ Other", user=BOB.id)
-    phone.message_with("Reply to this with your answer", chat=TEAM.id)
-    phone.write("DuckDB it is", user=BOB.id)
+    typing = phone.message_with("Reply to this with your answer", chat=TEAM.id)
+    phone.write("Which one?", user=BOB.id)
+    phone.write("DuckDB it is", reply_to=typing, user=BOB.id)
     assert '="DuckDB it is"' in opencode.final_text(session)
     group.ended("✅ “DuckDB it is” · Bob")
     group.over()
-    assert _said(group) == ["Database – Which d", "Reply to this with", "✅ Redis", "Reply to this with"]
+    assert _said(group) == ["Database – Which d", "Reply to this with", "Reply to this with"]
     assert [message.message_id for message in phone.shown(chat=TEAM.id)] == [asked.message_id]
 
 
 def _said(stage: Stage) -> list[str]:
     """Return the beginnings of all that the bot ever said in the chat, deleted or not."""
     return [message.text[:18] for message in stage.phone.messages(chat=stage.chat_id) if message.from_bot]
-
-
-def _undo(stage: Stage) -> ShownMessage:
-    """Wait for the message that takes a held answer back."""
-
-    def shown() -> ShownMessage | None:
-        found = stage.phone.shown(chat=stage.chat_id)
-        return next((message for message in found if message.labels == (("Undo",),)), None)
-
-    return stage.phone.wait(shown, what="Undo", chat=stage.chat_id)

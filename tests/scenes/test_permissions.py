@@ -326,3 +326,14 @@ def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarde
     guard.opencode.request("POST", f"/permission/{wished['id']}/reply", guard.directory, {"reply": "once"})
     guard.opencode.wait_idle(session)
     guard.stage.over()
+
+
+def test_a_dispose_takes_the_buttons_away(start: Callable[..., Guarded]) -> None:
+    """OpenCode forgets what one directory asked, and tells of the dispose alone."""
+    guard = start()
+    guard.session(bash("touch ran"))
+    guard.stage.asked("touch ran")
+    guard.opencode.request("POST", "/instance/dispose", guard.directory)
+    guard.stage.ended("The agent no longer needs this")
+    guard.stage.over()
+    assert not (guard.directory / "ran").exists()

@@ -14,13 +14,12 @@ from hermes import spool
 from hermes.agents.opencode import connect
 from hermes.demo.model_server import script
 from hermes.store import LISTENER, Store
-from tests.harness.listeners import end_listener
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from hermes.demo.model_server import ScriptedModel
     from tests.harness.home import Home
@@ -77,14 +76,14 @@ def request_of(stage: Stage, phase: str = "open") -> str:
     return request
 
 
-def wait_id(request: str) -> str:
+def wait_id(stage: Stage, request: str) -> str:
     """The name under which hooks wait for the answer to this request."""
-    return spool.wait_id("opencode", spool.machine(), request)
+    return spool.wait_id("opencode", spool.machine(stage.store), request)
 
 
 def waiters(stage: Stage, request: str) -> list[int]:
     """The hooks that wait for the answer to this request."""
-    return spool.waiters(stage.store, wait_id(request))
+    return spool.waiters(stage.store, wait_id(stage, request))
 
 
 def wait_waiter(stage: Stage) -> int:
@@ -322,7 +321,7 @@ def test_a_waiter_that_dies_with_the_answer_in_its_hand(
     os.kill(hook, signal.SIGSTOP)
     try:
         portless.phone.tap(asked, "SQLite")
-        name = wait_id(request_of(portless, "sending"))
+        name = wait_id(portless, request_of(portless, "sending"))
         taken = until(lambda: spool.take_answer(portless.store, name), 30, "the answer")
         assert taken is not None
         assert "SQLite" in taken
@@ -429,10 +428,10 @@ def test_the_plugin_and_the_event_stream_are_one_ask(
 
 
 @pytest.fixture
-def unattended(stage: Stage) -> Iterator[Stage]:
+def unattended(stage: Stage) -> Stage:
     """A stage where a hook may start the listener; it is ended with the test."""
-    yield stage
-    end_listener(stage.store)
+    stage.unattended = True
+    return stage
 
 
 @pytest.mark.timeout(300)

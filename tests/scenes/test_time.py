@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 RECOMMENDED = question(labels=("PostgreSQL", "SQLite (Recommended)"))
 
 
-def ring(stage: Stage, text: str) -> ShownMessage:
-    """Wait for a new message that rings; it may be gone again by now."""
+def ring(stage: Stage, text: str, *, after: ShownMessage) -> ShownMessage:
+    """Wait for a message with `text` that came, with a ring, after another one; it may be gone again by now."""
 
     def rung() -> ShownMessage | None:
-        return next((m for m in stage.phone.messages() if m.from_bot and not m.silent and text in m.text), None)
+        later = (m for m in stage.phone.messages() if m.message_id > after.message_id)
+        return next((m for m in later if m.from_bot and not m.silent and text in m.text), None)
 
     return stage.phone.wait(rung, 60, what=f"a ring with {text!r}")
 
@@ -46,9 +47,9 @@ def test_expiry_by_each_rule(
     session = opencode.session(project)
     opencode.prompt(session, [asking(RECOMMENDED)])
     asked = stage.phone.message_with("Which database")
-    call = ring(stage, "⏰")
+    call = ring(stage, "⏰", after=asked)
     assert call.reply_to == asked.message_id
-    assert said in ring(stage, "⌛").text
+    assert said in ring(stage, "⌛", after=call).text
     stage.wait_closed()
     stage.phone.wait(lambda: stage.phone.message(call.message_id).deleted, what="the final call taken away")
     assert not stage.phone.message(asked.message_id).rows
@@ -102,34 +103,3 @@ def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCod
     stage.phone.tap(asked, "SQLite")
     assert '="SQLite"' in opencode.final_text(session)
     stage.wait_closed()
-
-
-@NEWEST
-def test_three_that_run_out_together_are_asked_about_once(stage: Stage, opencode: OpenCode, project: Path) -> None:
-    """Many at once look like an outage: held, and one question asks for all of them."""
-    stage.connect(opencode)
-    listener = stage.start(questions={"ttl": "24s"})
-    sessions = [opencode.session(project, f"Session {n}") for n in range(3)]
-    for n, session in enumerate(sessions):
-        opencode.prompt(session, [asking(question(f"Number {n}?", header=f"Q{n}"))])
-    for n in range(3):
-        stage.asked(f"Number {n}?")
-    for message in [m for m in stage.phone.shown() if "Number" in m.text]:
-        stage.phone.tap(message, "✏️ Other")
-
-    def called() -> bool:
-        sides = [{side["kind"] for side in entry["phone"]["sides"]} for entry in stage.entries()]
-        return len(sides) == len(sessions) and all("final_call" in kinds for kinds in sides)
-
-    stage.phone.wait(called, 60, what="the final calls, noted")
-    # All that time in one step: however slow the machine, they run out together.
-    listener.freeze()
-    frozen_s = stage.phone.state().now
-    stage.phone.wait(lambda: stage.phone.state().now - frozen_s > 9, 60, what="more time than they have")
-    listener.thaw()
-    held = stage.phone.message_with("Nobody answered 3 questions", timeout_s=40)
-    stage.phone.tap(held, "Yes, stop them")
-    stage.wait_closed()
-    for session in sessions:
-        opencode.wait_idle(session)
-    stage.phone.wait(lambda: stage.phone.message(held.message_id).deleted, what="the question taken away")

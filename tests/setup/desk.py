@@ -243,10 +243,10 @@ class Desk:
         ]
 
     @contextmanager
-    def clock(self) -> Iterator[dict[str, str]]:
-        """The variable that bends the clock of what runs there; `advance` moves it."""
+    def clock(self) -> Iterator[tuple[str, str]]:
+        """The option that bends the clock of what runs there; `advance` moves it."""
         self._tell_clock(0)
-        yield {"HERMES_TEST_CLOCK": str(self.root / "clock.json")}
+        yield "--test-clock", str(self.root / "clock.json")
 
     def advance(self, seconds: float) -> None:
         """Let the wall clock of what runs there jump."""

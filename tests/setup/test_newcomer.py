@@ -152,7 +152,7 @@ def test_who_is_not_let_in_is_nowhere(desk: Desk) -> None:
 
 def test_a_code_runs_out(desk: Desk) -> None:
     """After ten minutes it is worth nothing, and a new one is offered."""
-    with desk.clock() as bent, desk.setup(**bent) as terminal:
+    with desk.clock() as bent, desk.setup(*bent) as terminal:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         code = terminal.link()[1]

@@ -30,6 +30,7 @@ def receive():
         pass
     signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which may have started the tests, ignores it
 try:
     with told_to_leave():
         threading.Thread(target=receive, daemon=True).start()
@@ -255,7 +256,10 @@ def test_our_own_listener_may_stay(desk: Desk, listener: Proc) -> None:
 
 def test_two_setups_at_once(desk: Desk) -> None:
     """The second one does not stop the first: status 3."""
-    with holding.hold_bot(int(desk.api.token.partition(":")[0]), "hermes setup"), desk.setup() as terminal:
+    with (
+        holding.hold_bot(int(desk.api.token.partition(":")[0]), "/elsewhere", "hermes setup"),
+        desk.setup() as terminal,
+    ):
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         assert terminal.ends() == 3

@@ -5,9 +5,11 @@
     Bash                     the whole command line  {command, description?, timeout?, run_in_background?}
     Edit                     the file's name         {file_path, old_string, new_string, replace_all}
     Write                    the file's name         {file_path, content}
-    NotebookEdit             the file's name         {notebook_path, new_source, …}
+    NotebookEdit             the file's name         {notebook_path, new_source, cell_id?, cell_type?, edit_mode?}
     WebFetch                 the address             {url, prompt}
     any other                the tool's name         anything
+
+Every parameter is shown but for those that say nothing of what would be done (`_SHOWN`).
 
 "Always" is not offered: what the desk's dialog means by it (`permission_suggestions`) is now a rule for the session,
 now a folder, now another mode, and no screen of Hermes says that.
@@ -18,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes.agents.shapes import Record, sound
+from hermes.agents.shapes import Record, more_of, sound
 from hermes.model import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
@@ -35,6 +37,18 @@ _NAMED: dict[DeedKind, tuple[str, ...]] = {
 }
 
 
+# What of a tool's input is shown in words of its own, or does not matter: a command's description is the model's word.
+_SHOWN: dict[str, frozenset[str]] = {
+    "Bash": frozenset({"command", "description", "timeout", "run_in_background", "dangerouslyDisableSandbox"}),
+    "Edit": frozenset({"file_path", "old_string", "new_string", "replace_all"}),
+    "Write": frozenset({"file_path", "content"}),
+    "NotebookEdit": frozenset({"notebook_path", "new_source", "cell_id", "edit_mode"}),
+    "WebFetch": frozenset({"url"}),
+}
+_FLAGS = frozenset({"run_in_background", "dangerouslyDisableSandbox", "replace_all"})
+_CELL: dict[str, str] = {"delete": "deletes", "insert": "inserts a cell after", "replace": "replaces"}
+
+
 def read_permission(tool: str, given: Record) -> Permission:
     """Read what a tool is to do with what it was given; what has another shape is shown as the JSON that it is."""
     kind = _KINDS.get(tool, "other")
@@ -42,22 +56,36 @@ def read_permission(tool: str, given: Record) -> Permission:
     if kind == "other" or not what:
         more = sound(json.dumps(given, ensure_ascii=False, indent=1)) if given else ""
         return Permission(tool, "other", tool, more, patterns=(tool,))
-    return Permission(tool, kind, what, "\n".join(_detail(kind, given)), patterns=(what,))
+    shown = {key for key in _SHOWN[tool] if _is_readable(key, given.get(key))}
+    detail = (*_conditions(tool, given), *more_of(given, shown), *(_changes(given) if kind == "change" else ()))
+    return Permission(tool, kind, what, "\n".join(detail), patterns=(what,))
 
 
-def _detail(kind: DeedKind, given: Record) -> Iterator[str]:
-    """Yield what changes as a diff has it, and what a command has besides its line."""
-    if kind == "change":
-        for sign, keys in (("-", ("old_string",)), ("+", ("new_string", "content", "new_source"))):
-            for key in keys:
-                yield from (f"{sign}{line}" for line in _said(given, key).splitlines())
-        if given.get("replace_all") is True:
-            yield "(wherever it stands in the file)"
-    elif kind == "command":
-        if given.get("dangerouslyDisableSandbox") is True:
-            yield "outside of its sandbox"
-        if given.get("run_in_background") is True:
-            yield "in the background"
+def _is_readable(key: str, value: object) -> bool:
+    if key in _FLAGS:
+        return isinstance(value, bool)
+    return isinstance(value, str | None) or (key == "timeout" and isinstance(value, int | float))
+
+
+def _conditions(tool: str, given: Record) -> Iterator[str]:
+    """Yield in words how it is to be done, above what changes: a long change is cut at its end."""
+    if given.get("dangerouslyDisableSandbox") is True:
+        yield "outside of its sandbox"
+    if given.get("run_in_background") is True:
+        yield "in the background"
+    if given.get("replace_all") is True:
+        yield "(wherever it stands in the file)"
+    if tool == "NotebookEdit":
+        mode, cell = _said(given, "edit_mode") or "replace", " ".join(_said(given, "cell_id").split())
+        does = _CELL.get(mode, json.dumps(mode, ensure_ascii=False))
+        yield f"{does} {f'the cell {cell}' if cell else 'a cell that it does not name'}"
+
+
+def _changes(given: Record) -> Iterator[str]:
+    """Yield what changes as a diff has it."""
+    for sign, keys in (("-", ("old_string",)), ("+", ("new_string", "content", "new_source"))):
+        for key in keys:
+            yield from (f"{sign}{line}" for line in _said(given, key).splitlines())
 
 
 def _said(given: Record, key: str) -> str:

@@ -80,11 +80,15 @@ function outcomeOf(answer, questions) {
   return { result: { kind, results }, onPhone: true }
 }
 
-// What the dialog made of it, for the phone.
+// What the dialog made of it, for the phone. A result of another shape is an answer, too: it must never be lost here.
 function wordOf(result) {
   if (result?.kind !== "submit") return { kind: "reject" }
-  const texts = ({ customInput, note }) => [customInput, note].filter((text) => typeof text === "string")
-  return { answers: result.results.map((one) => [...one.selectedOptions, ...texts(one)]) }
+  const results = Array.isArray(result.results) ? result.results : []
+  return { answers: results.map((one) => [...textsOf(one?.selectedOptions), ...textsOf([one?.customInput, one?.note])]) }
+}
+
+function textsOf(values) {
+  return Array.isArray(values) ? values.filter((value) => typeof value === "string") : []
 }
 
 function payloadOf(questions, { ctx, said }) {

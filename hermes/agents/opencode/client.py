@@ -55,6 +55,7 @@ class OpenCodeServer:
         url: str,
         *,
         machine: str,
+        host: str = "",
         username: str = "opencode",
         password: str = "",
         ssl_context: ssl.SSLContext | None = None,
@@ -66,6 +67,7 @@ class OpenCodeServer:
         """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
         self.name = name
         self.machine = machine
+        self.host = host
         self.sessions = Sessions()
         self.living = Living()
         self._sleep = sleep
@@ -151,7 +153,7 @@ class OpenCodeServer:
 
     def origin(self, directory: str) -> Source:
         """Return the Source of what this server tells about a directory, without ids."""
-        return Source(AGENT, self.machine, session_id="", directory=directory, server=self.name)
+        return Source(AGENT, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""

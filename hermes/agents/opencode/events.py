@@ -21,6 +21,8 @@ from hermes.model import Signal
 _LOG = logging.getLogger(__name__)
 
 _FIRST_S, _LONGEST_S = 0.2, 15.0
+_INSTANCE_DISPOSED = "server.instance.disposed"
+_DISPOSED = frozenset({_INSTANCE_DISPOSED, "global.disposed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,14 @@ class Heard:
     directory: str
 
 
-Followed = Connected | Lost | Heard
+@dataclass(frozen=True, slots=True)
+class Disposed:
+    """All that ran in this directory has ended, and what was asked there is gone ("": in every directory)."""
+
+    directory: str
+
+
+Followed = Connected | Lost | Heard | Disposed
 
 
 async def follow(
@@ -84,7 +93,7 @@ async def follow(
         pause_s = min(pause_s * 2, _LONGEST_S)
 
 
-async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard, None]:
+async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:
     version = await server.health()  # asked shortly first: new swallows what comes too early
     async with server.listening() as events:
         async for event in events:
@@ -98,6 +107,8 @@ async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard, N
             if read.type == "server.connected":
                 _LOG.info("server %s: following OpenCode %s", server.name, version)
                 yield Connected(version)
+            if read.type in _DISPOSED:
+                yield Disposed(read.directory if read.type == _INSTANCE_DISPOSED else "")
             for signal in heard:
                 yield Heard(signal, read.directory)
 

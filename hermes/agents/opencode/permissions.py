@@ -3,10 +3,12 @@
     permission          what                        metadata, as both versions were seen to send it
     ------------------  --------------------------  ------------------------------------------------------------
     bash                the whole command line      {command} (new); {} (old: the tool's input has it)
-    edit (write, too)   the file's name             {filepath, diff}
+    edit (write, too)   the file's name             {filepath, diff}, and {files} of a patch (new)
     external_directory  the folders' patterns       {filepath, parentDir}, {command, directories} (new); or {}
-    webfetch            the address                 {url, format}
+    webfetch            the address                 {url, format, timeout?}
     any other           its patterns                anything
+
+What else the metadata holds is shown as it is (`_SHOWN` has the rest).
 
 `patterns` holds the single commands of a command line; what is shown is the line itself.
 """
@@ -14,9 +16,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
-from hermes.agents.shapes import Record, id_of, list_of, sound, text_of, words_of
+from hermes.agents.shapes import Record, id_of, list_of, more_of, sound, text_of, words_of
 from hermes.errors import PayloadError
 from hermes.model import DeedKind, Permission
 
@@ -27,6 +30,13 @@ _KINDS: dict[str, DeedKind] = {
     "webfetch": "fetch",
 }
 _PATTERNS = 100
+# What of the metadata is shown in a place of its own, or says nothing of what would be done.
+_SHOWN: dict[DeedKind, frozenset[str]] = {
+    "command": frozenset({"command"}),
+    "change": frozenset({"filepath", "filePath", "diff", "files"}),
+    "folder": frozenset({"command", "filepath", "filePath", "parentDir", "directories", "patterns"}),
+    "fetch": frozenset({"url", "format", "timeout"}),
+}
 
 FEEDBACK = "with the following feedback: "
 REJECTED = "rejected permission"
@@ -54,25 +64,38 @@ def read_permission(record: Record) -> Permission:
 
 
 def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
-    """Return what is wanted, and more of it."""
+    """Return what is wanted, and more of it; what is not known stands above a change, which is cut at its end."""
     listed = "\n".join(patterns)
+    more = tuple(more_of(metadata, _SHOWN.get(kind, ())))
     match kind:
         case "command":
-            return _said(metadata, "command") or listed, ""
+            return _said(metadata, "command") or listed, "\n".join(more)
         case "change":
-            return listed or _said(metadata, "filepath") or _said(metadata, "filePath"), _said(metadata, "diff")
+            named = listed or _said(metadata, "filepath") or _said(metadata, "filePath")
+            return named, "\n".join((*_files(metadata), *more, _said(metadata, "diff")))
         case "folder":
-            return listed, _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
+            inside = _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
+            return listed, "\n".join((inside, *more))  # its first line is empty until it is known what is done there
         case "fetch":
-            return _said(metadata, "url") or listed, ""
+            return _said(metadata, "url") or listed, "\n".join(more)
         case _:
-            more = json.dumps(metadata, ensure_ascii=False, indent=1) if metadata else ""
-            return listed, sound(more)
+            return listed, sound(json.dumps(metadata, ensure_ascii=False, indent=1)) if metadata else ""
+
+
+def _files(metadata: Record) -> Iterator[str]:
+    """Yield what a patch does to whole files: it deletes or moves them."""
+    files = metadata.get("files")
+    for one in map(_quiet, files if isinstance(files, list) else []):
+        name, moved = (" ".join(_said(one, key).split()) for key in ("filePath", "movePath"))
+        if one.get("type") == "delete":
+            yield f"deletes the file {name}"
+        if moved:
+            yield f"moves the file {name} to {moved}"
 
 
 def wants_input(permission: Permission) -> bool:
     """Tell whether the tool's input would tell more than is known."""
-    return permission.partial or (permission.kind == "folder" and not permission.detail)
+    return permission.partial or (permission.kind == "folder" and not permission.detail.partition("\n")[0])
 
 
 def completed(permission: Permission, given: object) -> Permission:
@@ -83,7 +106,8 @@ def completed(permission: Permission, given: object) -> Permission:
     command = _said(said, "command")
     if permission.kind == "command":
         return replace(permission, what=command, partial=False) if command else permission
-    return replace(permission, detail=command or _said(said, "filePath"))
+    inside, (_, line_break, more) = command or _said(said, "filePath"), permission.detail.partition("\n")
+    return replace(permission, detail=f"{inside}{line_break}{more}")
 
 
 def _said(metadata: Record, key: str) -> str:

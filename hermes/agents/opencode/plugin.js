@@ -16,6 +16,8 @@ const INPUT_MS = 1_500 // for a call to have its input
 const INPUT_CHARS = 100_000 // of JSON
 const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
 const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
+const REFUSED_MS = 30_000 // nobody is there to hear of the request, and none can be started
+const LONGEST_MS = 600_000
 const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.
@@ -167,16 +169,24 @@ function movedOn(directory, type, { info }) {
 
 // Keep a hook waiting for the answer as long as the request is open, whatever happens to the hook.
 async function attend(request) {
+  let refusals = 0
   for (let tries = 0; request.open; tries += 1) {
     const started = performance.now()
     const answer = await request.hook.answer
     if (performance.now() - started > STEADY_MS) tries = 0
+    refusals = request.hook.has === "refused" ? refusals + 1 : 0
+    if (refusals) warn("Questions do not reach the phone; to see why, run: hermes doctor")
     if (request.open && answer) await apply(request, answer)
-    await pause(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
+    await pause(refusals ? growing(REFUSED_MS, refusals - 1) : (RETRY_MS[tries] ?? growing(5_000, tries - 8)))
     if (request.open) await judge(request)
     request.hook.release()
     if (request.open) await inOrder(async () => request.open && (await wait(request)))
   }
+}
+
+// A pause that doubles from time to time: hooks that leave at once are not started for ever.
+function growing(first_ms, doublings) {
+  return Math.min(first_ms * 2 ** Math.max(0, doublings), LONGEST_MS)
 }
 
 // Start the waiting hook; done when it has kept the request. It stays until the request is settled: as long as
@@ -467,10 +477,11 @@ function outcomeOf(child, note) {
   child.stdin.on("error", () => {}) // it left before it had read everything
   child.stderr.on("data", (data) => {
     said += data
-    if (said.includes("refused\n")) note("refused")
-    if (!said.includes("kept\n")) return
-    note("kept")
-    keep()
+    if (said.includes("kept\n")) {
+      note("kept")
+      keep()
+    }
+    if (said.includes("refused\n")) note("refused") // also one that was kept at first
   })
   const answer = new Promise((done) => {
     const finish = () => {
@@ -499,11 +510,15 @@ function outcomeOf(child, note) {
 }
 
 function cannotStart() {
+  warn("Questions do not reach the phone: the hook cannot be started. Run: hermes install opencode")
+}
+
+function warn(message) {
   if (state.told) return
   state.told = true
   const body = {
     title: "Hermes",
-    message: "Questions do not reach the phone: the hook cannot be started. Run: hermes install opencode",
+    message,
     variant: "warning",
     duration: 15_000,
   }

@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from hermes import clock
 from hermes.demo.botapi.rates import UNLIMITED
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] =
         chats=given.chat,
         rate_scale=given.rate_scale,
         privacy_mode=not given.no_privacy_mode,
-        pace=clock.of(environ).pace,
+        pace=clock.bent(given.test_clock).pace,
     )
     secret = given.control_secret or environ.get(SECRET_VARIABLE) or secrets.token_urlsafe(12)
     server = BotApiServer(world, control_secret=secret, port=given.port)
@@ -50,14 +51,15 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--rate-scale", type=float, default=UNLIMITED, help="1 is as strict as Telegram")
     parser.add_argument("--no-privacy-mode", action="store_true", help="the bot sees all that is said in groups")
+    parser.add_argument("--test-clock", type=Path, metavar="FILE", help="a clock that a test bends")
     parser.add_argument("--end-with-stdin", action="store_true", help="stop when standard input ends")
     return parser
 
 
 def parse_user(text: str) -> User:
-    """`1001=Ann`."""
+    """`1001=Ann`; a name that begins with an @ is another bot's."""
     number, _, name = text.partition("=")
-    return User(int(number), name or f"Person {number}")
+    return User(int(number), name or f"Person {number}", is_bot=name.startswith("@"))
 
 
 def parse_chat(text: str) -> Chat:

@@ -168,17 +168,17 @@ class ControlSide:
                 timeout_s = min(float(query.get("timeout", "0")), CONTROL_WAIT_S)
                 return _json(await self.control.world.changed(int(query["version"]), timeout_s))
             chat_id = int(query["chat_id"]) if "chat_id" in query else None
-            return _json(self._look(what, chat_id, query.get("method")))
+            return _json(self._look(what, chat_id, query.get("method"), float(query.get("after", "0"))))
         except (LookupError, ValueError) as error:
             return JSONResponse({"error": str(error)}, 400)
 
-    def _look(self, what: str, chat_id: int | None, method: str | None) -> object:
+    def _look(self, what: str, chat_id: int | None, method: str | None, after: float) -> object:
         if what == "messages":
-            return self.control.messages(chat_id)
+            return self.control.messages(chat_id, after=int(after))
         if what == "calls":
             return self.control.calls(method)
         if what == "toasts":
-            return self.control.toasts()
+            return self.control.toasts(after_s=after)
         if what == "state":
             return self.control.state()
         raise LookupError(f"there is nothing called {what!r} to see")

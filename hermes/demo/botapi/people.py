@@ -57,16 +57,17 @@ class Control:
                 calls=world.calls.counts(),
             )
 
-    def messages(self, chat_id: int | None = None) -> tuple[ShownMessage, ...]:
-        """Every message of a chat in order, with all its versions."""
+    def messages(self, chat_id: int | None = None, *, after: int = 0) -> tuple[ShownMessage, ...]:
+        """Every message of a chat in order, with all its versions; only those with a higher id than `after`."""
         with self.world.lock:
             chat = self._chat(chat_id)
-            return tuple(shown(self.world, message) for message in self.world.messages(chat.id))
+            found = [message for message in self.world.messages(chat.id) if message.message_id > after]
+            return tuple(shown(self.world, message) for message in found)
 
-    def toasts(self) -> tuple[Toast, ...]:
-        """The answers to taps, in order."""
+    def toasts(self, *, after_s: float = 0.0) -> tuple[Toast, ...]:
+        """The answers to taps that were given after that time, in order."""
         with self.world.lock:
-            return tuple(self.world.toasts)
+            return tuple(toast for toast in self.world.toasts if toast.at_s > after_s)
 
     def calls(self, method: str | None = None) -> tuple[Call, ...]:
         """What the bot asked, in order."""

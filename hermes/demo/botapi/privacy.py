@@ -5,8 +5,13 @@ from hermes.demo.botapi.world import Message, World
 
 
 def bot_may_see(world: World, message: Message) -> bool:
-    """All of a private chat; of a group commands, mentions, replies to the bot, and its own notices."""
+    """All of a private chat; of a group commands, mentions, replies to the bot, and its own notices.
+
+    What another bot says is seen by none; a reply to it quotes it.
+    """
     chat = world.chats[message.chat_id]
+    if world.user(message.sender_id).is_bot:
+        return False
     if chat.kind == "private" or chat.standing == "administrator" or not world.privacy_mode:
         return True
     if "migrate_to_chat_id" in message.content or "migrate_from_chat_id" in message.content:

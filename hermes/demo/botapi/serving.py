@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -156,15 +156,16 @@ def spawn_botapi(
     rate_scale: float = UNLIMITED,
     privacy_mode: bool = True,
     port: int = 0,
-    variables: Mapping[str, str] = {},
+    test_clock: Path | None = None,
 ) -> Iterator[SpawnedBotApi]:
     """The same as a process of its own, which ends with this one. RuntimeError if it does not start."""
     arguments = [sys.executable, "-m", "hermes.demo.botapi", "--port", str(port), "--end-with-stdin"]
     arguments += [f"--user={user.id}={user.first_name}" for user in users]
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
     arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]
+    arguments += [] if test_clock is None else ["--test-clock", str(test_clock)]
     process = subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token) | dict(variables)
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token)
     )
     with process:
         try:

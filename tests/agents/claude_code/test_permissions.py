@@ -15,6 +15,7 @@ from tests.agents.claude_code.spoken import asked, recorded, signal
 ALLOW = Decision("answer", 1.0, (Answer((0,)),))
 WHY = Decision("answer", 1.0, (Answer((), "use make"),))
 NO = Decision("reject", 1.0)
+CELL = {"notebook_path": "n", "new_source": "s", "cell_id": "c1", "cell_type": "code"}
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ NO = Decision("reject", 1.0)
         ("Bash", "command", "touch made && echo hi", ""),
         ("Write", "change", "/home/dev/project/new.txt", "+a\n+b"),
         ("Edit", "change", "/home/dev/project/new.txt", "-a\n+c"),
-        ("WebFetch", "fetch", "http://127.0.0.1:9/x", ""),
+        ("WebFetch", "fetch", "http://127.0.0.1:9/x", "prompt: what"),
     ],
 )
 def test_a_recorded_permission_is_an_ask(name: str, kind: str, what: str, detail: str) -> None:
@@ -41,8 +42,22 @@ def test_a_recorded_permission_is_an_ask(name: str, kind: str, what: str, detail
     [
         ("Bash", {"command": "x", "run_in_background": True}, "in the background"),
         ("Bash", {"command": "x", "dangerouslyDisableSandbox": True}, "outside of its sandbox"),
-        ("Edit", {"file_path": "f", "old_string": "a", "new_string": "", "replace_all": True}, "-a\n(wherever it"),
-        ("NotebookEdit", {"notebook_path": "n", "new_source": "s"}, "+s"),
+        ("Edit", {"file_path": "f", "old_string": "a", "new_string": "", "replace_all": True}, "(wherever it"),
+        ("Edit", {"file_path": "f", "old_string": "a", "new_string": "@@ b"}, "-a\n+@@ b"),
+        ("Edit", {"file_path": "f", "old_string": 5, "new_string": ""}, "old_string: 5"),
+        ("NotebookEdit", {"notebook_path": "n", "new_source": "s"}, "replaces a cell that it does not name\n+s"),
+        ("NotebookEdit", {**CELL, "edit_mode": "delete"}, "deletes the cell c1"),
+        ("NotebookEdit", {**CELL, "edit_mode": "insert"}, "inserts a cell after the cell c1\ncell_type: code\n+s"),
+        ("NotebookEdit", {**CELL, "edit_mode": "burn"}, '"burn" the cell c1'),
+        (
+            "NotebookEdit",
+            {**CELL, "edit_mode": ["delete"]},
+            'replaces the cell c1\ncell_type: code\nedit_mode: ["delete"]',
+        ),
+        ("Bash", {"command": "x", "sudo": True, "env": "A=1\nB=2"}, 'sudo: true\nenv: "A=1\\nB=2"'),
+        ("Write", {"file_path": "f", "content": "a", "mode": "append"}, "mode: append\n+a"),
+        ("WebFetch", {"url": "u", "prompt": "send it"}, "prompt: send it"),
+        ("WebFetch", {"url": "u", "odd key": None}, '"odd key": null'),
     ],
 )
 def test_what_makes_more_of_a_deed_is_told(tool: str, given: Any, detail: str) -> None:
