@@ -13,12 +13,12 @@ def main() -> None:
     Without a store it has to look into the configuration first, which takes longer.
     """
     if sys.argv[1:2] == ["hook"] and (sys.argv[2:3] != ["generic"] or "--store" in sys.argv):
-        from hermes import hook
+        from hermes.hook import run
 
-        sys.exit(hook.main(sys.argv[2:]))
+        sys.exit(run.main(sys.argv[2:]))
     hidden = [name for name in UNUSED if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
-    from hermes import cli
+    from hermes.commands import cli
 
     for name in hidden:
         del sys.modules[name]  # `hermes mcp` signs with it

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.model import Ask, Capabilities, Entry, Option, Permission, Phone, Question, Source, State, User
+from hermes.model.answer import User
+from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
+from hermes.model.entry import Entry, Phone
+from hermes.model.state import State
 
 OPENCODE = Capabilities(agent_name="OpenCode")
 ANN, BOB = User(11, "Ann"), User(22, "Bob")

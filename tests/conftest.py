@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hermes.demo.model_server import ScriptedModel, running_model
+from hermes.sandbox.model_server import ScriptedModel, running_model
 from tests.harness.listeners import left_behind
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
 from tests.harness.processes import SWEEPER

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from hermes import spool
-from hermes.config import Config
-from hermes.demo.agent_server import ScriptedAgent, running_agent
-from hermes.demo.botapi import Chat, Control, RunningBotApi, User, running_botapi
-from hermes.listener import Listener
+from hermes.config.reading import Config
+from hermes.hook import spool
+from hermes.listener.daemon import Listener
+from hermes.sandbox.botapi import Chat, Control, RunningBotApi, User, running_botapi
+from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 from tests.harness.listeners import end_listener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
-    from hermes.demo.agent_events import Manner
-    from hermes.demo.shown import ShownMessage, Tap
-    from hermes.model import Entry
+    from hermes.model.entry import Entry
+    from hermes.sandbox.opencode.events import Manner
+    from hermes.sandbox.phone_values import ShownMessage, Tap
 
 T = TypeVar("T")
 Json = dict[str, Any]

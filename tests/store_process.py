@@ -18,8 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hermes.model import Answer, Ask, Capabilities, Entry, Option, Phone, Question, Source, State
-from hermes.store import Store
+from hermes.model.answer import Answer
+from hermes.model.ask import Ask, Capabilities, Option, Question, Source
+from hermes.model.entry import Entry, Phone
+from hermes.model.state import State
+from hermes.storage.store import Store
 
 
 def an_entry(entry_id: str = "aaaa2222", *, asked_s: float = 1000.0, code: str = "k7") -> Entry:

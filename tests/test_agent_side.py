@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from hermes import spool
-from hermes.agent_side import LEFT_GRACE_S, LOOK_S
-from hermes.delivery import WAITER_GRACE_S
-from hermes.listener import REMEMBER_S
-from hermes.model import Ended, Source
-from hermes.room import STRAY_S
+from hermes.hook import spool
+from hermes.listener.agent.agent_side import LEFT_GRACE_S, LOOK_S
+from hermes.listener.agent.delivery import WAITER_GRACE_S
+from hermes.listener.agent.hooks import STRAY_S
+from hermes.listener.daemon import REMEMBER_S
+from hermes.model.ask import Source
+from hermes.model.events import Ended
 from tests import asks
 from tests.listening import BOTH, House, a_request, house, question, until
 

@@ -14,10 +14,10 @@ import pexpect
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.ask import typed
-from hermes.ask.given import of_file, of_options, payload
+from hermes.commands.ask import typed
+from hermes.commands.ask.given import of_file, of_options, payload
 from hermes.errors import ConfigError
-from hermes.model import Option, Question
+from hermes.model.ask import Option, Question
 from tests.listening import House, house, until
 
 if TYPE_CHECKING:

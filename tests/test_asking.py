@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hermes.asking import TEST, Told, ask, asking
-from hermes.config import Config
+from hermes.commands.ask.phone_question import TEST, Told, ask, asking
+from hermes.config.reading import Config
 from hermes.errors import PayloadError
 from tests.listening import House, house, until
 

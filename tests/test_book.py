@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.book import RECENT, SEEN, Book, Closed, identities
 from hermes.errors import Missing, NotSaved, Stuck
-from hermes.model import Arm, Ask, Ended, Entry, Permission, Source, Tapped, Timing
-from hermes.store import Store
+from hermes.listener.entries import RECENT, SEEN, Book, Closed, identities
+from hermes.model.actions import Arm
+from hermes.model.ask import Ask, Permission, Source
+from hermes.model.entry import Entry, Timing
+from hermes.model.events import Ended, Tapped
+from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 
 if TYPE_CHECKING:

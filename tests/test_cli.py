@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes
-from hermes import cli, holding, spool
 from hermes.clock import Clock
-from hermes.config import Followed
-from hermes.demo.botapi import RunningBotApi, running_botapi
-from hermes.install import AGENTS
-from hermes.store import LISTENER, Store
+from hermes.commands import cli
+from hermes.commands.install import AGENTS
+from hermes.config.reading import Followed
+from hermes.hook import spool
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import Proc, until
 from tests.listening import a_request
 from tests.store_process import an_entry
@@ -157,7 +159,7 @@ def test_a_reaper_whose_bot_serves_another_store_says_so(
 ) -> None:
     """That listener does nothing for this store: it is not done, and who holds the bot is named."""
     bot_id = int(api.token.partition(":")[0])
-    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen, store /elsewhere"):
+    with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen, store /elsewhere"):
         assert run("reap", "--config", str(config)) == cli.TAKEN
     told = capsys.readouterr()
     assert "A listener is at work" not in told.out
@@ -192,7 +194,7 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
     async def sleep(pause_s: float) -> None:
         waits.append(pause_s)
 
-    with holding.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
+    with process_lock.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
         loaded = cli._loaded(config, log_json=False, console=False)
         listening = cli._Listening(loaded, Followed(config, environ={}), Clock())
         asyncio.run(cli._listen_until_idle(listening, 0.0, tries=2, sleep=sleep))

@@ -8,9 +8,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from hermes.codec import CHATS, ENTRIES, ChatMemory, Codec, Followed
 from hermes.errors import TooNew, Unreadable
-from hermes.model import Answer, Entry, Offer, Outcome, State, Timing, User
+from hermes.model.answer import Answer, Outcome, User
+from hermes.model.chat_memory import ChatMemory, Followed
+from hermes.model.entry import Entry, Timing
+from hermes.model.state import Offer, State
+from hermes.storage.codec import CHATS, ENTRIES, Codec
 from tests.store_process import an_entry
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from hermes.config import Config, OpenCode, Questions, QuietHours, config_path, load, readable_by_others
+from hermes.config.reading import Config, OpenCode, Questions, QuietHours, config_path, load, readable_by_others
+from hermes.config.settings import SECTIONS
 from hermes.errors import ConfigError
-from hermes.settings import SECTIONS
 
 TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1"
 NEEDED = f'[telegram]\ntoken = "{TOKEN}"\nchat_id = -1001\nusers = [7, 8]\n'

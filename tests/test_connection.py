@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.codec import ChatMemory
-from hermes.connection import ABSENCE_S
-from hermes.demo.botapi import Chat
+from hermes.listener.phone.polling import ABSENCE_S
+from hermes.model.chat_memory import ChatMemory
+from hermes.sandbox.botapi import Chat
 from tests.listening import House, house, question, until
 
 ASKED = "Which database?"

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from hermes.book import Book
 from hermes.chat.bot import Bot
 from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
-from hermes.chat.screen import Look, Screen
-from hermes.connection import ABSENCE_S, Connection
+from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatRefused, NotSaved
-from hermes.memory import Memory
-from hermes.phone_side import PhoneSide
-from hermes.store import Store
-from hermes.supervisor import Supervisor
+from hermes.listener.entries import Book
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.phone import PhoneSide
+from hermes.listener.phone.polling import ABSENCE_S, Connection
+from hermes.listener.sd_notify import Supervisor
+from hermes.storage.store import Store
 from tests.asks import ask, question
 
 if TYPE_CHECKING:

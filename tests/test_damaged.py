@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import spool
+from hermes.hook import spool
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from hermes.model import Entry
+    from hermes.model.entry import Entry
 
 ASKED = "Which database?"
 home = house("new")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes import spool
-from hermes.delivery import (
+from hermes.hook import spool
+from hermes.listener.agent.delivery import (
     LONGEST_RETRY_S,
     NO_EFFECT_S,
     PUT_AGAIN_S,
@@ -19,14 +19,14 @@ from hermes.delivery import (
     UNTAKEN_S,
     WAITER_GRACE_S,
 )
-from hermes.demo.agent_world import Effect
+from hermes.sandbox.opencode.world import Effect
 from tests.listening import BOTH, PATIENCE_S, House, a_request, house, question, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes.demo.agent_world import Fault
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.opencode.world import Fault
+    from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"
 AWAY = "can't be reached"

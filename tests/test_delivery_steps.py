@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.agents import ADAPTERS
-from hermes.book import Book
-from hermes.delivery import (
+from hermes.agents.registry import ADAPTERS
+from hermes.errors import AgentAway, NotSaved
+from hermes.listener.agent.delivery import (
     CONFIRM_S,
     PUT_AGAIN_S,
     TAKEN_GRACE_S,
@@ -19,22 +19,14 @@ from hermes.delivery import (
     WAITER_LOOK_S,
     Delivery,
 )
-from hermes.errors import AgentAway, NotSaved
-from hermes.model import (
-    AnsweredWith,
-    Ask,
-    Dead,
-    Entry,
-    Pick,
-    Quiet,
-    Replied,
-    StillOpen,
-    Tapped,
-    Unproven,
-    Verdict,
-    WasDismissed,
-)
-from hermes.store import Store
+from hermes.listener.entries import Book
+from hermes.model.actions import Pick
+from hermes.model.ask import Ask
+from hermes.model.entry import Entry
+from hermes.model.events import Tapped
+from hermes.model.signals import Quiet, Replied
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
+from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 
 if TYPE_CHECKING:

@@ -7,41 +7,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.dialog import bare_label, joined_text, option_named, start, step
-from hermes.model import (
-    Answer,
+from hermes.core.dialog import bare_label, joined_text, option_named, start, step
+from hermes.model.actions import (
     Arm,
     AskTwice,
     Back,
-    Capabilities,
     ClearText,
     Confirmed,
-    Delivered,
-    Ended,
-    Expired,
-    Failed,
     Go,
-    Hint,
     KeepWaiting,
-    Outcome,
-    Part,
     Pick,
     Send,
     Shelve,
-    State,
-    Step,
     TakeOffer,
-    Tapped,
-    Texted,
-    Ticked,
-    Toast,
-    Torn,
-    Worked,
 )
+from hermes.model.answer import Answer, Outcome
+from hermes.model.ask import Capabilities
+from hermes.model.events import Delivered, Ended, Expired, Failed, Tapped, Texted, Ticked, Torn, Worked
+from hermes.model.state import Hint, Part, State, Step, Toast
 from tests.asks import ANN, BOB, ask, question
 
 if TYPE_CHECKING:
-    from hermes.model import Action, Ask, Phase, TextHow, User
+    from hermes.model.actions import Action
+    from hermes.model.answer import User
+    from hermes.model.ask import Ask
+    from hermes.model.events import TextHow
+    from hermes.model.state import Phase
 
 
 class Talk:

@@ -8,41 +8,46 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.dialog import SPLIT_UNITS, start, step, unanswered
-from hermes.model import (
-    Answer,
+from hermes.core.dialog import SPLIT_UNITS, start, step, unanswered
+from hermes.model.actions import (
     Arm,
     AskTwice,
     Back,
-    Capabilities,
     ClearText,
     Confirmed,
+    Go,
+    KeepWaiting,
+    Pick,
+    Send,
+    Shelve,
+    ShowWhole,
+    TakeOffer,
+)
+from hermes.model.answer import Answer
+from hermes.model.ask import Capabilities
+from hermes.model.events import (
     Delivered,
     Disarmed,
     Ended,
     Expired,
     Failed,
-    Go,
-    KeepWaiting,
     Matched,
-    Pick,
-    Send,
-    Shelve,
-    ShowWhole,
-    State,
-    TakeOffer,
     Tapped,
     Texted,
     Ticked,
     Torn,
     Worked,
 )
+from hermes.model.state import State
 from tests.asks import ANN, BOB, ask, question, wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.model import Action, Ask, Decision, Event, Permission
+    from hermes.model.actions import Action
+    from hermes.model.answer import Decision
+    from hermes.model.ask import Ask, Permission
+    from hermes.model.events import Event
 
 LONG = "w" * SPLIT_UNITS
 SMALL_ASKS = {

@@ -7,9 +7,11 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.dialog import start, step
-from hermes.expiry import GRACE_S, AnswerableClock, Pace, call_lead_s, due, is_quiet
-from hermes.model import Entry, Pick, Side, Tapped, Texted, Timing
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, Pace, call_lead_s, due, is_quiet
+from hermes.core.dialog import start, step
+from hermes.model.actions import Pick
+from hermes.model.entry import Entry, Side, Timing
+from hermes.model.events import Tapped, Texted
 from tests.asks import ANN, ask, entry, question
 
 

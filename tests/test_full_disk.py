@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import spool
+from hermes.hook import spool
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
 

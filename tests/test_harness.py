@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hermes.demo.model_server import ScriptedModel, script
+from hermes.sandbox.model_server import ScriptedModel, script
 from tests.harness.home import BinaryMissingError, Home, Json, binary, in_header
 from tests.harness.opencode import OpenCode
 from tests.harness.processes import until

@@ -14,22 +14,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hermes.agents.opencode.adapter import with_wish
+from hermes.commands.log.history import Exchange, gather, since_of, to_json
+from hermes.commands.log.paragraphs import remark, show
 from hermes.errors import ConfigError
-from hermes.history import Exchange, gather, since_of, to_json
-from hermes.history_view import remark, show
-from hermes.model import (
-    Answer,
-    Decision,
-    Entry,
-    Option,
-    Outcome,
-    OutcomeKind,
-    Permission,
-    Question,
-    State,
-    User,
-)
-from hermes.store import Store
+from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind, User
+from hermes.model.ask import Option, Permission, Question
+from hermes.model.entry import Entry
+from hermes.model.state import State
+from hermes.storage.store import Store
 from tests.listening import House, house, question, until
 from tests.store_process import an_entry
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes import holding, spool
 from hermes.errors import Held
+from hermes.hook import spool
+from hermes.storage import process_lock
 
 
 @pytest.fixture
@@ -21,26 +22,26 @@ def lock(tmp_path: Path) -> Path:
 
 def test_a_lock_that_nobody_holds_has_no_holder(lock: Path) -> None:
     """Whether its file is there or not; what a dead holder wrote into it is no longer true."""
-    assert holding.holder(lock) is None
-    holding.hold(lock, "it", "me").release()
+    assert process_lock.holder(lock) is None
+    process_lock.hold(lock, "it", "me").release()
     assert "me" in lock.read_text()
-    assert holding.holder(lock) is None
+    assert process_lock.holder(lock) is None
 
 
 def test_the_second_one_is_told_who_was_first(lock: Path) -> None:
     """By command and process id; a second release does no harm."""
-    first = holding.hold(lock, "the bot 42", "hermes listen", now=lambda: 7.0)
-    assert holding.holder(lock) == holding.Holder(os.getpid(), "hermes listen", 7.0)
+    first = process_lock.hold(lock, "the bot 42", "hermes listen", now=lambda: 7.0)
+    assert process_lock.holder(lock) == process_lock.Holder(os.getpid(), "hermes listen", 7.0)
     with pytest.raises(Held, match=rf"hermes listen \(pid {os.getpid()}\) holds the bot 42; stop it first"):
-        holding.hold(lock, "the bot 42", "me")
+        process_lock.hold(lock, "the bot 42", "me")
     first.release()
     first.release()
-    holding.hold(lock, "the bot 42", "me").release()
+    process_lock.hold(lock, "the bot 42", "me").release()
 
 
 def test_whoever_only_looks_keeps_nobody_out(lock: Path) -> None:
     """`status` at the wrong instant must not turn a starting listener away."""
-    first = holding.hold(lock, "it", "one who looks")
+    first = process_lock.hold(lock, "it", "one who looks")
     waits: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -48,38 +49,38 @@ def test_whoever_only_looks_keeps_nobody_out(lock: Path) -> None:
         if len(waits) == 3:
             first.release()
 
-    with holding.hold(lock, "it", "me", sleep=sleep):
+    with process_lock.hold(lock, "it", "me", sleep=sleep):
         assert len(waits) == 3
 
 
 def test_a_lock_file_that_was_removed_guards_nothing(lock: Path) -> None:
     """Who holds the old one does not keep the name; who comes next makes it anew and is alone with it."""
-    with holding.hold(lock, "it", "one"):
+    with process_lock.hold(lock, "it", "one"):
         lock.unlink()
-        with holding.hold(lock, "it", "two"), pytest.raises(Held, match="two"):
-            holding.hold(lock, "it", "three")
+        with process_lock.hold(lock, "it", "two"), pytest.raises(Held, match="two"):
+            process_lock.hold(lock, "it", "three")
 
 
 @pytest.mark.parametrize("note", ["", "{", "[1]", '{"pid":"x"}'])
 def test_a_holder_that_left_no_note_is_another_process(lock: Path, note: str) -> None:
     """A full disk may have kept it from writing."""
-    with holding.hold(lock, "it", "me"):
+    with process_lock.hold(lock, "it", "me"):
         lock.write_text(note)
-        assert holding.holder(lock) == holding.Holder()
+        assert process_lock.holder(lock) == process_lock.Holder()
         with pytest.raises(Held, match="another process holds it"):
-            holding.hold(lock, "it", "me")
+            process_lock.hold(lock, "it", "me")
 
 
 def test_a_child_does_not_inherit_the_lock(lock: Path) -> None:
     """A listener's own children may outlive it."""
-    held = holding.hold(lock, "it", "me")
+    held = process_lock.hold(lock, "it", "me")
     command = [sys.executable, "-I", "-c", "print('up', flush=True); input()"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, close_fds=False, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "up\n"
         held.release()
-        holding.hold(lock, "it", "the next").release()
+        process_lock.hold(lock, "it", "the next").release()
         child.communicate("\n")
 
 
@@ -87,12 +88,15 @@ def test_a_bot_is_held_once_on_a_machine_whatever_the_store() -> None:
     """Its lock is named by the bot's own id, in a folder of ours alone."""
     bot_id = 10_000_000_000 + os.getpid()
     try:
-        with holding.hold_bot(bot_id, "/elsewhere", "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
-            holding.hold_bot(bot_id, "/elsewhere", "another")
-        assert holding.bot_lock(bot_id, "/elsewhere") == Path(spool.runtime_folder("/elsewhere")) / f"bot-{bot_id}.lock"
-        assert holding.bot_lock(bot_id, "/elsewhere").stat().st_mode & 0o077 == 0
+        with process_lock.hold_bot(bot_id, "/elsewhere", "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
+            process_lock.hold_bot(bot_id, "/elsewhere", "another")
+        assert (
+            process_lock.bot_lock(bot_id, "/elsewhere")
+            == Path(spool.runtime_folder("/elsewhere")) / f"bot-{bot_id}.lock"
+        )
+        assert process_lock.bot_lock(bot_id, "/elsewhere").stat().st_mode & 0o077 == 0
     finally:
-        holding.bot_lock(bot_id, "/elsewhere").unlink(missing_ok=True)
+        process_lock.bot_lock(bot_id, "/elsewhere").unlink(missing_ok=True)
 
 
 HOLDS = """
@@ -111,20 +115,20 @@ sys.stdin.read()
 def test_the_holder_of_a_lock_is_asked_to_end(tmp_path: Path, manner: str) -> None:
     """Who it was is told, or that it did not end; a lock that nobody holds is no error."""
     path = tmp_path / "x.lock"
-    assert holding.stop(path) is None
+    assert process_lock.stop(path) is None
     path.write_text(json.dumps({"pid": os.getpid(), "who": "me", "since_s": 0}))
-    assert holding.stop(path) is None, "a note that a dead holder left harms nobody"
+    assert process_lock.stop(path) is None, "a note that a dead holder left harms nobody"
     command = [sys.executable, "-c", HOLDS, str(path), manner]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
         if manner:
             with pytest.raises(Held, match=rf"hermes listen \(pid {process.pid}\) was asked to end, and did not"):
-                holding.stop(path, longest_s=0.2)
+                process_lock.stop(path, longest_s=0.2)
             process.kill()
         else:
-            stopped = holding.stop(path)
+            stopped = process_lock.stop(path)
             assert stopped is not None
             assert stopped.pid == process.pid
             assert process.wait(60) == -signal.SIGTERM
-    assert holding.stop(path) is None
+    assert process_lock.stop(path) is None

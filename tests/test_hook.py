@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from hermes import hook, logs, spool, waiting as waiter
+from hermes.config import logs
+from hermes.hook import run, spool, wait as waiter
 from tests.harness.processes import until
 
 Process = subprocess.Popen[bytes]
@@ -170,7 +171,7 @@ def test_the_line_may_come_in_pieces(desk: Desk) -> None:
 
 def test_a_payload_of_just_one_mebibyte_is_kept(desk: Desk) -> None:
     """The limit itself still passes."""
-    size = hook.MAX_LINE_BYTES - len(line(IDLE | {"directory": ""})) + 1
+    size = run.MAX_LINE_BYTES - len(line(IDLE | {"directory": ""})) + 1
     desk.tell(IDLE | {"directory": "x" * size})
     assert len(desk.payloads()) == 1
 
@@ -192,8 +193,8 @@ def test_what_is_kept_of_a_longer_line_is_counted_as_it_came(desk: Desk) -> None
 def test_a_program_is_told_why_nothing_was_asked(desk: Desk, said: bytes) -> None:
     """It need not look into our log; an agent's plugin is told nothing on stdout."""
     command = [sys.executable, "-I", "-m", "hermes", "hook", "generic", *desk.arguments]
-    hook = subprocess.run(command, input=said, capture_output=True, check=True)
-    told = json.loads(hook.stdout)
+    run = subprocess.run(command, input=said, capture_output=True, check=True)
+    told = json.loads(run.stdout)
     assert told.pop("kind") == "refused"
     assert told == {"error": desk.logged().removeprefix("not kept: ")}
 
@@ -212,7 +213,7 @@ SAD: list[tuple[bytes, str]] = [
     (line(IDLE | {"properties": ["SECRET"]}), "its 'properties' is missing or of the wrong type"),
     (line(IDLE | {"directory": None}), "its 'directory' is missing or of the wrong type"),
     (line(IDLE | {"context": "SECRET"}), "its 'context' is missing or of the wrong type"),
-    (b'"' + b"x" * (hook.MAX_LINE_BYTES + 10) + b'"\n', "more than 1048576 bytes"),
+    (b'"' + b"x" * (run.MAX_LINE_BYTES + 10) + b'"\n', "more than 1048576 bytes"),
 ]
 
 
@@ -267,14 +268,14 @@ def test_a_log_that_cannot_be_written_troubles_nobody(desk: Desk) -> None:
 def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
     """Also where nothing but hooks writes to it; two older ones are kept, as the listener keeps them."""
     desk.log.parent.mkdir()
-    for name, size in (("", hook.LOG_BYTES), (".1", 1), (".2", 2)):
+    for name, size in (("", run.LOG_BYTES), (".1", 1), (".2", 2)):
         with Path(f"{desk.log}{name}").open("wb") as file:
             file.truncate(size)
     desk.tell(b"garbage\n")
     assert desk.logged() == "not kept: no JSON (character 0)"
-    assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [hook.LOG_BYTES, 1]
+    assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [run.LOG_BYTES, 1]
     assert stat.S_IMODE(desk.log.stat().st_mode) == 0o600
-    assert hook.LOG_BYTES == logs.LOG_BYTES
+    assert run.LOG_BYTES == logs.LOG_BYTES
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(desk: Desk) -> None:
@@ -303,16 +304,16 @@ def test_wrong_usage_is_said_on_stderr_and_vetoes_nothing(
     arguments: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """To some agents a hook's status 2 is a veto."""
-    assert hook.main(arguments) == 0
-    assert capfd.readouterr() == ("", f"{hook.USAGE}\n")
+    assert run.main(arguments) == 0
+    assert capfd.readouterr() == ("", f"{run.USAGE}\n")
 
 
 def test_a_line_that_never_ends_is_given_up(tmp_path: Path) -> None:
     """No process is left behind by an agent that hangs."""
     ours, theirs = os.pipe()
     os.write(theirs, b'{"type"')
-    with pytest.raises(hook._Refused, match=r"no line came within 0\.05 s"):
-        hook._line(ours, 0.05)
+    with pytest.raises(run._Refused, match=r"no line came within 0\.05 s"):
+        run._line(ours, 0.05)
     os.close(ours)
     os.close(theirs)
 

@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.book import Book, Closed
-from hermes.intake import EARLY_NEWS, UNHEARD, Hinted, Intake
-from hermes.model import (
-    Announced,
-    Answer,
-    Ask,
-    Asked,
-    Busy,
-    Decision,
-    Delivered,
-    Dismissed,
-    Ended,
-    Entry,
-    Quiet,
-    Receipt,
-    Replied,
-)
-from hermes.store import Store
+from hermes.listener.agent.intake import EARLY_NEWS, UNHEARD, Hinted, Intake
+from hermes.listener.entries import Book, Closed
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Ask
+from hermes.model.entry import Entry
+from hermes.model.events import Delivered, Ended
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Receipt, Replied
+from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 
 if TYPE_CHECKING:

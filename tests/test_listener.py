@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes
-from hermes import holding, spool
-from hermes.chat.words import question_not_saved, store_made_again, unreadable
-from hermes.connection import ABSENCE_S
+from hermes.chat.screens.notices import question_not_saved, store_made_again, unreadable
 from hermes.errors import ChatRefused, Held, StoreError
-from hermes.listener import HOUSEKEEPING_S, REMEMBER_S
-from hermes.store import LISTENER, Store
+from hermes.hook import spool
+from hermes.listener.daemon import HOUSEKEEPING_S, REMEMBER_S
+from hermes.listener.phone.polling import ABSENCE_S
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"
 home = house("new")
@@ -51,7 +52,7 @@ async def test_a_store_that_is_none_is_refused(home: House) -> None:
     (home.store / "thesis.tex").write_text("")
     with pytest.raises(StoreError, match="holds other things"):
         await home.new().run()
-    with holding.hold_bot(home.config().telegram.bot_id, "/elsewhere", "a test"):
+    with process_lock.hold_bot(home.config().telegram.bot_id, "/elsewhere", "a test"):
         pass
 
 
@@ -214,7 +215,7 @@ async def test_what_was_damaged_while_nobody_listened_is_said(home: House, troub
     (file,) = (home.store / "pending").glob("*.json")
     file.write_text("{")
     if trouble == "held":
-        with holding.hold_bot(home.config().telegram.bot_id, "/elsewhere", "another store's"), pytest.raises(Held):
+        with process_lock.hold_bot(home.config().telegram.bot_id, "/elsewhere", "another store's"), pytest.raises(Held):
             await home.new().run()
         assert file.read_text() == "{", "who may not listen changes nothing"
     if trouble == "reaped":
@@ -455,7 +456,7 @@ async def test_a_listener_whose_store_was_removed_leaves_if_nothing_is_open(
     else:
         await home.ended()
     assert home.store.exists() is (how != "removed")
-    with holding.hold_bot(home.config().telegram.bot_id, home.store, "a test"):
+    with process_lock.hold_bot(home.config().telegram.bot_id, home.store, "a test"):
         pass
 
 
@@ -483,12 +484,12 @@ async def test_what_is_asked_in_a_folder_that_was_just_removed_is_posted(home: H
 async def test_a_bots_lock_that_was_removed_is_taken_again(home: House) -> None:
     """A logout or a cleaner removes it; a listener of another store must not take the bot meanwhile."""
     await home.start()
-    lock = holding.bot_lock(home.config().telegram.bot_id, home.store)
+    lock = process_lock.bot_lock(home.config().telegram.bot_id, home.store)
     lock.unlink()
     spool.nudge(home.store)
-    await until(lambda: holding.holder(lock), "the lock taken again")
+    await until(lambda: process_lock.holder(lock), "the lock taken again")
     lock.unlink()
-    with holding.hold_bot(home.config().telegram.bot_id, home.store, "another store's"):
+    with process_lock.hold_bot(home.config().telegram.bot_id, home.store, "another store's"):
         spool.nudge(home.store)
         with pytest.raises(Held, match="another store's"):
             await home.ended()

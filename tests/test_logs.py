@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes import hook, logs
-from hermes.settings import Log
+from hermes.config import logs
+from hermes.config.settings import Log
+from hermes.hook import run
 
 TOKEN = "987654321:AAFakeFakeFakeFakeFakeFakeFakeFake_-x"
 SetUp = Callable[..., Path]
@@ -272,7 +273,7 @@ for number in range(5):
 """
 
 
-@pytest.mark.parametrize(("size", "said"), [(0, True), (hook.LOG_BYTES + 1, False)], ids=["short", "too long"])
+@pytest.mark.parametrize(("size", "said"), [(0, True), (run.LOG_BYTES + 1, False)], ids=["short", "too long"])
 def test_what_is_lost_is_not_said_in_a_file_that_is_too_long(tmp_path: Path, size: int, *, said: bool) -> None:
     """It is the log itself, under another name, and nobody caps it there."""
     (tmp_path / "log").mkdir()

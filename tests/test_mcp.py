@@ -13,8 +13,8 @@ from mcp.client.stdio import stdio_client
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import Implementation
 
-from hermes.ask import tool
-from hermes.asking import Told
+from hermes.commands.ask import tool
+from hermes.commands.ask.phone_question import Told
 from tests.listening import House, house, until
 from tests.test_ask import configured
 

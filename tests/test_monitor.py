@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from hermes.monitor import EVERY_S, Pinger
+from hermes.listener.ping import EVERY_S, Pinger
 from tests.listening import House, house, until
 
 if TYPE_CHECKING:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from hermes.book import Book
 from hermes.chat.outbox import Outbox
-from hermes.chat.screen import Look, Screen
+from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatAway, ChatRefused, NotSaved
-from hermes.phone_side import PhoneSide
-from hermes.store import Store
+from hermes.listener.entries import Book
+from hermes.listener.phone.phone import PhoneSide
+from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes.commands import Commands
+    from hermes.listener.phone.chat_commands import Commands
 
 FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again", disk_full=True)
 PERSON, CHAT = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}, {"id": CHAT_ID, "type": "private"}

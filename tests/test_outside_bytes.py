@@ -17,20 +17,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from hermes import dialog, holding, hook, spool
-from hermes.agents import ADAPTERS
 from hermes.agents.opencode import adapter
-from hermes.book import Book
-from hermes.chat.buttons import decode, encode
-from hermes.chat.render import main
-from hermes.chat.screen import Look
-from hermes.codec import CHATS, ENTRIES, ChatMemory
-from hermes.config import Config, load
+from hermes.agents.registry import ADAPTERS
+from hermes.chat.screens.buttons import decode, encode
+from hermes.chat.screens.main_message import main
+from hermes.chat.screens.screen import Look
+from hermes.config.reading import Config, load
+from hermes.core import dialog
 from hermes.errors import ConfigError, Missing, PayloadError, TooNew, Unreadable
-from hermes.intake import Hinted, Intake
-from hermes.model import Announced, Asked, Side, Timing
-from hermes.room import Inbox, Room, wait_id
-from hermes.store import Store
+from hermes.hook import run, spool
+from hermes.listener.agent.hooks import Inbox, Room, wait_id
+from hermes.listener.agent.intake import Hinted, Intake
+from hermes.listener.entries import Book
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Side, Timing
+from hermes.model.signals import Announced, Asked
+from hermes.storage import process_lock
+from hermes.storage.codec import CHATS, ENTRIES
+from hermes.storage.store import Store
 from tests.agents.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
 from tests.listening import a_request
@@ -75,10 +79,10 @@ def handed_over(line: bytes, store: Path) -> dict[str, object]:
     try:
         os.write(writing, line[:60_000])  # a pipe holds no more unread
         os.close(writing)
-        payload = hook._payload(hook.AGENTS["opencode"], hook._line(reading, 5.0)[0])
+        payload = run._payload(run.AGENTS["opencode"], run._line(reading, 5.0)[0])
     finally:
         os.close(reading)
-    hook._keep({"store": str(store), "agent": "opencode", "state": "kept"}, payload)
+    run._keep({"store": str(store), "agent": "opencode", "state": "kept"}, payload)
     return payload
 
 
@@ -89,7 +93,7 @@ def test_any_line_is_kept_or_refused_by_the_hook(line: bytes) -> None:
     with a_folder() as root:
         try:
             payload = handed_over(line, root)
-        except hook._Refused:
+        except run._Refused:
             assert content(root) == {}
         else:
             (path,) = spool.listing(root)
@@ -243,10 +247,10 @@ def test_any_note_in_a_lock_is_a_holder(data: bytes) -> None:
     """Who holds it may be unknown; that it is held is not."""
     with a_folder() as root:
         place = root / "it.lock"
-        with holding.hold(place, "it", "us"):
+        with process_lock.hold(place, "it", "us"):
             place.write_bytes(data)
-            assert isinstance(holding.holder(place), holding.Holder)
-        assert holding.holder(place) is None
+            assert isinstance(process_lock.holder(place), process_lock.Holder)
+        assert process_lock.holder(place) is None
 
 
 # --- the store ----------------------------------------------------------------------------------------------------

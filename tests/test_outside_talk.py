@@ -19,17 +19,18 @@ from telegram.request import HTTPXRequest
 
 from hermes.agents.opencode import events, wire
 from hermes.agents.opencode.adapter import read_request
-from hermes.book import Book
 from hermes.chat.bot import Bot
-from hermes.chat.buttons import encode
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Offset, Poller, read_update
-from hermes.chat.screen import Look, Screen
-from hermes.commands import Commands
+from hermes.chat.screens.buttons import encode
+from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
-from hermes.model import Arm, Ask, Pick, Source
-from hermes.phone_side import PhoneSide
-from hermes.store import Store
+from hermes.listener.entries import Book
+from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.phone import PhoneSide
+from hermes.model.actions import Arm, Pick
+from hermes.model.ask import Ask, Source
+from hermes.storage.store import Store
 from tests.agents.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written

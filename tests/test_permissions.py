@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes import row
-from hermes.chat.deed import TRAIL_LINES
-from hermes.row import FRESH_S, IN_A_ROW_S
+from hermes.chat.screens.permission import TRAIL_LINES
+from hermes.listener.phone import permission_queue
+from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
 from tests.listening import BOTH, House, house, question, until
 
 if TYPE_CHECKING:
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone_values import ShownMessage
 
 RUN = "May it run this?"
 REFUSE = "⏹ Refuse and stop"
@@ -97,7 +97,7 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
     two, _ = await wishes(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
+        patch.setattr(permission_queue, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
         await home.person.taps(first, "Allow once")
         second = await home.person.sees("echo two", buttons=True)
         await until(lambda: home.listener._row._moved_s, "the move noted")

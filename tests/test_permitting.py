@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.permitting import Rules, admitted
-from hermes.settings import Permissions
+from hermes.config.settings import Permissions
+from hermes.core.permission_rules import Rules, admitted
 from tests.asks import ask, question, wish
 
 NEVER = Rules(never_always=Permissions().never_always)

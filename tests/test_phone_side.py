@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.chat.buttons import encode
-from hermes.demo.botapi import Chat
-from hermes.model import KeepWaiting
+from hermes.chat.screens.buttons import encode
+from hermes.model.actions import KeepWaiting
+from hermes.sandbox.botapi import Chat
 from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from hermes import spool
-from hermes.agents.opencode import connect
-from hermes.demo.model_server import ScriptedModel
+from hermes.agents.opencode import install as connect
+from hermes.hook import spool
+from hermes.sandbox.model_server import ScriptedModel
 from tests.harness.home import Home, binary
 from tests.harness.opencode import OpenCode
 from tests.harness.processes import Proc, until

@@ -13,7 +13,7 @@ from tests.listening import House, a_request, house, question, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"
 NOT_SAVED = "nothing was saved"

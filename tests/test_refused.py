@@ -18,7 +18,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from hermes import spool, waiting as waiter
+from hermes.hook import spool, wait as waiter
 from tests.agents.speaking import CLAUDE_CODE, GENERIC, OH_MY_PI, SINGLE, SPEAKING, Speaking
 from tests.harness.processes import until
 from tests.listening import House, house

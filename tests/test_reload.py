@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.config import Followed
+from hermes.config.reading import Followed
 from tests.harness.processes import Proc
 from tests.listening import ANN, BOB, House, a_request, house, until
 

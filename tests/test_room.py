@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import spool
-from hermes.agents import ADAPTERS
+from hermes.agents.registry import ADAPTERS
 from hermes.errors import Missing, NotSaved
-from hermes.model import Asked, Signal
-from hermes.room import VERSION, Inbox, Room, wait_id
-from hermes.store import Store
+from hermes.hook import spool
+from hermes.listener.agent.hooks import VERSION, Inbox, Room, wait_id
+from hermes.model.signals import Asked, Signal
+from hermes.storage.store import Store
 from tests.asks import ask, question
 from tests.listening import a_request
 

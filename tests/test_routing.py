@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hermes.dialog import start, step
-from hermes.model import Arm, Go, Phone, Pick, Side, Tapped, Text, Texted
-from hermes.routing import Ignore, Tell, ToAsk, route
+from hermes.core.dialog import start, step
+from hermes.core.routing import Ignore, Tell, ToAsk, route
+from hermes.model.actions import Arm, Go, Pick
+from hermes.model.entry import Phone, Side
+from hermes.model.events import Tapped, Text, Texted
 from tests.asks import ANN, BOB, CHAT_ID, ask, entry, question
 
 if TYPE_CHECKING:
-    from hermes.model import Ask, Entry, TextHow, User
+    from hermes.model.answer import User
+    from hermes.model.ask import Ask
+    from hermes.model.entry import Entry
+    from hermes.model.events import TextHow
 
 ONE = ask(question())
 TWO = ask(question("Colour?", ("Red",), header="Colour"), question("Size?", ("S",), header="Size"))

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.connection import ABSENCE_S
-from hermes.errors import ConfigError, ServiceError
-from hermes.listener import REAPING_S
-from hermes.service import (
+from hermes.commands.service import (
     JOBS,
     Machine,
     Ran,
@@ -26,6 +23,9 @@ from hermes.service import (
     systemd,
     uninstall_service,
 )
+from hermes.errors import ConfigError, ServiceError
+from hermes.listener.daemon import REAPING_S
+from hermes.listener.phone.polling import ABSENCE_S
 from tests.harness.home import ROOT
 from tests.harness.systemd import analyze
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.demo.botapi import RunningBotApi, running_botapi
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from tests.harness.processes import until
 from tests.harness.systemd import UserManager, user_manager
 

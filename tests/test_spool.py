@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes import spool
+from hermes.hook import spool
 from tests.harness.processes import until
 
 WAIT = spool.wait_id("opencode", "desk", "que_1")

@@ -18,15 +18,19 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hermes import __version__, holding
+from hermes import __version__
 from hermes.agents.opencode.adapter import with_wish
-from hermes.codec import ChatMemory
+from hermes.commands.status.survey import Health, Status, gather, seldom, to_json
+from hermes.commands.status.table import SILENT_S, fitting, show, verdict
+from hermes.config.settings import Config, OpenCode
 from hermes.errors import AgentAway
-from hermes.model import Answer, Entry, Permission, Phase, State, Timing
-from hermes.settings import Config, OpenCode
-from hermes.status import Health, Status, gather, seldom, to_json
-from hermes.status_view import SILENT_S, fitting, show, verdict
-from hermes.store import LISTENER, Store
+from hermes.model.answer import Answer
+from hermes.model.ask import Permission
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry, Timing
+from hermes.model.state import Phase, State
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
 from tests.store_process import an_entry
 
 NOW_S = 1_757_000_000.0
@@ -106,7 +110,7 @@ async def test_a_running_listener_is_named(store: Store) -> None:
 
 async def test_a_listener_of_another_store_is_named(store: Store) -> None:
     """It has the bot, so none can listen here."""
-    with holding.hold_bot(987654321, "/elsewhere", "hermes listen, store /elsewhere"):
+    with process_lock.hold_bot(987654321, "/elsewhere", "hermes listen, store /elsewhere"):
         status = await look(store)
     said = f"hermes listen, store /elsewhere (pid {os.getpid()}) holds this bot, for another store"
     assert f"✗ listener {said}\n" in words(status)

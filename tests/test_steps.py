@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import steps as steps_module
 from hermes.errors import AgentAway, ChatAway, ChatRefused, HermesError, NotSaved
-from hermes.steps import FIRST_PAUSE_S, LONGEST_PAUSE_S, Steps
+from hermes.listener import workers as steps_module
+from hermes.listener.workers import FIRST_PAUSE_S, LONGEST_PAUSE_S, Steps
 from tests.listening import until
 
 if TYPE_CHECKING:

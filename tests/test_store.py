@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes import disk, spool
-from hermes.codec import CHATS, ChatMemory
+from hermes import disk
 from hermes.errors import Conflict, Held, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.model import Entry
-from hermes.store import LISTENER, Store
+from hermes.hook import spool
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry
+from hermes.storage.codec import CHATS
+from hermes.storage.store import LISTENER, Store
 from tests.store_process import an_entry, one_more
 
 PROJECT = Path(__file__).parent.parent

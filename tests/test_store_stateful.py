@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from hermes.errors import Conflict, Missing
-from hermes.model import Entry
-from hermes.store import Store
+from hermes.model.entry import Entry
+from hermes.storage.store import Store
 from tests.store_process import an_entry
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)

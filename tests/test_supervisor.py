@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import cli, supervisor as supervisor_module
-from hermes.demo.botapi import RunningBotApi, running_botapi
-from hermes.store import LISTENER, Store
-from hermes.supervisor import Supervisor
+from hermes.commands import cli
+from hermes.listener import sd_notify as supervisor_module
+from hermes.listener.sd_notify import Supervisor
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.expiry import GRACE_S
+from hermes.core.answer_clock import GRACE_S
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
-    from hermes.demo.shown import ShownMessage
-    from hermes.model import Entry
+    from hermes.model.entry import Entry
+    from hermes.sandbox.phone_values import ShownMessage
 
 TTL_S = 1800.0
 CALL_S = TTL_S - TTL_S / 3

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
-from hermes.agents.shapes import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
+from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model import Answer, Ask, Decision, Dismissed, Option, Question, Replied, Source
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Ask, Option, Question, Source
+from hermes.model.signals import Dismissed, Replied
 
 _RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
 

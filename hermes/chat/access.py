@@ -5,7 +5,7 @@ A stranger gets nothing, not even a word that tells that somebody is there; the 
 
 import logging
 
-from hermes.model import Tap, Text
+from hermes.model.events import Tap, Text
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from telegram.error import (
 from telegram.request import BaseRequest, HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from hermes.chat.render import Screen
+from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
 
 # The library's documented switch: without it, each 429 is accompanied by a warning of a coming change.

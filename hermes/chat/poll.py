@@ -26,7 +26,8 @@ import telegram
 
 from hermes.chat.bot import ANSWER_FIRST_S, Bot, is_conflict, is_unauthorized, is_webhook
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
-from hermes.model import Tap, Text, User
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
 
 log = logging.getLogger(__name__)
 

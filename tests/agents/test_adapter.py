@@ -10,24 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.agents import ADAPTERS
+from hermes.agents.fields import sound
 from hermes.agents.opencode import adapter
 from hermes.agents.opencode.adapter import answers, read, waiter_text
-from hermes.agents.shapes import sound
+from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
-from hermes.model import (
-    Announced,
-    Answer,
-    Ask,
-    Asked,
-    Busy,
-    Decision,
-    Dismissed,
-    Option,
-    Quiet,
-    Replied,
-    Source,
-)
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Ask, Option, Source
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
 from tests.agents.recorded import NEW, OLD, VERSIONS, hook, recorded
 
 BOTH = pytest.mark.parametrize("version", VERSIONS)

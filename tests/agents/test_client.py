@@ -16,7 +16,8 @@ import pytest
 from hermes.agents.opencode import adapter, api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
-from hermes.model import AnsweredWith, Ask, Dead, Source, StillOpen, Unproven, Verdict, WasDismissed
+from hermes.model.ask import Ask, Source
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 from tests.agents.recorded import NEW, OLD, VERSIONS, Json, Routes, recorded, server
 
 BOTH = pytest.mark.parametrize("version", VERSIONS)

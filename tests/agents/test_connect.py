@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.neovate import connect as neovate
-from hermes.agents.oh_my_pi import connect as oh_my_pi
+from hermes.agents.neovate import install as neovate
+from hermes.agents.oh_my_pi import install as oh_my_pi
+from hermes.commands.install import AGENTS
 from hermes.errors import ConfigError
-from hermes.install import AGENTS
-from hermes.placing import MARKER, PHONE, SETTINGS
+from hermes.storage.installed_files import MARKER, PHONE, SETTINGS
 from tests.harness.node import node
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from hermes import hook, spool
-from hermes.agent_side import LEFT_GRACE_S, PLACES_GRACE_S
-from hermes.agents import ADAPTERS
 from hermes.agents.claude_code import adapter as claude_code
-from hermes.delivery import WAITER_GRACE_S
-from hermes.model import Ask, Asked
-from hermes.row import FRESH_S
+from hermes.agents.registry import ADAPTERS
+from hermes.hook import run, spool
+from hermes.listener.agent.agent_side import LEFT_GRACE_S, PLACES_GRACE_S
+from hermes.listener.agent.delivery import WAITER_GRACE_S
+from hermes.listener.phone.permission_queue import FRESH_S
+from hermes.model.ask import Ask
+from hermes.model.signals import Asked
 from tests.agents.speaking import CLAUDE_CODE, SEVERAL, SINGLE, SPEAKING, Answers, Json, Speaking
 from tests.listening import House, house, until
 
@@ -34,7 +35,7 @@ PARENT = "import subprocess, sys; sys.exit(subprocess.Popen(sys.argv[1:]).wait()
 
 def test_every_agent_keeps_the_contract() -> None:
     """None is left out: not of those whose payloads are understood, nor of those whose hooks are."""
-    assert set(SPEAKING) == set(ADAPTERS) == set(hook.AGENTS)
+    assert set(SPEAKING) == set(ADAPTERS) == set(run.AGENTS)
 
 
 def command(home: House, agent: Speaking, *options: str) -> list[str]:

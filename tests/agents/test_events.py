@@ -16,7 +16,8 @@ from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Followed, Heard, Lost, follow, signals
 from hermes.agents.opencode.sessions import Sessions
 from hermes.errors import AgentAway, AgentRefused, Unauthorized
-from hermes.model import Asked, Busy, Dismissed, Quiet, Replied, Source
+from hermes.model.ask import Source
+from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied
 from tests.agents.recorded import NEW, VERSIONS, Json, names, no_sleep, recorded, server
 
 BOTH = pytest.mark.parametrize("version", VERSIONS)

@@ -19,22 +19,11 @@ import pytest
 from hermes.agents.opencode import matching
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Disposed, Followed, Heard, Lost, follow
-from hermes.demo.model_server import ScriptedModel, script
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
-from hermes.model import (
-    AnsweredWith,
-    Ask,
-    Asked,
-    Busy,
-    Dead,
-    Dismissed,
-    Quiet,
-    Replied,
-    Signal,
-    StillOpen,
-    Unproven,
-    WasDismissed,
-)
+from hermes.model.ask import Ask
+from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Signal
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
+from hermes.sandbox.model_server import ScriptedModel, script
 from tests.harness.opencode import Json, OpenCode
 from tests.harness.processes import free_port
 

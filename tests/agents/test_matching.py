@@ -8,7 +8,7 @@ import pytest
 
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.matching import Ambiguous, Found, NotYet, find
-from hermes.model import Ask, Option, Question, Source
+from hermes.model.ask import Ask, Option, Question, Source
 
 DATABASE = Question("Which database?", "DB", (Option("A"), Option("B")))
 COLOUR = Question("Which colour?", "Colour", (Option("Red"),))

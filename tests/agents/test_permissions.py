@@ -10,7 +10,9 @@ from hermes.agents.opencode.adapter import answers, read, reply_body, waiter_tex
 from hermes.agents.opencode.permissions import completed, read_permission, read_reply
 from hermes.agents.opencode.proof import ALLOWED, Evidence, Settling, ToolPart, judge_permission
 from hermes.errors import PayloadError
-from hermes.model import Answer, AnsweredWith, Asked, Dead, Decision, Replied, StillOpen, Unproven, Verdict
+from hermes.model.answer import Answer, Decision
+from hermes.model.signals import Asked, Replied
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 from tests.asks import ANN, wish
 
 BASH = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["echo a", "ls b"], "always": ["echo *"]}

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from hermes.agents.opencode.proof import Evidence, Settling, ToolPart, judge
-from hermes.model import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 OURS, THEIRS = (("SQLite",),), (("Redis",),)
 RUNNING = ToolPart("question", "running")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes.demo.model_server import running_model
+from hermes.sandbox.model_server import running_model
 from tests.bench import follower
 from tests.harness.opencode import Home, OpenCode, binary
 from tests.harness.processes import Proc, until

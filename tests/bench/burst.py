@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hermes import spool
-from hermes.demo.botapi.rates import ALL_BURST, ALL_WINDOW_S, CHAT_BURST, CHAT_WINDOW_S
-from hermes.demo.shown import Call
+from hermes.hook import spool
+from hermes.sandbox.botapi.rates import ALL_BURST, ALL_WINDOW_S, CHAT_BURST, CHAT_WINDOW_S
+from hermes.sandbox.phone_values import Call
 from tests.bench import scaled_listener
 from tests.bench.figures import Effort, Figure
 from tests.bench.probes import cpu_share, memory, settle

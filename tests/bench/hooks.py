@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hermes import spool
+from hermes.hook import spool
 from tests.bench.figures import Effort, Figure, middle_ms, ratios
 from tests.bench.probes import ENVIRON, PASS, lasted_s
 from tests.scenes.stage import Json, Stage, question, staged

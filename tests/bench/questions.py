@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hermes.demo.shown import ShownMessage
+from hermes.sandbox.phone_values import ShownMessage
 from tests.bench.agents import OPENCODE, TITLE, WORDS, Agent, Heard, RealOpenCode, followed, monotonic_s, real, scripted
 from tests.bench.figures import Effort, Figure, ms
 from tests.harness.processes import Proc, until

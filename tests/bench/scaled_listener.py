@@ -10,9 +10,9 @@ import os
 import sys
 from pathlib import Path
 
-from hermes import config as configuration
-from hermes.listener import Listener
-from hermes.logs import set_up
+from hermes.config import reading as configuration
+from hermes.config.logs import set_up
+from hermes.listener.daemon import Listener
 
 
 def main(path: str, scale: str) -> None:

@@ -9,16 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from hermes import disk
-from hermes.book import Book
 from hermes.chat.bot import Bot
 from hermes.chat.outbox import Outbox
-from hermes.chat.screen import Look
-from hermes.codec import ENTRIES
-from hermes.memory import Memory
-from hermes.model import Answer, Entry, Phone, Pick, State, Tapped, Timing
-from hermes.settings import Questions
-from hermes.store import Store
-from hermes.timekeeper import Timekeeper
+from hermes.chat.screens.screen import Look
+from hermes.config.settings import Questions
+from hermes.listener.entries import Book
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.timekeeper import Timekeeper
+from hermes.model.actions import Pick
+from hermes.model.answer import Answer
+from hermes.model.entry import Entry, Phone, Timing
+from hermes.model.events import Tapped
+from hermes.model.state import State
+from hermes.storage.codec import ENTRIES
+from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
 

@@ -4,27 +4,11 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from hermes.chat.render import Look
-from hermes.model import (
-    Answer,
-    Armed,
-    Ask,
-    Capabilities,
-    Decision,
-    Entry,
-    Joining,
-    Offer,
-    Option,
-    Outcome,
-    Part,
-    Permission,
-    Phone,
-    Question,
-    Source,
-    State,
-    Timing,
-    User,
-)
+from hermes.chat.screens.main_message import Look
+from hermes.model.answer import Answer, Decision, Outcome, User
+from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
+from hermes.model.entry import Entry, Phone, Timing
+from hermes.model.state import Armed, Joining, Offer, Part, State
 
 ASKED_S = datetime(2026, 3, 4, 18, 10, tzinfo=UTC).timestamp()
 AT_1812 = ASKED_S + 120

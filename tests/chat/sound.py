@@ -2,14 +2,12 @@
 
 import re
 
-from hermes.chat.buttons import decode
-from hermes.chat.render import Screen
-from hermes.chat.text import units, visible
-from hermes.demo.botapi.keyboard import parse_markup
-from hermes.demo.botapi.text import FOUND_BY_CLIENTS, prepare
-from hermes.model import (
-    Entry,
-)
+from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.text import units, visible
+from hermes.model.entry import Entry
+from hermes.sandbox.botapi.keyboard import parse_markup
+from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
 
 
 def assert_sound(screen: Screen, asked: Entry | None = None) -> None:

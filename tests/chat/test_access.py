@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from hermes.chat.access import followed, permitted
-from hermes.model import Tap, Text, User
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
 
 ANN, BOB, CHAT, OTHER = 1001, 1002, -500, -501
 USERS = frozenset({ANN})

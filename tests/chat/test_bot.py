@@ -27,12 +27,12 @@ from hermes.chat.bot import (
     translated,
     vanished,
 )
-from hermes.chat.buttons import Button
-from hermes.chat.render import Screen
-from hermes.chat.text import Entity
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
-from hermes.demo.shown import FaultAction
+from hermes.chat.screens.buttons import Button
+from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.text import Entity
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.phone_values import FaultAction
 from tests import certificates
 
 ANN = 1001

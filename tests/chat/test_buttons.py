@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.chat.buttons import LIMITS, Button, decode, encode, faces, in_columns, in_rows, shown_label
-from hermes.chat.text import width
-from hermes.model import (
+from hermes.chat.screens.buttons import LIMITS, Button, decode, encode, faces, in_columns, in_rows, shown_label
+from hermes.chat.screens.text import width
+from hermes.model.actions import (
     Action,
     Arm,
     AskTwice,
@@ -16,13 +16,12 @@ from hermes.model import (
     Confirmed,
     Go,
     KeepWaiting,
-    Option,
     Pick,
-    Question,
     Send,
     Shelve,
     TakeOffer,
 )
+from hermes.model.ask import Option, Question
 from tests.chat.entries import questions
 
 numbers = st.integers(0, 10**6)

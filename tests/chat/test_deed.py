@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from hermes.chat.deed import is_cut
-from hermes.chat.render import Look, Screen, main, sides, toast
-from hermes.model import Answer, Armed, Decision, Entry, Offer, Outcome, Permission, Phone, State, Toast
+from hermes.chat.screens.main_message import Look, Screen, main, sides, toast
+from hermes.chat.screens.permission import is_cut
+from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.ask import Permission
+from hermes.model.entry import Entry, Phone
+from hermes.model.state import Armed, Offer, State, Toast
 from tests.asks import wish
 from tests.chat.entries import ANN, ASKED_S, AT_1812, GROUP, LOOK
 from tests.chat.sound import assert_sound

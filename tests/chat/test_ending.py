@@ -4,14 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.chat.render import main
-from hermes.chat.screen import Look
-from hermes.model import (
-    Answer,
-    Decision,
-    Outcome,
-    State,
-)
+from hermes.chat.screens.main_message import main
+from hermes.chat.screens.screen import Look
+from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.state import State
 from tests.chat.entries import (
     ANN,
     AT_1812,

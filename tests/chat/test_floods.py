@@ -8,30 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.agents import ADAPTERS
+from hermes.agents.fields import sound
 from hermes.agents.questions import recommended
-from hermes.agents.shapes import sound
-from hermes.chat.deed import trail_line
-from hermes.chat.render import main, sides, toast
-from hermes.chat.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, visible, width
-from hermes.dialog import bare_label
-from hermes.model import (
-    Answer,
-    Ask,
-    Decision,
-    DeedKind,
-    Entry,
-    Offer,
-    Option,
-    Outcome,
-    Permission,
-    Phone,
-    Question,
-    Source,
-    State,
-    Toast,
-)
-from hermes.permitting import Rules, admitted
+from hermes.agents.registry import ADAPTERS
+from hermes.chat.screens.main_message import main, sides, toast
+from hermes.chat.screens.permission import trail_line
+from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, visible, width
+from hermes.core.dialog import bare_label
+from hermes.core.permission_rules import Rules, admitted
+from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.ask import Ask, DeedKind, Option, Permission, Question, Source
+from hermes.model.entry import Entry, Phone
+from hermes.model.state import Offer, State, Toast
 from tests.asks import wish
 from tests.chat.entries import ANN, ASKED_S, LOOK, OPENCODE, entry
 from tests.chat.sound import assert_sound

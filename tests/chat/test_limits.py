@@ -6,17 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hermes.chat.render import main, sides
-from hermes.chat.screen import Look
-from hermes.model import (
-    Answer,
-    Decision,
-    Entry,
-    Option,
-    Question,
-    State,
-)
-from hermes.routing import _CODE, _last_line
+from hermes.chat.screens.main_message import main, sides
+from hermes.chat.screens.screen import Look
+from hermes.core.routing import _CODE, _last_line
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Option, Question
+from hermes.model.entry import Entry
+from hermes.model.state import State
 from tests.chat import entries
 from tests.chat.entries import (
     ANN,

@@ -13,9 +13,9 @@ from telegram.request import HTTPXRequest
 
 from hermes.chat.bot import Bot, Sent
 from hermes.chat.outbox import Outbox
-from hermes.chat.render import Screen
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatRefused, Undelivered
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN, BOB, GROUP = 1001, 1002, -500
 UNPACED = 1e6

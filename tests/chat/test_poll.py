@@ -13,12 +13,13 @@ import pytest
 from telegram.request import HTTPXRequest
 
 from hermes.chat.bot import Bot
-from hermes.chat.buttons import Button
 from hermes.chat.poll import Blocked, Migrated, Offset, Other, Poller, Trouble, read_update
-from hermes.chat.render import Screen
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.chat.screens.buttons import Button
+from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, NotSaved
-from hermes.model import Tap, Text, User
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
 DAY_S = 86400.0

@@ -5,28 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.chat.buttons import decode
-from hermes.chat.render import Screen, main
-from hermes.chat.text import units
-from hermes.model import (
-    Answer,
-    Arm,
-    Armed,
-    AskTwice,
-    Back,
-    ClearText,
-    Confirmed,
-    Go,
-    Joining,
-    Option,
-    Pick,
-    Question,
-    Send,
-    Shelve,
-    Source,
-    State,
-    Timing,
-)
+from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.main_message import Screen, main
+from hermes.chat.screens.text import units
+from hermes.model.actions import Arm, AskTwice, Back, ClearText, Confirmed, Go, Pick, Send, Shelve
+from hermes.model.answer import Answer
+from hermes.model.ask import Option, Question, Source
+from hermes.model.entry import Timing
+from hermes.model.state import Armed, Joining, State
 from tests.chat import entries
 from tests.chat.entries import (
     ANN,

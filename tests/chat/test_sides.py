@@ -4,28 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.chat.buttons import decode
-from hermes.chat.render import sides
-from hermes.chat.screen import Look
-from hermes.model import (
-    Answer,
-    Arm,
-    Armed,
-    AskTwice,
-    Back,
-    Confirmed,
-    Decision,
-    Entry,
-    KeepWaiting,
-    Offer,
-    OnExpiry,
-    Outcome,
-    OutcomeKind,
-    SideKind,
-    State,
-    TakeOffer,
-    Timing,
-)
+from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.main_message import sides
+from hermes.chat.screens.screen import Look
+from hermes.model.actions import Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
+from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind
+from hermes.model.ask import OnExpiry
+from hermes.model.entry import Entry, SideKind, Timing
+from hermes.model.state import Armed, Offer, State
 from tests.chat.entries import (
     ANN,
     ASKED_S,

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.chat.text import (
+from hermes.chat.screens.text import (
     Entity,
     Span,
     cleaned,
@@ -24,7 +24,7 @@ from hermes.chat.text import (
     visible,
     width,
 )
-from hermes.demo.botapi.text import FOUND_BY_CLIENTS, prepare
+from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
 from tests.chat.entries import wild
 
 FAMILY = "👨‍👩‍👧‍👦"

@@ -6,23 +6,15 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hermes.chat import words
-from hermes.chat.render import digest_screen, hint, not_saved, other_poller, toast, was_away
-from hermes.chat.screen import Look
-from hermes.chat.text import units
-from hermes.chat.words import unreadable
-from hermes.model import (
-    Answer,
-    Entry,
-    HintKind,
-    Joining,
-    Outcome,
-    OutcomeKind,
-    State,
-    Toast,
-    ToastKind,
-)
-from hermes.routing import TellKind
+from hermes.chat.screens import notices
+from hermes.chat.screens.main_message import digest_screen, hint, not_saved, other_poller, toast, was_away
+from hermes.chat.screens.notices import unreadable
+from hermes.chat.screens.screen import Look
+from hermes.chat.screens.text import units
+from hermes.core.routing import TellKind
+from hermes.model.answer import Answer, Outcome, OutcomeKind
+from hermes.model.entry import Entry
+from hermes.model.state import HintKind, Joining, State, Toast, ToastKind
 from tests.chat import entries
 from tests.chat.entries import (
     ANN,
@@ -42,7 +34,7 @@ from tests.chat.entries import (
 from tests.chat.show import shown
 from tests.chat.sound import assert_sound
 
-HINTS: list[words.HintWord] = [word for part in get_args(words.HintWord) for word in get_args(part)]
+HINTS: list[notices.HintWord] = [word for part in get_args(notices.HintWord) for word in get_args(part)]
 SENDING = entry(DATABASE, state=State(phase="sending", answers=(Answer(),), decision=SQLITE))
 
 
@@ -126,7 +118,7 @@ def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, t
 
 @settings(deadline=None, max_examples=60)
 @given(entries.hostile(), st.sampled_from(HINTS), entries.looks, st.integers(0, 99))
-def test_a_hint_is_within_telegrams_limits(asked: Entry, kind: words.HintWord, look: Look, count: int) -> None:
+def test_a_hint_is_within_telegrams_limits(asked: Entry, kind: notices.HintWord, look: Look, count: int) -> None:
     """Whatever it speaks of, or nothing."""
     assert_sound(hint(kind, asked, look, count=count))
     assert_sound(hint(kind, None, look, count=count))
@@ -175,7 +167,7 @@ That is none of the options of **Database**. Please tap one, or send its number:
         ),
     ],
 )
-def test_a_text_that_changed_nothing_is_told_why(kind: words.HintWord, asked: Entry | None, said: str) -> None:
+def test_a_text_that_changed_nothing_is_told_why(kind: notices.HintWord, asked: Entry | None, said: str) -> None:
     """And what to do instead."""
     assert shown(hint(kind, asked, LOOK)) == said
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.demo.computer import ScriptedComputer
-from hermes.demo.page import serving
-from hermes.demo.stage import Spans, Stage, staged
+from hermes.commands.demo.computer import ScriptedComputer
+from hermes.commands.demo.page import serving
+from hermes.commands.demo.stage import Spans, Stage, staged
 from tests.demo.browser import Visitor, running_browser, visiting
 
 if TYPE_CHECKING:

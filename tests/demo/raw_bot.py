@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hermes.demo.botapi import RunningBotApi
+from hermes.sandbox.botapi import RunningBotApi
 
 
 class Refused(Exception):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import httpx
 import pytest
 
-from hermes.demo import agent_server
-from hermes.demo.agent_events import Manner
-from hermes.demo.agent_server import ScriptedAgent, running_agent
+from hermes.sandbox.opencode import server
+from hermes.sandbox.opencode.events import Manner
+from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -505,7 +505,7 @@ def test_it_takes_lines(capsys: pytest.CaptureFixture[str]) -> None:
         {"do": "listed_permissions", "directory": HERE},
         {"do": "permit", "request_id": "per_0", "reply": "once"},
     ]
-    agent_server.main(["--directory", HERE], environ={}, stdin=io.StringIO("\n".join(map(json.dumps, wishes))))
+    server.main(["--directory", HERE], environ={}, stdin=io.StringIO("\n".join(map(json.dumps, wishes))))
     _, asked, found, none = map(json.loads, capsys.readouterr().out.splitlines())
     assert [one["id"] for one in found["done"]] == [asked["done"]]
     assert "per_0" in none["error"]

@@ -11,11 +11,12 @@ import pytest
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Heard, follow
-from hermes.demo import agent_server
-from hermes.demo.agent_events import Manner
-from hermes.demo.agent_server import ScriptedAgent, running_agent
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
-from hermes.model import AnsweredWith, Asked, Busy, Dead, Replied, StillOpen, Unproven, WasDismissed
+from hermes.model.signals import Asked, Busy, Replied
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
+from hermes.sandbox.opencode import server
+from hermes.sandbox.opencode.events import Manner
+from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 from tests.agents.recorded import recorded
 
 if TYPE_CHECKING:
@@ -385,9 +386,9 @@ def test_it_runs_as_a_process_that_takes_lines(capsys: pytest.CaptureFixture[str
     """One JSON line with its address, then one for each wish; what is wrong with a wish is said."""
     wishes = [{"do": "session", "title": "T"}, {"do": "explode"}, {"do": "dismiss", "request_id": "que_0"}, {"do": 1}]
     lines = io.StringIO("".join(f"{json.dumps(wish)}\n" for wish in wishes) + "no JSON\n")
-    agent_server.main(
+    server.main(
         ["--manner", "old", "--directory", HERE],
-        environ={agent_server.PASSWORD_VARIABLE: "hunter2"},
+        environ={server.PASSWORD_VARIABLE: "hunter2"},
         stdin=lines,
     )
     url, made, unknown, impossible, odd, broken = map(json.loads, capsys.readouterr().out.splitlines())

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
-from hermes.demo.botapi.rates import UNLIMITED, Rates
-from hermes.demo.botapi.wire import ApiError
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.botapi.rates import UNLIMITED, Rates
+from hermes.sandbox.botapi.wire import ApiError
 from tests.demo.raw_bot import RawBot, Refused, raw_bot
 
 ANN = 1001

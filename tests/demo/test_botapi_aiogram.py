@@ -32,7 +32,7 @@ from aiogram.types import (
     ReplyParameters,
 )
 
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN = 1001
 GROUP = -500

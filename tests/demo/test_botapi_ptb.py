@@ -36,7 +36,7 @@ from telegram.ext import (
     filters,
 )
 
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN = 1001
 GROUP = -500

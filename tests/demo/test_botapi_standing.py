@@ -10,7 +10,7 @@ import httpx
 import pytest
 import telegram
 
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 from tests.demo.raw_bot import raw_bot, texts
 
 PLAIN, ADMIN, MUTED = -1001, -1002, -1003

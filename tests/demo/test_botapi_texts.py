@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.demo.botapi import RunningBotApi, running_botapi
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from tests.demo.raw_bot import RawBot, raw_bot
 
 ANN = 1001

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hermes.demo.botapi import Chat, RunningBotApi, User, World, running_botapi, spawn_botapi
-from hermes.demo.botapi.__main__ import parse_chat, parse_user
-from hermes.demo.botapi.serving import BotApiServer
+from hermes.sandbox.botapi import Chat, RunningBotApi, User, World, running_botapi, spawn_botapi
+from hermes.sandbox.botapi.__main__ import parse_chat, parse_user
+from hermes.sandbox.botapi.serving import BotApiServer
 from tests.demo.raw_bot import Background, RawBot, Refused, raw_bot
 from tests.harness.processes import until
 

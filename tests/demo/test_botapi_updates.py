@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from hermes.demo.botapi import Chat, RunningBotApi, User, running_botapi
-from hermes.demo.botapi.updates import Updates
+from hermes.sandbox.botapi import Chat, RunningBotApi, User, running_botapi
+from hermes.sandbox.botapi.updates import Updates
 from tests.demo.raw_bot import Background, RawBot, Refused, raw_bot, texts
 
 ANN, BEN, STRANGER = 1001, 1002, 6006

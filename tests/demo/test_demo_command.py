@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hermes import holding, spool
+from hermes.hook import spool
+from hermes.storage import process_lock
 from tests.demo.browser import visiting
 from tests.harness.processes import Proc, has_ended, until
 
@@ -91,7 +92,7 @@ def test_the_end_leaves_nothing(end: str, status: int, demo: Callable[..., Proc]
     (config,) = (tmp_path / "tmp").glob("hermes-demo-*/config.toml")
     assert config.stat().st_mode & 0o777 == 0o600
     token = tomllib.loads(config.read_text())["telegram"]["token"]
-    lock = holding.bot_lock(int(token.partition(":")[0]), "/elsewhere")
+    lock = process_lock.bot_lock(int(token.partition(":")[0]), "/elsewhere")
     assert lock.exists()
     runtime = Path(spool.runtime_folder("/elsewhere"))
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes.demo.guardian import guarded_folder
+from hermes.commands.demo.guardian import guarded_folder
 from tests.harness.processes import Proc, has_ended, until
 
 DEMO = """

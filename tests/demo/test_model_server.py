@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hermes.demo.model_server import TITLE, Json, ScriptedModel, ScriptError, script
+from hermes.sandbox.model_server import TITLE, Json, ScriptedModel, ScriptError, script
 
 
 def complete(model: ScriptedModel, *messages: Json, **more: Any) -> httpx.Response:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from playwright.sync_api import expect
 
-from hermes.demo.scenes import LONG
+from hermes.commands.demo.scenes import LONG
 from tests.demo.browser import NARROW, Visitor, visiting
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from hermes.demo.stage import Stage
+    from hermes.commands.demo.stage import Stage
 
 pytestmark = pytest.mark.xdist_group("page")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hermes.demo.computer import ScriptedComputer
-from hermes.demo.page import HEADERS, LONGEST_BODY, Page, origin_of, serving
-from hermes.demo.stage import Stage, staged
+from hermes.commands.demo.computer import ScriptedComputer
+from hermes.commands.demo.page import HEADERS, LONGEST_BODY, Page, origin_of, serving
+from hermes.commands.demo.stage import Stage, staged
 from hermes.errors import HermesError
 
 if TYPE_CHECKING:

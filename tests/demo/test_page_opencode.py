@@ -8,9 +8,9 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from hermes.demo.opencode import OpenCodeComputer
-from hermes.demo.page import serving
-from hermes.demo.stage import Spans, staged
+from hermes.commands.demo.opencode import OpenCodeComputer
+from hermes.commands.demo.page import serving
+from hermes.commands.demo.stage import Spans, staged
 from hermes.errors import HermesError
 from tests.demo.browser import visiting
 from tests.harness.opencode import binary

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from hermes.demo.computer import ScriptedComputer
-from hermes.demo.stage import Stage, staged
+from hermes.commands.demo.computer import ScriptedComputer
+from hermes.commands.demo.stage import Stage, staged
 from tests.demo.browser import Visitor, visiting
 
 if TYPE_CHECKING:

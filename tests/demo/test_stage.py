@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.demo.computer import COVERED, Row, ScriptedComputer
-from hermes.demo.stage import Stage, staged
+from hermes.commands.demo.computer import COVERED, Row, ScriptedComputer
+from hermes.commands.demo.stage import Stage, staged
 from tests.demo.conftest import SPANS
 from tests.harness.processes import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone_values import ShownMessage
 
 pytestmark = pytest.mark.xdist_group("stage")
 

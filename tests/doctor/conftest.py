@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.demo.botapi import RunningBotApi, running_botapi
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from tests.doctor.patient import Patient, a_token
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hermes import config as configuration
-from hermes.agents.opencode import connect
-from hermes.demo.botapi import RunningBotApi
-from hermes.doctor.checkup import mend
-from hermes.doctor.finding import Around, Finding
-from hermes.store import Store
+from hermes.agents.opencode import install as connect
+from hermes.commands.doctor.checkup import mend
+from hermes.commands.doctor.finding import Around, Finding
+from hermes.config import reading as configuration
+from hermes.sandbox.botapi import RunningBotApi
+from hermes.storage.store import Store
 
 Tables = dict[str, Any]
 

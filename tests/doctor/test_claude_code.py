@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hermes import __version__
-from hermes.agents.claude_code import connect
-from hermes.doctor import claude_code, plugin
-from hermes.doctor.checkup import mend
+from hermes.agents.claude_code import install
+from hermes.commands.doctor import claude_code, plugin
+from hermes.commands.doctor.checkup import mend
 from tests.doctor.patient import Patient, named, told
 
 WELL = dict.fromkeys(["hooks", "python", "paths"], "good")
@@ -19,7 +19,7 @@ def put(patient: Patient, **other: Any) -> None:
     """Install the hooks, with other paths than those in use where they are named."""
     paths = patient.around().plugin_paths()
     given = {"config_path": paths["config"], "store": paths["store"], "log": paths["log"]} | other
-    connect.install(environ=patient.environ, python=sys.executable, **given)
+    install.install(environ=patient.environ, python=sys.executable, **given)
 
 
 async def look(patient: Patient) -> dict[str, str]:
@@ -48,14 +48,14 @@ async def test_where_there_is_no_claude_code_nothing_is_said(patient: Patient) -
 async def test_hooks_that_are_never_run_are_broken(patient: Patient) -> None:
     """Claude Code's own switch."""
     put(patient)
-    place = connect.settings_path(patient.environ)
+    place = install.settings_path(patient.environ)
     place.write_text(json.dumps({**json.loads(place.read_text()), "disableAllHooks": True}))
     assert await look(patient) == WELL | {"hooks": "broken"}
 
 
 async def test_settings_that_cannot_be_read_are_broken(patient: Patient) -> None:
     """In one sentence."""
-    place = connect.settings_path(patient.environ)
+    place = install.settings_path(patient.environ)
     place.parent.mkdir()
     place.write_text("{} // mine")
     (found,) = await claude_code.look(patient.around())
@@ -65,7 +65,7 @@ async def test_settings_that_cannot_be_read_are_broken(patient: Patient) -> None
 async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:
     """No hook would start."""
     put(patient)
-    place = connect.settings_path(patient.environ)
+    place = install.settings_path(patient.environ)
     place.write_text(place.read_text().replace(sys.executable, "/nowhere/python"))
     found = await claude_code.look(patient.around())
     assert told(found) == WELL | {"python": "broken"}

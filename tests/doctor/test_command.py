@@ -15,11 +15,11 @@ from typing import Any
 import pexpect
 import pytest
 
-from hermes import doctor
-from hermes.demo.agent_server import running_agent
-from hermes.demo.botapi import RunningBotApi
-from hermes.doctor.finding import Area
-from hermes.doctor.report import summary
+from hermes.commands import doctor
+from hermes.commands.doctor.finding import Area
+from hermes.commands.doctor.report import summary
+from hermes.sandbox.botapi import RunningBotApi
+from hermes.sandbox.opencode.server import running_agent
 from tests.demo.raw_bot import raw_bot
 from tests.doctor.patient import Patient
 from tests.store_process import an_entry

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.doctor import checkup, configuration
+from hermes.commands.doctor import checkup, configuration
 from tests.doctor.patient import Patient, named, told
 
 

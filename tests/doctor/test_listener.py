@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes import holding, spool
 from hermes.chat.poll import CONFLICT
-from hermes.codec import ChatMemory
-from hermes.doctor import listener
-from hermes.doctor.finding import Around
-from hermes.store import LISTENER
+from hermes.commands.doctor import listener
+from hermes.commands.doctor.finding import Around
+from hermes.hook import spool
+from hermes.model.chat_memory import ChatMemory
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER
 from tests.doctor.patient import Patient, named, old, told
 from tests.store_process import an_entry
 
@@ -64,7 +65,7 @@ async def test_a_damaged_store_is_not_this_checks_business(patient: Patient) -> 
 
 async def test_a_listener_of_another_store_with_our_bot_is_broken(patient: Patient) -> None:
     """None of ours could start."""
-    with holding.hold_bot(int(patient.token.partition(":")[0]), "/elsewhere", "hermes listen, store /elsewhere"):
+    with process_lock.hold_bot(int(patient.token.partition(":")[0]), "/elsewhere", "hermes listen, store /elsewhere"):
         found = named(await listener.look(patient.around()), "lock")
     assert found.verdict == "broken"
     assert f"hermes listen, store /elsewhere (pid {os.getpid()}) holds this bot" in found.seen
@@ -179,8 +180,8 @@ async def test_time_that_is_not_known_is_not_told(patient: Patient) -> None:
 async def test_a_process_that_is_not_known_is_not_killed(patient: Patient) -> None:
     """`kill 0` would end whoever types it."""
     bot_id = int(patient.token.partition(":")[0])
-    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen"):
-        holding.bot_lock(bot_id, "/elsewhere").write_text("")
+    with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen"):
+        process_lock.bot_lock(bot_id, "/elsewhere").write_text("")
         found = named(await listener.look(patient.around()), "lock")
     assert found.seen == "another process holds this bot, for another store"
     assert found.mend == "end it, or give one of the two a bot of its own"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.demo.agent_events import Manner
-from hermes.demo.agent_server import ScriptedAgent, running_agent
-from hermes.demo.botapi import RunningBotApi
-from hermes.doctor import opencode, ports
+from hermes.commands.doctor import opencode, ports
+from hermes.sandbox.botapi import RunningBotApi
+from hermes.sandbox.opencode.events import Manner
+from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 from tests.doctor.patient import Patient, named, told
 from tests.listening import question
 

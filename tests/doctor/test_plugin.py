@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from hermes import __version__
-from hermes.agents.opencode import connect
-from hermes.demo.agent_server import running_agent
-from hermes.doctor import plugin
-from hermes.doctor.checkup import mend
-from hermes.doctor.placed import Placed
-from hermes.placing import MARKER, PLUGIN_NAME, settings_of
+from hermes.agents.opencode import install
+from hermes.commands.doctor import plugin
+from hermes.commands.doctor.checkup import mend
+from hermes.commands.doctor.placed import Placed
+from hermes.sandbox.opencode.server import running_agent
+from hermes.storage.installed_files import MARKER, PLUGIN_NAME, settings_of
 from tests.doctor.patient import Patient, named, told
 from tests.listening import question
 
@@ -66,7 +66,7 @@ async def test_settings_that_cannot_be_read_are_an_outdated_plugin(patient: Pati
 
 def altered(patient: Patient, **paths: str) -> None:
     """Install a plugin with these paths in place of the usual ones."""
-    patient.plugin.write_text(connect.PLUGIN.text(settings_of(patient.install()) | paths))
+    patient.plugin.write_text(install.PLUGIN.text(settings_of(patient.install()) | paths))
 
 
 async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:

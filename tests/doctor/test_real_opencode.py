@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hermes.doctor import opencode as servers
+from hermes.commands.doctor import opencode as servers
 from tests.doctor.patient import Patient, named, told
 from tests.harness.opencode import OpenCode
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes import spool
-from hermes.doctor import store as stores
-from hermes.doctor.checkup import mend
-from hermes.store import LISTENER
+from hermes.commands.doctor import store as stores
+from hermes.commands.doctor.checkup import mend
+from hermes.hook import spool
+from hermes.storage.store import LISTENER
 from tests.doctor.patient import Patient, named, old, told
 from tests.store_process import an_entry
 

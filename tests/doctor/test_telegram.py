@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from hermes import holding
 from hermes.chat.poll import CONFLICT
-from hermes.codec import ChatMemory
-from hermes.demo.botapi import Chat, RunningBotApi, running_botapi
-from hermes.doctor import telegram
-from hermes.doctor.checkup import mend
+from hermes.commands.doctor import telegram
+from hermes.commands.doctor.checkup import mend
+from hermes.model.chat_memory import ChatMemory
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+from hermes.storage import process_lock
 from tests.demo.raw_bot import raw_bot, texts
 from tests.doctor.patient import Patient, a_token, named, told
 
@@ -170,7 +170,7 @@ async def test_what_vanishes_is_no_proof_of_a_rival(
 
         async def taken(_: float) -> None:
             if is_ours:
-                listening.enter_context(holding.hold_bot(bot_id, "/elsewhere", "hermes listen"))
+                listening.enter_context(process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen"))
             with raw_bot(api) as bot:
                 await asyncio.to_thread(lambda: bot("getUpdates", offset=bot("getUpdates")[0]["update_id"] + 1))
 
@@ -196,7 +196,7 @@ async def test_our_own_listener_is_not_disturbed(healthy: Patient, api: RunningB
     """It says itself whether it met somebody; no poll goes out."""
     bot_id = int(healthy.token.partition(":")[0])
     healthy.store.save_chat(ChatMemory(bot_id))
-    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen, store x"):
+    with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen, store x"):
         found = named(await telegram.look(healthy.around()), "other pollers")
         assert (found.verdict, found.seen) == (
             "good", f"hermes listen, store x (pid {os.getpid()}) polls, and told of none"
@@ -213,7 +213,7 @@ async def test_a_listener_that_starts_just_then_is_no_rival(healthy: Patient, ap
     bot_id = int(healthy.token.partition(":")[0])
     looking = asyncio.create_task(telegram.look(healthy.around(watch_s=WATCH_S)))
     await asyncio.to_thread(api.phone.wait_for_poll)
-    with holding.hold_bot(bot_id, "/elsewhere", "hermes listen"), raw_bot(api) as bot:
+    with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen"), raw_bot(api) as bot:
         await asyncio.to_thread(lambda: bot("getUpdates", timeout=1))
         assert "polls, and told of none" in named(await looking, "other pollers").seen
 

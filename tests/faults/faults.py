@@ -12,7 +12,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
-from hermes.demo.botapi.serving import SpawnedBotApi
+from hermes.sandbox.botapi.serving import SpawnedBotApi
 from tests.faults import surroundings, words
 from tests.faults.twins import Twins
 

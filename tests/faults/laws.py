@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from hermes.demo.phone import Phone
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone import Phone
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.faults.asks import Answers, Ask
     from tests.faults.person import Person, View
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
-    from hermes.demo.phone import Phone
-    from hermes.demo.shown import ShownMessage, Tap, Toast
+    from hermes.sandbox.phone import Phone
+    from hermes.sandbox.phone_values import ShownMessage, Tap, Toast
     from tests.faults.asks import Ask, Shape
 
 PATIENCE_S: Final = 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.demo.model_server import running_model
+from hermes.sandbox.model_server import running_model
 from tests.faults.world import World, created
 from tests.harness.opencode import Home, OpenCode
 from tests.harness.processes import CuttableProxy, until

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hermes.demo.botapi import running_botapi
-from hermes.demo.botapi.world import Chat, User
-from hermes.demo.shown import Button, Version
+from hermes.sandbox.botapi import running_botapi
+from hermes.sandbox.botapi.world import Chat, User
+from hermes.sandbox.phone_values import Button, Version
 from tests.agents.speaking import SPEAKING
 from tests.faults import hostname, laws
 from tests.faults.asks import Ask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.demo.shown import Button, ShownMessage, Tap, Toast, Version
+from hermes.sandbox.phone_values import Button, ShownMessage, Tap, Toast, Version
 from tests.faults import laws
 from tests.faults.__main__ import main
 from tests.faults.asks import Ask

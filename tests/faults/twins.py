@@ -12,7 +12,7 @@ from tests.agents.speaking import CLAUDE_CODE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.demo.phone import Phone
+    from hermes.sandbox.phone import Phone
     from tests.faults.person import View
     from tests.faults.programs import Programs, Waiting
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes import spool
-from hermes.demo.botapi.world import Chat, User
+from hermes.hook import spool
+from hermes.sandbox.botapi.world import Chat, User
 from tests.faults import hostname
 from tests.faults.programs import Programs
 from tests.faults.terminal import Terminal

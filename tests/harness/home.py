@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes.agents.opencode import connect
-from hermes.demo import opencode_home
-from hermes.placing import PLUGIN_NAME
+from hermes.agents.opencode import install
+from hermes.sandbox import opencode_home
+from hermes.storage.installed_files import PLUGIN_NAME
 
 VERSIONS = ("1.18.33", "1.1.53")
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ class Home:
         names = {"store": "store", "log": "hermes.log", "config": "config.toml"}
         settings = {"python": sys.executable} | {key: str(hermes / name) for key, name in names.items()}
         (folder / "plugin").mkdir()
-        text = connect.PLUGIN.text(settings)
+        text = install.PLUGIN.text(settings)
         shared = 'Symbol.for("hermes-telegram-phone/'
         assert text.count(shared) == 1
         (folder / "plugin" / PLUGIN_NAME).write_text(text.replace(shared, f"{shared}{directory.name}/"))

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes.store import LISTENER, Store
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import until
 
 ENDED_S = 60.0

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hermes.demo.model_server import MODEL_ID, ScriptedModel, Step, in_thread, plain_text
+from hermes.sandbox.model_server import MODEL_ID, ScriptedModel, Step, in_thread, plain_text
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes.demo.model_server import MODEL_ID, script
+from hermes.sandbox.model_server import MODEL_ID, script
 from tests.harness.home import ROOT, BinaryMissingError
 from tests.harness.processes import LOOPBACK, Proc
 from tests.harness.tui import Terminal

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import httpx
 
-from hermes.demo.model_server import script
+from hermes.sandbox.model_server import script
 from tests.harness.home import VERSIONS, BinaryMissingError, Home, Json, binary, in_header, in_query
 from tests.harness.processes import LOOPBACK, Proc, free_port, until
 

@@ -14,7 +14,7 @@ from typing import Self
 
 import pyte
 
-from hermes.demo.model_server import script
+from hermes.sandbox.model_server import script
 from tests.harness.opencode import Home, Steps, binary
 from tests.harness.processes import Proc, until
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.cli import TAKEN
-from hermes.demo.botapi import RunningBotApi, running_botapi
-from hermes.demo.botapi.serving import SpawnedBotApi, spawn_botapi
-from hermes.demo.botapi.world import Chat, User
+from hermes.commands.cli import TAKEN
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.sandbox.botapi.serving import SpawnedBotApi, spawn_botapi
+from hermes.sandbox.botapi.world import Chat, User
 from tests.harness.listeners import end, left_behind
 from tests.harness.opencode import VERSIONS
 from tests.harness.processes import Proc, until
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from hermes.demo.phone import Phone
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone import Phone
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.opencode import OpenCode
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.claude_code import connect
+from hermes.agents.claude_code import install
 from hermes.agents.claude_code.adapter import _NO
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
@@ -60,7 +60,7 @@ def messages() -> Iterator[MessagesModel]:
 def home(tmp_path: Path, messages: MessagesModel, stage: Stage) -> Home:
     """A home whose Claude Code is connected to the stage, whose listener runs."""
     home = Home(tmp_path / "desk", messages.base_url)
-    stage.install(connect.install, home.environ())
+    stage.install(install.install, home.environ())
     stage.start()
     return home
 
@@ -236,7 +236,7 @@ def test_without_a_terminal_the_phone_alone_is_asked(
     stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
 ) -> None:
     """`PreToolUse`, where the model is given the tool at all; a permission mode that asks nobody changes nothing."""
-    stage.install(connect.install, home.environ(), headless=True)
+    stage.install(install.install, home.environ(), headless=True)
     words = ("--permission-prompt-tool", "stdio", "--permission-mode", "dontAsk")
     with home.run([asks(DATABASE, SIZES)], *words, key=key_of(request)) as claude:
         asked = stage.asked("Which database")
@@ -257,7 +257,7 @@ def test_without_a_terminal_a_no_ends_the_turn(
     stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
 ) -> None:
     """Nobody is there to say how to go on: the model is asked for nothing more."""
-    stage.install(connect.install, home.environ(), headless=True)
+    stage.install(install.install, home.environ(), headless=True)
     with home.run([asks(DATABASE)], "--permission-prompt-tool", "stdio", key=key_of(request)) as claude:
         asked = stage.asked("Which database")
         stage.phone.tap(asked, "⏹ Stop")
@@ -275,7 +275,7 @@ def test_without_a_terminal_a_no_ends_the_turn(
 @pytest.fixture
 def permitted(home: Home, stage: Stage) -> Home:
     """A home whose permission prompts are asked on the phone, too."""
-    stage.install(connect.install, home.environ(), permissions=True)
+    stage.install(install.install, home.environ(), permissions=True)
     return home
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.store import LISTENER, Store
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import until
 from tests.scenes.stage import asking, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.demo.model_server import ScriptedModel
+    from hermes.sandbox.model_server import ScriptedModel
     from tests.harness.home import Home
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Json, Stage

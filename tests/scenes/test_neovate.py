@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.neovate import connect
+from hermes.agents.neovate import install
 from tests.harness.home import ROOT
 from tests.harness.node import node
 from tests.harness.processes import has_ended, until
@@ -36,9 +36,9 @@ NAME = question("Which name?", ("Ada", "Bea"), header="Name")
 def place(stage: Stage, tmp_path: Path) -> Path:
     """The installed plugin of a home whose stage listens."""
     home = tmp_path / "home"
-    stage.install(connect.install, {"HOME": str(home)})
+    stage.install(install.install, {"HOME": str(home)})
     stage.start()
-    return connect.PLUGIN.path({"HOME": str(home)})
+    return install.PLUGIN.path({"HOME": str(home)})
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from hermes.demo.model_server import script
+from hermes.sandbox.model_server import script
 from tests.scenes.stage import NEWEST, asking, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes.demo.model_server import ScriptedModel
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.model_server import ScriptedModel
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Json, Stage
 

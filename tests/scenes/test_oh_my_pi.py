@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.oh_my_pi import connect
-from hermes.demo.model_server import script
+from hermes.agents.oh_my_pi import install
+from hermes.sandbox.model_server import script
 from tests.harness import oh_my_pi
 from tests.harness.oh_my_pi import SETTINGS, Home, OhMyPi
 from tests.harness.processes import until
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes.demo.model_server import ScriptedModel
+    from hermes.sandbox.model_server import ScriptedModel
     from tests.scenes.stage import Json, Stage
 
 pytestmark = [pytest.mark.scene(needs=oh_my_pi.command), pytest.mark.xdist_group("oh-my-pi")]
@@ -59,7 +59,7 @@ def asks(*questions: Json, say: str = "") -> Json:
 def home(tmp_path: Path, model: ScriptedModel, stage: Stage) -> Home:
     """A home whose oh-my-pi is connected to the stage, whose listener runs."""
     home = Home(tmp_path / "desk", model.base_url)
-    stage.install(connect.install, home.environ())
+    stage.install(install.install, home.environ())
     stage.start()
     return home
 
@@ -245,7 +245,7 @@ def test_a_timer_takes_what_its_own_would(stage: Stage, desk: Any, received: Any
 
 def test_without_hermes_the_dialog_goes_on_alone(home: Home, stage: Stage, desk: Any, received: Any) -> None:
     """Its Python is gone: nothing of it is seen or felt."""
-    place = connect.PLUGIN.path(home.environ())
+    place = install.PLUGIN.path(home.environ())
     place.write_text(place.read_text().replace(sys.executable, "/nowhere/python"))
     terminal = desk(asks(DATABASE))
     terminal.wait_screen(DIALOG)
@@ -262,7 +262,7 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
     home: Home, stage: Stage, received: Any, request: pytest.FixtureRequest
 ) -> None:
     """The tool is ours then, and tells the model the same words."""
-    stage.install(connect.install, home.environ(), headless=True)
+    stage.install(install.install, home.environ(), headless=True)
     with home.run([asks(DATABASE), asks(SIZES, NAME)], key=request.node.name) as running:
         stage.phone.tap(stage.asked("Which database should I use?"), "SQLite ⭐")
         page = stage.asked("Which sizes?")
@@ -280,7 +280,7 @@ def test_a_no_without_a_terminal_ends_the_run(
     home: Home, stage: Stage, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
     """As Esc would; the model is not asked again."""
-    stage.install(connect.install, home.environ(), headless=True)
+    stage.install(install.install, home.environ(), headless=True)
     with home.run([asks(DATABASE)], key=request.node.name) as running:
         asked = stage.asked("Which database should I use?")
         stage.phone.tap(asked, "⏹ Stop")
@@ -302,7 +302,7 @@ def test_without_that_option_nothing_is_registered(
 
 def test_over_rpc_it_asks_on_the_phone_alone(home: Home, stage: Stage, received: Any, rpc: Any) -> None:
     """`--mode rpc` has no dialog either; a turn that its client aborts takes the question with it."""
-    stage.install(connect.install, home.environ(), headless=True)
+    stage.install(install.install, home.environ(), headless=True)
     tell = rpc(asks(DATABASE), asks(NAME))
     stage.phone.tap(stage.asked("Which database should I use?"), "Redis")
     assert received() == ("User selected: Redis",)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes.demo.model_server import ScriptedModel
+    from hermes.sandbox.model_server import ScriptedModel
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 

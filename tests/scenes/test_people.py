@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.demo.botapi.world import Chat
+from hermes.sandbox.botapi.world import Chat
 from tests.scenes.stage import ANN, BOB, COLOUR, NAME, NEWEST, SIZES, STRANGER, asking, question, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes.demo.model_server import ScriptedModel
+    from hermes.sandbox.model_server import ScriptedModel
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.demo.model_server import script
+from hermes.sandbox.model_server import script
 from tests.harness.processes import until
 from tests.scenes.stage import NEWEST, question
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.opencode import Json, OpenCode
     from tests.scenes.stage import Stage
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes import spool
-from hermes.agents.opencode import connect
-from hermes.demo.model_server import script
-from hermes.store import LISTENER, Store
+from hermes.agents.opencode import install
+from hermes.hook import spool
+from hermes.sandbox.model_server import script
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
@@ -21,7 +21,7 @@ from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.demo.model_server import ScriptedModel
+    from hermes.sandbox.model_server import ScriptedModel
     from tests.harness.home import Home
     from tests.harness.opencode import OpenCode
     from tests.harness.tui import Tui
@@ -39,7 +39,7 @@ def desk(stage: Stage, home: Home) -> Home:
     stage.write_config()
     command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
     assert command.wait() == 0, command.output()
-    assert connect.PLUGIN.path(home.environ()).exists()
+    assert install.PLUGIN.path(home.environ()).exists()
     return home
 
 
@@ -481,7 +481,7 @@ def test_a_question_of_the_second_engine_is_for_the_computer(
         pytest.skip("contract 9, New in 1.18.33: there is no second engine in 1.1.53")
     opencode = private_opencode()
     if way == "server":
-        connect.uninstall(environ=desk.environ())
+        install.uninstall(environ=desk.environ())
         opencode.restart()
         stage.connect(opencode)
     stage.start()

@@ -11,8 +11,8 @@ from tests.scenes.stage import NEWEST, asking, question
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes.demo.model_server import ScriptedModel
-    from hermes.demo.shown import ShownMessage
+    from hermes.sandbox.model_server import ScriptedModel
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 

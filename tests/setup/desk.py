@@ -17,7 +17,7 @@ import pexpect
 import pyte
 
 from hermes.chat.bot import Bot
-from hermes.demo.botapi import Chat, RunningBotApi, User, running_botapi
+from hermes.sandbox.botapi import Chat, RunningBotApi, User, running_botapi
 from tests.harness.listeners import end_listener
 from tests.harness.processes import Proc
 

@@ -6,9 +6,9 @@ import difflib
 
 import pytest
 
-from hermes import config as configuration
-from hermes.codec import ChatMemory
-from hermes.store import Store
+from hermes.config import reading as configuration
+from hermes.model.chat_memory import ChatMemory
+from hermes.storage.store import Store
 from tests.setup.desk import ANN, BOB, CTRL_C, CTRL_D, TEAM, Desk, Terminal, gives_token, pairs
 
 REST = """\

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.store import LISTENER, Store
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import Proc
 from tests.setup.desk import ANN, BOB, CTRL_C, Desk, pairs
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.commands.setup import file
+from hermes.commands.setup.given import Changes
 from hermes.errors import ConfigError
-from hermes.setup import file
-from hermes.setup.given import Changes
 
 PLACE = Path("/nowhere/config.toml")
 TOKEN, OTHER = f"1234567:{'a' * 35}", f"1234568:{'b' * 35}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from hermes.asking import Told
 from hermes.chat.bot import Bot
-from hermes.config import Config
-from hermes.setup.finish import Finish
-from hermes.setup.terminal import Terminal
+from hermes.commands.ask.phone_question import Told
+from hermes.commands.setup.finish import Finish
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.reading import Config
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

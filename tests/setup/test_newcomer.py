@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import segno
 
-from hermes import config as configuration
-from hermes.demo.botapi import User
-from hermes.install import AGENTS
+from hermes.commands.install import AGENTS
+from hermes.config import reading as configuration
+from hermes.sandbox.botapi import User
 from tests.setup.desk import ANN, BOB, STRANGER, TEAM, Desk, Terminal, gives_token, pairs
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from hermes.chat.bot import Bot
 from hermes.chat.poll import Blocked, Incoming, Migrated, Other
+from hermes.commands.setup.pairing import BATCH, Claim, Code, Heard, Watch, claimed, listener_needs, new_code
 from hermes.errors import ChatAway, HermesError
-from hermes.model import Tap, Text, User
-from hermes.setup.pairing import BATCH, Claim, Code, Heard, Watch, claimed, listener_needs, new_code
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
 
 if TYPE_CHECKING:
     from tests.setup.desk import Desk

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.agents.claude_code import connect as claude_code
-from hermes.config import Config
-from hermes.demo.agent_server import running_agent
-from hermes.install import AGENTS
-from hermes.setup.parts import Found, find_agents, is_started_by_something, unlisted_server
+from hermes.agents.claude_code import install as claude_code
+from hermes.commands.install import AGENTS
+from hermes.commands.setup.parts import Found, find_agents, is_started_by_something, unlisted_server
+from hermes.config.reading import Config
+from hermes.sandbox.opencode.server import running_agent
 
 if TYPE_CHECKING:
     from pathlib import Path

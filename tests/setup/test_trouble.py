@@ -12,8 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hermes import config as configuration, holding
-from hermes.store import LISTENER, Store
+from hermes.config import reading as configuration
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
 from tests.harness.processes import CuttableProxy, Proc, until
 from tests.setup.desk import ANN, PATIENCE_S, STRANGER, Desk, gives_token, pairs
 
@@ -257,7 +258,7 @@ def test_our_own_listener_may_stay(desk: Desk, listener: Proc) -> None:
 def test_two_setups_at_once(desk: Desk) -> None:
     """The second one does not stop the first: status 3."""
     with (
-        holding.hold_bot(int(desk.api.token.partition(":")[0]), "/elsewhere", "hermes setup"),
+        process_lock.hold_bot(int(desk.api.token.partition(":")[0]), "/elsewhere", "hermes setup"),
         desk.setup() as terminal,
     ):
         gives_token(terminal, desk)

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from hermes import config as configuration
+from hermes.config import reading as configuration
 from tests.setup.desk import ANN, BOB, TEAM, Desk
 
 ALONE = ("--chat", str(ANN.id), "--no-agents", "--no-service")

@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.claude_code.permissions import read_permission
+from hermes.agents.fields import Record, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import labels, read_questions
-from hermes.agents.shapes import Record, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model import Answer, Ask, Asked, Capabilities, Decision, Option, Question, Quiet, Replied, Signal, Source
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Ask, Capabilities, Option, Question, Source
+from hermes.model.signals import Asked, Quiet, Replied, Signal
 
 AGENT = "claude-code"
 TOOL = "AskUserQuestion"

@@ -20,8 +20,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes.agents.shapes import Record, more_of, sound
-from hermes.model import DeedKind, Permission
+from hermes.agents.fields import Record, more_of, sound
+from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
     "Bash": "command",

@@ -9,10 +9,12 @@ import json
 from dataclasses import replace
 from typing import get_args
 
+from hermes.agents.fields import Record, flag_of, number_of, record_of, words_of
 from hermes.agents.questions import labels, read_desk, read_questions, read_source
-from hermes.agents.shapes import Record, flag_of, number_of, record_of, words_of
 from hermes.errors import PayloadError
-from hermes.model import Ask, Asked, Capabilities, Decision, OnExpiry, Signal
+from hermes.model.answer import Decision
+from hermes.model.ask import Ask, Capabilities, OnExpiry
+from hermes.model.signals import Asked, Signal
 
 AGENT = "generic"
 

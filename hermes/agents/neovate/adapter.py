@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 
+from hermes.agents.fields import flag_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_source, recommended
-from hermes.agents.shapes import flag_of, list_of, record_of, text_of, words_of
-from hermes.model import Ask, Asked, Capabilities, Decision, Option, Question, Signal
+from hermes.model.answer import Decision
+from hermes.model.ask import Ask, Capabilities, Option, Question
+from hermes.model.signals import Asked, Signal
 
 AGENT = "neovate"
 REASON = "The user does not want to answer this from their phone."

@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from hermes.agents.fields import Record, flag_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_source
-from hermes.agents.shapes import Record, flag_of, list_of, record_of, text_of, words_of
-from hermes.model import Answer, Ask, Asked, Capabilities, Decision, Option, Question, Signal
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Ask, Capabilities, Option, Question
+from hermes.model.signals import Asked, Signal
 
 AGENT = "oh-my-pi"
 

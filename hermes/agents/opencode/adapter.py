@@ -14,26 +14,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from hermes.agents.fields import Record, id_of, record_of, sound, text_of, words_of
 from hermes.agents.opencode.permissions import completed, read_permission, read_reply
 from hermes.agents.questions import labels, read_answers, read_questions
-from hermes.agents.shapes import Record, id_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model import (
-    Announced,
-    Ask,
-    Asked,
-    Busy,
-    Capabilities,
-    Decision,
-    Dismissed,
-    Option,
-    Permission,
-    Question,
-    Quiet,
-    Replied,
-    Signal,
-    Source,
-)
+from hermes.model.answer import Decision
+from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
 
 AGENT = "opencode"
 

@@ -22,14 +22,15 @@ import httpx_sse
 
 from hermes.agents.opencode import proof, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body, with_wish
+from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
-from hermes.agents.opencode.living import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.questions import read_answers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
-from hermes.model import AnsweredWith, Ask, Dead, Source, StillOpen, Unproven, Verdict
+from hermes.model.ask import Ask, Source
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hermes.agents.opencode import adapter, wire
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentError, PayloadError
-from hermes.model import Signal
+from hermes.model.signals import Signal
 
 _LOG = logging.getLogger(__name__)
 

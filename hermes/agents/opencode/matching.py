@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hermes.model import Ask, Question
+from hermes.model.ask import Ask, Question
 
 
 @dataclass(frozen=True, slots=True)

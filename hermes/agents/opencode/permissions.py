@@ -19,9 +19,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermes.agents.shapes import Record, id_of, list_of, more_of, sound, text_of, words_of
+from hermes.agents.fields import Record, id_of, list_of, more_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model import DeedKind, Permission
+from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
     "bash": "command",

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hermes.agents.opencode.permissions import read_error
-from hermes.model import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 Answers = tuple[tuple[str, ...], ...]
 

@@ -15,7 +15,7 @@ from hermes.agents.opencode.permissions import read_reply
 from hermes.agents.opencode.proof import Answers
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session, shaped
 from hermes.agents.questions import read_answers
-from hermes.model import Source
+from hermes.model.ask import Source
 
 T = TypeVar("T")
 _PARTS = 20

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hermes.agents.shapes import sound
+from hermes.agents.fields import sound
 
 T = TypeVar("T")
 

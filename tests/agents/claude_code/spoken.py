@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes.agents.claude_code.adapter import read
-from hermes.model import Ask, Asked, Signal
+from hermes.model.ask import Ask
+from hermes.model.signals import Asked, Signal
 
 Json = dict[str, Any]
 VERSION = "2.1.330"

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.agents import ADAPTERS
 from hermes.agents.claude_code import adapter
 from hermes.agents.claude_code.adapter import answers, read, waiter_text
+from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
-from hermes.model import Answer, Ask, Asked, Decision, Option, Quiet, Replied, User
+from hermes.model.answer import Answer, Decision, User
+from hermes.model.ask import Ask, Option
+from hermes.model.signals import Asked, Quiet, Replied
 from tests.agents.claude_code.spoken import Json, asked, asking, recorded, signal
 
 ANN = User(1001, "Ann")

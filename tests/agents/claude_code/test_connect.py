@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from hermes.agents.claude_code import connect
+from hermes.agents.claude_code import install
 from hermes.agents.claude_code.edits import appended, without
 from hermes.errors import ConfigError, NotSaved
 
@@ -42,7 +42,7 @@ def place(home: Path) -> Path:
 
 def put(home: Path, *, store: str = "state", **more: Any) -> list[str]:
     """Install into this home."""
-    return connect.install(
+    return install.install(
         environ={"HOME": str(home)},
         python=sys.executable,
         config_path=home / "odd 'name' ünï" / "config.toml",
@@ -54,7 +54,7 @@ def put(home: Path, *, store: str = "state", **more: Any) -> list[str]:
 
 def take(home: Path) -> list[str]:
     """Uninstall from it."""
-    return connect.uninstall(environ={"HOME": str(home)})
+    return install.uninstall(environ={"HOME": str(home)})
 
 
 def settings(home: Path) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def settings(home: Path) -> dict[str, Any]:
 
 def ours(home: Path) -> list[str]:
     """The events and matchers that run a hook of ours."""
-    found = connect._ours(settings(home).get("hooks", {}))
+    found = install._ours(settings(home).get("hooks", {}))
     return [" ".join([event, *filter(None, [entry.get("matcher")])]) for event, entry in found]
 
 
@@ -81,7 +81,7 @@ def test_where_there_are_no_settings_they_are_made_and_go_away_again(home: Path)
     assert ours(home) == QUESTIONS
     assert stat.S_IMODE(place(home).stat().st_mode) == 0o600
     asking = settings(home)["hooks"]["PermissionRequest"][0]["hooks"][0]
-    assert asking["timeout"] == connect.LONGEST_S
+    assert asking["timeout"] == install.LONGEST_S
     assert shlex.split(asking["command"]) == [
         *("exec", sys.executable, "-I", "-m", "hermes", "hook", "claude-code"),
         *("--store", str(home / "state"), "--log", str(home / "log")),
@@ -181,7 +181,7 @@ def test_installing_again_changes_nothing_or_only_ours(home: Path) -> None:
     assert place(home).stat().st_mtime_ns == before.st_mtime_ns
     assert put(home, store="elsewhere")[0].startswith("Hermes' hooks were updated")
     assert ours(home).count("PermissionRequest AskUserQuestion") == 1
-    assert all(str(home / "elsewhere") in words for words in connect.commands(place(home)))
+    assert all(str(home / "elsewhere") in words for words in install.commands(place(home)))
     take(home)
     assert place(home).read_text() == MINE
 
@@ -222,8 +222,8 @@ def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:
 
 def test_the_place_follows_claude_codes_own_variable(tmp_path: Path) -> None:
     """CLAUDE_CONFIG_DIR, else a folder in the home."""
-    assert connect.settings_path({"HOME": "/home/x"}) == Path("/home/x/.claude/settings.json")
-    assert connect.settings_path({"HOME": "/home/x", "CLAUDE_CONFIG_DIR": "/c"}) == Path("/c/settings.json")
+    assert install.settings_path({"HOME": "/home/x"}) == Path("/home/x/.claude/settings.json")
+    assert install.settings_path({"HOME": "/home/x", "CLAUDE_CONFIG_DIR": "/c"}) == Path("/c/settings.json")
 
 
 def test_a_command_of_ours_that_somebody_broke_is_put_in_order(home: Path) -> None:
@@ -231,10 +231,10 @@ def test_a_command_of_ours_that_somebody_broke_is_put_in_order(home: Path) -> No
     put(home, store="a state")
     place(home).write_text(place(home).read_text().replace("a state'", "a state"))
     with pytest.raises(ConfigError, match="no shell understands"):
-        connect.commands(place(home))
-    assert not connect.is_connected({"HOME": str(home)})
+        install.commands(place(home))
+    assert not install.is_connected({"HOME": str(home)})
     put(home, store="a state")
-    assert connect.is_connected({"HOME": str(home)})
+    assert install.is_connected({"HOME": str(home)})
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_folder_that_refuses_is_one_clear_sentence(home: Path) -> None:
 def test_a_python_without_hermes_is_refused(home: Path) -> None:
     """Better now than by a hook that fails."""
     with pytest.raises(ConfigError, match="no Python that has Hermes"):
-        connect.install(environ={"HOME": str(home)}, python="/bin/false", config_path=home, store=home, log=home)
+        install.install(environ={"HOME": str(home)}, python="/bin/false", config_path=home, store=home, log=home)
     assert files(home) == set()
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from hermes.agents.claude_code.adapter import answers, waiter_text
 from hermes.agents.claude_code.permissions import read_permission
-from hermes.model import Answer, Decision, Option, Permission, Replied
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Option, Permission
+from hermes.model.signals import Replied
 from tests.agents.claude_code.spoken import asked, recorded, signal
 
 ALLOW = Decision("answer", 1.0, (Answer((0,)),))

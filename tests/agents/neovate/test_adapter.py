@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.agents import ADAPTERS
 from hermes.agents.neovate.adapter import REASON, answers, read, refusal, waiter_text
+from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
-from hermes.model import Answer, Ask, Asked, Decision, Dismissed, Option, Replied, Source, User
+from hermes.model.answer import Answer, Decision, User
+from hermes.model.ask import Ask, Option, Source
+from hermes.model.signals import Asked, Dismissed, Replied
 
 ANN = User(11, "Ann")
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.oh_my_pi.connect import PLUGIN
+from hermes.agents.oh_my_pi.install import PLUGIN
 from tests.harness.node import node
 
 if TYPE_CHECKING:

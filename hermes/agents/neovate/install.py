@@ -1,0 +1,15 @@
+"""Where Neovate Code takes in its plugin: the user's plugin folder; their settings are never touched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.storage.installed_files import Plugin
+
+
+def folder(environ: Mapping[str, str]) -> Path:
+    """Return `~/.neovate/plugins`."""
+    return Path(environ.get("HOME") or Path.home()) / ".neovate" / "plugins"
+
+
+PLUGIN = Plugin("A Neovate", Path(__file__).parent / "plugin.js", folder)
+install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

@@ -1,0 +1,21 @@
+"""Where OpenCode takes in its plugin: the user's plugin folder; their JSON is never touched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.storage.installed_files import Plugin
+
+
+def folder(environ: Mapping[str, str]) -> Path:
+    """Return `opencode/plugin` in the user's configuration folder.
+
+    OpenCode reads that folder whatever OPENCODE_CONFIG_DIR names besides.
+    """
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    home = Path(environ.get("HOME") or Path.home())
+    config = Path(base) if Path(base).is_absolute() else home / ".config"
+    return config / "opencode" / "plugin"
+
+
+PLUGIN = Plugin("An OpenCode", Path(__file__).parent / "plugin.js", folder)
+install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

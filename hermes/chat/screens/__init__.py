@@ -1,0 +1,1 @@
+"""What every message looks like, as values. Pure: no network, no clock."""

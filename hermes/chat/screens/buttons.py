@@ -1,0 +1,198 @@
+"""Buttons and the data behind them. Pure.
+
+Data is `ID:EPOCH:ACTION`, numbers in base 36: short enough for Telegram's 64 bytes, and of one form only, so
+that whatever is not exactly what `encode` makes is refused. No text of an agent is ever in it.
+"""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from hermes.chat.screens.text import one_line, shortened, width
+from hermes.core.dialog import bare_label
+from hermes.model.actions import (
+    Action,
+    Arm,
+    AskTwice,
+    Back,
+    ClearText,
+    Confirmed,
+    Go,
+    KeepWaiting,
+    Pick,
+    Send,
+    Shelve,
+    ShowWhole,
+    TakeOffer,
+)
+from hermes.model.ask import Question
+from hermes.model.entry import Entry
+from hermes.model.state import Confirm
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What Telegram takes, and what a thumb and an eye can do with it."""
+
+    buttons: int = 100
+    a_row: int = 8
+    data_bytes: int = 64
+    id_chars: int = 12
+    shelf: int = 24  # options at once: a list that a person still reads, with room for all its labels in the text
+    review: int = 40  # questions listed at once; the others are reached by leafing
+    columns: int = 34  # what a narrow phone shows of one full-width button
+    listed_one_a_row: int = 8  # a short list of choices stays a list, whatever its labels
+
+
+LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """One button: what it says, and what comes back when it is tapped."""
+
+    text: str
+    data: str
+
+
+Row = tuple[Button, ...]
+Rows = tuple[Row, ...]
+
+# --- the data behind a button ---------------------------------------------------------------------
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ID: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{LIMITS.id_chars}}}")
+_TOO_LARGE: Final = 36**16
+_NUMBER: Final = re.compile(r"0|[1-9a-z][0-9a-z]{0,15}")
+
+_KINDS: Final[dict[str, type[Any]]] = {
+    "p": Pick,
+    "g": Go,
+    "f": Shelve,
+    "a": Arm,
+    "c": ClearText,
+    "s": Send,
+    "t": AskTwice,
+    "y": Confirmed,
+    "b": Back,
+    "k": KeepWaiting,
+    "o": TakeOffer,
+    "w": ShowWhole,
+}
+_LETTERS: Final = {kind: letter for letter, kind in _KINDS.items()}
+_CONFIRMS: Final[tuple[Confirm, ...]] = get_args(Confirm)
+
+
+def encode(entry_id: str, epoch: int, action: Action) -> str:
+    """Return the data of a button, at most 64 bytes.
+
+    Raises:
+        ValueError: the id is not 1 to 12 letters, digits, - and _, or a number is negative or far too large.
+    """
+    if not _ID.fullmatch(entry_id):
+        raise ValueError(f"{entry_id!r} is no id for a button")
+    values = [getattr(action, field.name) for field in dataclasses.fields(action)]
+    data = f"{entry_id}:{_number(epoch)}:{_LETTERS[type(action)]}" + ".".join(map(_written, values))
+    if len(data) > LIMITS.data_bytes:
+        raise ValueError(f"the data of {action!r} is too long for a button")
+    return data
+
+
+def decode(data: str) -> tuple[str, int, Action]:
+    """Return entry id, epoch and action of a button's data.
+
+    Raises:
+        ValueError: `encode` never made this.
+    """
+    entry_id, _, rest = data.partition(":")
+    epoch, _, act = rest.partition(":")
+    kind = _KINDS.get(act[:1])
+    if len(data) > LIMITS.data_bytes or not _ID.fullmatch(entry_id) or kind is None:
+        raise ValueError("not the data of a button")
+    return entry_id, _parsed(epoch), _action(kind, act[1:].split(".") if act[1:] else [])
+
+
+def _action(kind: type[Any], words: Sequence[str]) -> Action:
+    fields = dataclasses.fields(kind)
+    if len(fields) != len(words):
+        raise ValueError("a button's action has another number of parts")
+    action: Action = kind(*(_read(str(field.type), word) for field, word in zip(fields, words, strict=True)))
+    return action
+
+
+def _written(value: int | Confirm) -> str:
+    return _number(_CONFIRMS.index(value) if isinstance(value, str) else int(value))
+
+
+def _read(kind: str, word: str) -> int | bool | Confirm:
+    number = _parsed(word)
+    if kind == "int":
+        return number
+    choices: Sequence[bool | Confirm] = (False, True) if kind == "bool" else _CONFIRMS
+    if number >= len(choices):
+        raise ValueError("a button's number is out of its range")
+    return choices[number]
+
+
+def _number(value: int) -> str:
+    if not 0 <= value < _TOO_LARGE:
+        raise ValueError(f"no button carries the number {value}")
+    digits = ""
+    while value or not digits:
+        value, digit = divmod(value, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits
+
+
+def _parsed(word: str) -> int:
+    if not _NUMBER.fullmatch(word):
+        raise ValueError("a button's number has another form")
+    return int(word, len(_DIGITS))
+
+
+# --- what buttons say -----------------------------------------------------------------------------
+
+
+def press(entry: Entry, text: str, action: Action) -> Button:
+    """Return a button of the page that this entry shows now."""
+    return Button(text, encode(entry.id, entry.state.epoch, action))
+
+
+EMPTY: Final = "(empty)"
+_LABEL: Final = 600
+
+
+def shown_label(question: Question, index: int) -> str:
+    """Return an option's label in one line; a star says "(Recommended)" better than the word."""
+    label = question.options[index].label
+    label = bare_label(label) if question.recommended == index else label
+    return one_line(label[:_LABEL]) + ("…" if len(label) > _LABEL else "") or EMPTY
+
+
+def faces(question: Question, shown: Sequence[int]) -> dict[int, str]:
+    """Return what the button of each shown option says, by its index.
+
+    Short labels; all of them are numbered if two would look the same.
+    """
+    stars = {at: " ⭐" if question.recommended == at else "" for at in shown}
+    labels = {at: shown_label(question, at) for at in shown}
+    room = LIMITS.columns - 3
+    short = {at: shortened(label, room - width(stars[at])) for at, label in labels.items()}
+    if len(set(short.values())) < len(short):
+        numbers = {at: f"{at + 1} " for at in shown}
+        short = {at: numbers[at] + shortened(labels[at], room - width(numbers[at] + stars[at])) for at in shown}
+    return {at: label + stars[at] for at, label in short.items()}
+
+
+def in_columns(buttons: Sequence[Button], *, at_most: int = 4) -> Rows:
+    """Return the buttons in rows of as many as their texts leave room for."""
+    widest = max((width(button.text) for button in buttons), default=0)
+    columns = next((n for n in range(at_most, 1, -1) if widest <= LIMITS.columns // n - 2), 1)
+    return in_rows(buttons, columns)
+
+
+def in_rows(buttons: Sequence[Button], size: int) -> Rows:
+    """Return the buttons in rows of `size`."""
+    return tuple(tuple(buttons[at : at + size]) for at in range(0, len(buttons), size))

@@ -1,0 +1,103 @@
+"""What an ask looks like on the phone: its one message, in every phase of the dialog. Pure.
+
+A message is read in two seconds while walking: first what is wanted, then the choices, then where it comes
+from. Hermes' own buttons stand in rows of their own, below, so that no option can pose as one. The last line
+is always Hermes' own and ends with the short code: a reply to any copy of the message is recognised by it.
+
+This module is the face of the screens: `main`, `sides`, `toast`, `hint`, the button codec and the values.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hermes.chat.screens.buttons import LIMITS, Button, Limits, Row, Rows, decode, encode, press
+from hermes.chat.screens.notices import HintWord, digest_screen, hint, not_saved, other_poller, toast, was_away
+from hermes.chat.screens.permission import deed, keyboard as buttons
+from hermes.chat.screens.question_page import asked, keyboard, options, own_row, page
+from hermes.chat.screens.review import confirm, numbers, review, send_button
+from hermes.chat.screens.screen import Caps, Look, Screen, SideScreen, draw, name, origin
+from hermes.chat.screens.settled import after
+from hermes.chat.screens.side_messages import sides
+from hermes.chat.screens.text import Entity, Line, Span, ending, line, phrase
+from hermes.model.actions import Send
+from hermes.model.entry import Entry
+
+__all__ = [
+    "LIMITS",
+    "Button",
+    "Entity",
+    "HintWord",
+    "Limits",
+    "Look",
+    "Row",
+    "Rows",
+    "Screen",
+    "SideScreen",
+    "decode",
+    "digest_screen",
+    "encode",
+    "hint",
+    "main",
+    "not_saved",
+    "other_poller",
+    "sides",
+    "toast",
+    "was_away",
+]
+
+
+_NAME: Final = 24
+
+
+def main(entry: Entry, look: Look) -> Screen:
+    """Return the message of this entry as it should stand on the phone now."""
+    if entry.state.phase not in ("open", "matching"):
+        return draw(lambda caps: after(entry, look, caps))
+    if not entry.ask.answerable:
+        return draw(lambda caps: [*_unanswerable(entry, caps), *_foot(entry, look, caps)])
+    if entry.state.confirm is not None:
+        return confirm(entry, look)
+    if (wish := entry.ask.permission) is not None:
+        told = deed(entry, wish)
+        return draw(lambda caps: [*told(caps), *_foot(entry, look, caps)], buttons(entry, wish))
+    if not entry.ask.questions:
+        go_on = press(entry, "Let it go on", Send())
+        return draw(lambda caps: [*_bare(), *_foot(entry, look, caps)], ((go_on,), own_row(entry)))
+    if entry.state.page >= len(entry.ask.questions):
+        rows = (*numbers(entry), (send_button(entry),), own_row(entry))
+        return draw(lambda caps: [*review(entry, caps), origin(entry, look)], rows)
+    return draw(lambda caps: [*page(entry, caps), *_foot(entry, look, caps)], keyboard(entry))
+
+
+def _foot(entry: Entry, look: Look, caps: Caps) -> list[Line]:
+    """Return the agent's last words, folded, and where the ask comes from."""
+    words = ending(entry.ask.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
+    return [line(words), origin(entry, look)]
+
+
+def _bare() -> list[Line]:
+    """Return the screen of an ask without questions."""
+    return [line(Span("Go on?", "bold")), line("It asks nothing in particular; let it go on?")]
+
+
+def _unanswerable(entry: Entry, caps: Caps) -> list[Line]:
+    """Return all questions, with the options where there is only one: nothing here can be tapped."""
+    last = line(Span("🖥 Please answer this one on the computer.", "bold"))
+    if not entry.ask.questions:
+        return [*_bare()[:1], last]
+    if len(entry.ask.questions) == 1:
+        first = replace(entry, state=replace(entry.state, page=0))
+        return [*asked(first, caps), *options(first, caps), last]
+    limit = caps.label
+    shown = entry.ask.questions[: caps.listed]
+    lines = [
+        line(
+            f"{index + 1} ",
+            name(entry.ask, index, _NAME),
+            " – ",
+            phrase(question.text, limit, empty="…"),
+        )
+        for index, question in enumerate(shown)
+    ]
+    more = len(entry.ask.questions) - len(shown)
+    return [*lines, line(f"… and {more} more" if more else ""), last]

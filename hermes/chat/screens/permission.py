@@ -1,0 +1,194 @@
+"""What an agent wants to do, as a person sees it before saying yes: whole, or honestly cut. Pure.
+
+What the agent wrote stands in a block of its own below Hermes' words, so that it can never pose as them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from hermes.chat.screens.buttons import Rows, press
+from hermes.chat.screens.screen import Caps, decided, header, project
+from hermes.chat.screens.text import Line, Mark, Span, line, one_line, passage, phrase
+from hermes.core.permission_rules import LONGEST_PATTERN
+from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
+from hermes.model.ask import DeedKind, Permission
+from hermes.model.entry import Entry
+
+ALLOW: Final = "Allow once"
+_WHAT: Final = 1400
+_DETAIL: Final = 1200
+_TOOL: Final = 60
+TRAIL_LINES: Final = 8
+_TRAIL_LINE: Final = 80
+_WORD: Final = 300
+
+_HEADINGS: Final[Mapping[DeedKind, str]] = {
+    "command": "May it run this?",
+    "change": "May it change this file?",
+    "folder": "May it go outside of the project?",
+    "fetch": "May it fetch this?",
+    "other": "May it do this?",
+}
+# The head of the first file's diff, which stands right above its first part. No line of a change can pose as one: each
+# begins with a sign of its own.
+_HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
+# What no screen shows: controls but for breaks and tabs, what turns the direction of writing, what has no width.
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def heading(permission: Permission) -> str:
+    """Return what Hermes asks."""
+    return _HEADINGS[permission.kind]
+
+
+def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
+    """Return what draws the question, what it is about, and what was cut.
+
+    Whatever has to look at all of the permission is done here, once: its lines may be drawn several times.
+    """
+    tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
+    hidden = _HIDDEN.search(permission.what) or _HIDDEN.search(permission.detail)
+    detail, changes, left_out = _detail(permission), _changes(permission), _cut(permission)
+    before = trail(entry)
+
+    def lines(caps: Caps) -> list[Line]:
+        return [
+            line(Span(heading(permission), "bold"), *tool),
+            line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
+            line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
+            line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
+            line(Span(changes)),
+            line(passage(detail, min(_DETAIL, caps.question), _mark(permission))),
+            line(Span(left_out, "italic")),
+            line("⚠️ It holds characters that cannot be seen." if hidden else ""),
+            before,
+        ]
+
+    return lines
+
+
+def _detail(permission: Permission) -> str:
+    """Return what stands below: a diff without its head, which names the file once more."""
+    text = permission.detail
+    if permission.kind != "change" or text.startswith("@@ "):
+        return text
+    first = text.find("\n@@ ") + 1
+    return _HEAD.sub("", text[:first]) + text[first:]
+
+
+def _mark(permission: Permission) -> Mark:
+    return "expandable_blockquote" if permission.kind == "change" else "pre"
+
+
+def _changes(permission: Permission) -> str:
+    """Return how many lines a diff adds and takes away."""
+    if permission.kind != "change" or not permission.detail:
+        return ""
+    lines = f"\n{permission.detail}"
+    added = lines.count("\n+") - lines.count("\n+++ ")
+    gone = lines.count("\n-") - lines.count("\n--- ")
+    if not added + gone:
+        return ""
+    return f"+{added} −{gone} line{'' if added + gone == 1 else 's'}"
+
+
+def is_cut(permission: Permission) -> bool:
+    """Tell whether a message has no room for all of it."""
+    return bool(_over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission)))
+
+
+def _over(text: str, limit: int, mark: Mark) -> int:
+    """Return how many characters a message leaves out of this, about; 0 where it has room for all of it."""
+    if passage(text, limit, mark) == passage(text, 4 * limit, mark):
+        return 0
+    return max(1, len(text) - limit)
+
+
+def _cut(permission: Permission) -> str:
+    more = _over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission))
+    return f"Cut here: about {more:,} more characters." if more else ""
+
+
+def whole(permission: Permission) -> str:
+    """Return all of it as the agent gave it."""
+    return f"{permission.what}\n\n{permission.detail}".strip() + "\n"
+
+
+def file_name(permission: Permission) -> str:
+    """Return what a document with all of it is called."""
+    return {"command": "command.txt", "change": "change.diff"}.get(permission.kind, "request.txt")
+
+
+def trail(entry: Entry) -> Line:
+    """Return what was decided about the requests before this one, folded."""
+    said = [phrase(one, _TRAIL_LINE).text for one in entry.trail[-TRAIL_LINES:]]
+    return line(Span("\n".join(said), "expandable_blockquote"))
+
+
+def trail_line(entry: Entry) -> str:
+    """Return what became of a permission, for the message of the next one."""
+    return f"{word_on(entry)}: {one_line(header(entry.ask, 0))}"
+
+
+def word_on(entry: Entry) -> str:
+    """Return in a few words what became of a permission: here, at the desk, or with another one of its session."""
+    outcome = entry.state.outcome
+    together = outcome is not None and outcome.reason == "together"
+    where = "together with another request" if together else "on the computer"
+    match outcome.kind if outcome is not None else "gone":
+        case "answered_at_desk":
+            always = outcome is not None and outcome.answers[:1] == (("always",),)
+            return f"{'✅' if together else '🖥'} {'Always allowed' if always else 'Allowed'} {where}"
+        case "rejected_at_desk":
+            return f"{'✋' if together else '🖥'} Refused {where}"
+        case "gone":
+            return "No longer needed"
+        case "expired":
+            return "⌛ Nobody answered"
+        case "answered" if outcome is not None and outcome.answers:
+            return "✅ Allowed"
+        case _:
+            # Its agent tells of no such end, and its own dialog was open: what was said there first counts.
+            proof, can = outcome.proof if outcome is not None else "", entry.ask.capabilities
+            unless = ", unless the computer was quicker" if proof == "receipt" and can.desk_stays_open else ""
+            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{unless}"
+
+
+def is_refused(entry: Entry) -> bool:
+    """Tell whether the word on a permission is a no."""
+    decision = entry.state.decision
+    return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
+
+
+def keyboard(entry: Entry, permission: Permission) -> Rows:
+    """Return all buttons of a permission."""
+    stops = entry.ask.capabilities.reject_stops
+    armed = entry.state.armed
+    why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse, and say why", Arm(0, on=not armed))
+    no = press(entry, "⏹ Refuse and stop" if stops else "✋ Refuse", AskTwice("reject"))
+    always = (press(entry, "Always…", AskTwice("always")),) if permission.always else ()
+    rows: Rows = ((press(entry, ALLOW, Pick(0, 0)), no), (why, *always))
+    return (*rows, (press(entry, "📄 Show all of it", ShowWhole()),)) if is_cut(permission) else rows
+
+
+def always(entry: Entry, permission: Permission) -> list[Line]:
+    """Return the second thought about "always": what it would cover, and for how long."""
+    who = phrase(entry.ask.capabilities.agent_name, _TOOL, empty="the agent").text
+    where = project(entry.ask)
+    covered = [line(phrase(_covers(permission, one), LONGEST_PATTERN, "code")) for one in permission.always]
+    return [
+        line(Span("Always allow all of this?", "bold"), " It covers:"),
+        *covered,
+        line("In all sessions of ", *((where,) if where.text else ("this project",)), f", until {who} restarts."),
+    ]
+
+
+def _covers(permission: Permission, pattern: str) -> str:
+    """Say what a pattern covers, where the agent's own sign for it says little."""
+    if pattern != "*":
+        return pattern
+    return {"change": "every change of every file", "fetch": "every address"}.get(permission.kind, "everything")

@@ -1,0 +1,136 @@
+"""The review before several answers go, and the second of two taps. Pure."""
+
+from typing import Final
+
+from hermes.chat.screens.buttons import LIMITS, Button, Rows, in_columns, press
+from hermes.chat.screens.permission import always
+from hermes.chat.screens.screen import (
+    HEADING,
+    SHORT,
+    Caps,
+    Look,
+    Screen,
+    answer_in_words,
+    draw,
+    has_header,
+    name,
+    origin,
+    subject,
+)
+from hermes.chat.screens.text import Line, Span, line, passage, phrase
+from hermes.core.dialog import unanswered
+from hermes.model.actions import AskTwice, Back, Confirmed, Go, Send
+from hermes.model.entry import Entry
+
+_NAME: Final = 24
+_NAMED_MISSING: Final = 4
+_QUESTION: Final = 300
+
+
+def review(entry: Entry, caps: Caps) -> list[Line]:
+    """Return all answers, before they go."""
+    return [line(Span("Ready to send?", "bold")), *answer_list(entry, caps, "⚠️ no answer yet")]
+
+
+def answer_list(entry: Entry, caps: Caps, none: str) -> list[Line]:
+    """Return one line a question: its number, its name, its answer."""
+    shown = _listed(entry, caps.listed)
+    words = {index: answer_in_words(entry, index, caps.label) for index in shown}
+    lines = [
+        line(f"{index + 1} ", name(entry.ask, index, _NAME, ""), ": ", Span(words[index], "bold"))
+        if words[index]
+        else line(f"{index + 1} ", name(entry.ask, index, _NAME, ""), f": {none}")
+        for index in shown
+    ]
+    more = len(entry.ask.questions) - len(shown)
+    return [*lines, line(f"… and {more} more" if more else "")]
+
+
+def _listed(entry: Entry, limit: int) -> list[int]:
+    """Return which questions are listed: the unanswered before the others, where there is no room for all."""
+    open_ones = unanswered(entry.state)
+    answered = set(range(len(entry.ask.questions))).difference(open_ones)
+    return sorted([*open_ones, *sorted(answered)][:limit])
+
+
+def numbers(entry: Entry) -> Rows:
+    """Return a button to each question."""
+    open_ones = set(unanswered(entry.state))
+    shown = _listed(entry, LIMITS.review)
+    said = [f"{index + 1} ⚠️" if index in open_ones else str(index + 1) for index in shown]
+    buttons = [press(entry, text, Go(index)) for text, index in zip(said, shown, strict=True)]
+    return in_columns(buttons, at_most=5)
+
+
+def _without(entry: Entry) -> str:
+    """Say what is missing: "answer 3", "answers 2 and 3", "7 answers", "any answer"."""
+    missing = [str(index + 1) for index in unanswered(entry.state)]
+    if len(missing) == len(entry.ask.questions):
+        return "any answer"
+    if len(missing) == 1:
+        return f"answer {missing[0]}"
+    if len(missing) > _NAMED_MISSING:
+        return f"{len(missing)} answers"
+    return f"answers {', '.join(missing[:-1])} and {missing[-1]}"
+
+
+def send_button(entry: Entry) -> Button:
+    """Return Send, or the first of two taps where an answer is missing."""
+    if unanswered(entry.state):
+        return press(entry, f"Send without {_without(entry)}", AskTwice("send"))
+    return press(entry, "Send", Send())
+
+
+# --- second thoughts ------------------------------------------------------------------------------
+
+
+def confirm(entry: Entry, look: Look) -> Screen:
+    """Return the screen between the first tap and the second."""
+    what, stops = entry.state.confirm or "send", entry.ask.capabilities.reject_stops
+    if what == "send":
+        without = f" without {_without(entry)}" if unanswered(entry.state) else " it"
+        said, yes = line(Span(f"Send{without}?", "bold")), "Yes, send"
+    elif what == "always":
+        return _confirm_always(entry, look)
+    elif what == "skip":
+        said, yes = line(Span("Let it decide by itself?", "bold")), "Yes"
+    elif stops and entry.ask.permission is not None:
+        said, yes = line(Span("Refuse?", "bold"), " The agent ends its turn here."), "Yes, refuse"
+    elif stops:
+        said, yes = line(Span("Stop the agent?", "bold"), " It ends its turn here."), "Yes, stop"
+    else:
+        said, yes = line(Span("Refuse?", "bold"), " It will be told no and carry on."), "Yes, refuse"
+    rows = ((press(entry, yes, Confirmed(what)), press(entry, "Back", Back())),)
+
+    def lines(caps: Caps) -> list[Line]:
+        reviewed = what == "send" and len(entry.ask.questions) > 1
+        above = answer_list(entry, caps, "⚠️ no answer yet") if reviewed else title(entry, caps)
+        return [*above, said, origin(entry, look)]
+
+    return draw(lines, rows)
+
+
+def _confirm_always(entry: Entry, look: Look) -> Screen:
+    permission = entry.ask.permission
+    rows = ((press(entry, "Yes, always", Confirmed("always")), press(entry, "Back", Back())),)
+
+    def lines(caps: Caps) -> list[Line]:
+        covered = always(entry, permission) if permission is not None else []
+        return [*title(entry, caps), *covered, origin(entry, look)]
+
+    return draw(lines, rows)
+
+
+def title(entry: Entry, caps: Caps) -> list[Line]:
+    """Return what was asked, in one line: "Database – Which database should I use?"."""
+    if entry.ask.permission is not None:
+        return [line(passage(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre"))]
+    if len(entry.ask.questions) != 1:
+        return [subject(entry.ask)]
+    question = entry.ask.questions[0]
+    limit = min(caps.question, _QUESTION)
+    short = not has_header(question) and len(question.text) <= SHORT
+    text = phrase(question.text, limit, "bold" if short else "")
+    if not has_header(question) and text.text:
+        return [line(text)]
+    return [line(name(entry.ask, 0, HEADING), " – " if text.text else "", text)]

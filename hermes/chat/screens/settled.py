@@ -1,0 +1,98 @@
+"""How the message reads once it is decided: the question, the answer, and how it stands. Pure, no buttons."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hermes.chat.screens.permission import word_on
+from hermes.chat.screens.review import answer_list, title
+from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided
+from hermes.chat.screens.side_messages import nobody
+from hermes.chat.screens.text import Line, Span, dotted, line, phrase
+from hermes.model.answer import Outcome
+from hermes.model.entry import Entry
+
+
+def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
+    """Return question, answer and how it stands, without buttons."""
+    several = len(entry.ask.questions) > 1 and _has_answers(entry)
+    above = answer_list(entry, caps, "no answer") if several else title(entry, caps)
+    at_desk = entry.state.outcome is not None and entry.state.outcome.kind == "answered_at_desk"
+    answer = Span("" if several else (all_in_words if at_desk else decided)(entry, caps.label), "bold")
+    match entry.state.phase:
+        case "sending":
+            return [*above, line(*_saved(entry, look, answer), " ", code(entry))]
+        case _:
+            return [*above, _settled(entry, look, answer)]
+
+
+def _has_answers(entry: Entry) -> bool:
+    """Tell whether there are answers to list: not after a stop, a skip, or an end without any."""
+    outcome, decision = entry.state.outcome, entry.state.decision
+    if outcome and outcome.kind in ("rejected_at_desk", "gone"):
+        return False
+    return bool(outcome and outcome.kind == "answered_at_desk") or bool(decision and decision.kind == "answer")
+
+
+def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
+    decision = entry.state.decision
+    if decision is not None and decision.by is None:
+        return nobody(entry, look, named=False)
+    saved = "" if entry.ask.permission is not None else " saved"
+    what: tuple[str | Span, ...] = ("💾 ", answer, saved) if answer.text else ("💾 Saved",)
+    if not entry.state.away:
+        return (*what, ", being delivered.")
+    if entry.ask.permission is not None or (decision is not None and decision.kind != "answer"):
+        gets = "it is told"
+    else:
+        gets = "it gets your answers" if not answer.text else "it gets your answer"
+    return (*what, ". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
+
+
+def _settled(entry: Entry, look: Look, answer: Span) -> Line:
+    outcome = entry.state.outcome or Outcome("gone", entry.asked_s)
+    decision = entry.state.decision
+    timed = decision is not None and decision.by is None
+    if outcome.kind == "expired" or (timed and outcome.kind in ("answered", "rejected", "skipped")):
+        again = " It is at work again." if _works(entry, outcome) else ""
+        return line(*nobody(entry, look, named=False), again, " ", code(entry))
+    if outcome.kind == "gone" and outcome.reason == "ambiguous":
+        return line(_AMBIGUOUS, " ", code(entry))
+    who = phrase(decision.by.name, 40) if decision and decision.by and look.group else Span("")
+    told = who if outcome.kind in ("answered", "rejected", "skipped") else Span("")
+    time = Span(clock(outcome.at_s, look, near_s=entry.asked_s))
+    return line(*_ending(entry, outcome, answer), " · ", *_tail(entry, outcome, [told, time]))
+
+
+def _tail(entry: Entry, outcome: Outcome, pieces: Sequence[Span]) -> Line:
+    works = Span("the agent is working again" if _works(entry, outcome) else "")
+    return dotted([*pieces, works, code(entry)])
+
+
+def _works(entry: Entry, outcome: Outcome) -> bool:
+    """Tell whether the agent was seen at work after this; after a stop that would be another turn."""
+    decision = entry.state.decision
+    refused = decision is not None and decision.kind == "reject" and outcome.kind in ("rejected", "expired")
+    ended = outcome.kind in ("rejected_at_desk", "gone")
+    return entry.state.working and not ((refused or ended) and entry.ask.capabilities.reject_stops)
+
+
+_AMBIGUOUS: Final = "Its questions look the same to me, so I can't tell which is which. Please answer on the computer."
+
+
+def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span]:
+    colon = ": " if answer.text else ""
+    match outcome.kind:
+        case _ if entry.ask.permission is not None and outcome.kind != "gone":
+            return (word_on(entry),)
+        case "answered":
+            return ("✅ ", answer) if answer.text else ("✅ Answered",)
+        case "rejected":
+            return ("⏹ Stopped",) if entry.ask.capabilities.reject_stops else ("✋ Refused",)
+        case "skipped":
+            return ("⏭ Skipped, it decides by itself",)
+        case "answered_at_desk":
+            return "🖥 Answered on the computer", colon, answer
+        case "rejected_at_desk":
+            return ("🖥 Dismissed on the computer",)
+        case _:
+            return ("The agent no longer needs this",)

@@ -1,0 +1,222 @@
+"""The messages beside the main one, as a function of the entry: which should be there, and their words. Pure.
+
+A message that is no longer in the dict is deleted by posting, unless it is lasting.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hermes.chat.screens.buttons import LIMITS, Row, Rows, in_rows, press
+from hermes.chat.screens.permission import file_name, whole
+from hermes.chat.screens.screen import (
+    Look,
+    Screen,
+    SideScreen,
+    agent,
+    clock,
+    code,
+    decided,
+    lasting,
+    name,
+    note,
+    session,
+    subject,
+)
+from hermes.chat.screens.text import Span, defused, one_line, shortened
+from hermes.core.dialog import step
+from hermes.model.actions import Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
+from hermes.model.answer import Decision
+from hermes.model.ask import Permission
+from hermes.model.entry import Entry, SideKind
+from hermes.model.events import Expired
+from hermes.model.state import Offer
+
+_HOUR_S: Final = 3600
+_ANSWER: Final = 300
+
+
+def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
+    """Return the side messages that should exist now."""
+    if entry.state.phase == "open":
+        return _beside_open(entry, look) if entry.ask.answerable else {}
+    return _beside_settled(entry, look) if entry.state.phase == "settled" else {}
+
+
+def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
+    found: dict[SideKind, SideScreen] = {}
+    if entry.state.armed:
+        found["typing"] = _typing(entry, entry.state.armed.question, look)
+    if entry.state.offer:
+        found["offer"] = _offer(entry, entry.state.offer)
+    if entry.timing.called:
+        found["final_call"] = _final_call(entry, look)
+    if entry.timing.reminded > 0:
+        found["reminder"] = _reminder(entry, look)
+    if entry.state.whole and entry.ask.permission is not None:
+        found["whole"] = _whole(entry, entry.ask.permission)
+    return found
+
+
+def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
+    state, outcome = entry.state, entry.state.outcome
+    if outcome is None:
+        return {}
+    ended_elsewhere = outcome.kind in ("gone", "answered_at_desk", "rejected_at_desk")
+    if state.decision is None or state.decision.by is None:
+        return {} if ended_elsewhere else {"expired": _expired(entry, look)}
+    if ended_elsewhere:
+        return {"too_late": _too_late(entry)}
+    return {"delivered": _delivered(entry)} if state.away else {}
+
+
+# --- while it is open -----------------------------------------------------------------------------
+
+
+def _whole(entry: Entry, permission: Permission) -> SideScreen:
+    """A file with all of what the message had to cut."""
+    said = note("All of it, as the agent wrote it. ", code(entry))
+    return SideScreen(said, document=(file_name(permission), whole(permission)))
+
+
+def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
+    named = name(entry.ask, index)
+    if entry.ask.permission is not None:
+        return _typing_why(entry, look)
+    if look.group:
+        # A message with a forced reply cannot be edited, so a change is a new one.
+        screen = note("Reply to this with your answer to ", named, ". ", code(entry), force_reply=True)
+        return SideScreen(screen, fresh=True)
+    rows = ((press(entry, "✏️ Cancel typing", Arm(index, on=False)),),)
+    return SideScreen(note("Type your answer to ", named, " as your next message.", rows=rows))
+
+
+def _typing_why(entry: Entry, look: Look) -> SideScreen:
+    if look.group:
+        return SideScreen(note("Reply to this with why not. ", code(entry), force_reply=True), fresh=True)
+    rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)
+    return SideScreen(note("Write why not, as your next message. The agent gets it, and goes on.", rows=rows))
+
+
+def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
+    words = shortened(one_line(offer.text), LIMITS.columns - len("Refuse, say “”"))
+    use = press(entry, f"Refuse, say “{words}”", TakeOffer(offer.message_id, on=True))
+    no = press(entry, "No", TakeOffer(offer.message_id, on=False))
+    asked = note("Refuse ", name(entry.ask, 0), ", and tell the agent that? To allow it, tap its button.")
+    return SideScreen(replace(asked, rows=((use,), (no,))))
+
+
+def _offer(entry: Entry, offer: Offer) -> SideScreen:
+    if entry.ask.permission is not None:
+        return _offer_refusal(entry, offer)
+    words = shortened(one_line(offer.text), LIMITS.columns - len("Use “”"))
+    use = press(entry, f"Use “{words}”", TakeOffer(offer.message_id, on=True))
+    no = press(entry, "No", TakeOffer(offer.message_id, on=False))
+    asked = note("Is this your answer to ", name(entry.ask, offer.question), "?", rows=((use,), (no,)))
+    return SideScreen(asked)
+
+
+def _reminder(entry: Entry, look: Look) -> SideScreen:
+    since = ""
+    if look.remind_s:
+        since = f", for {lasting(look.remind_s * (2**entry.timing.reminded - 1))}"
+    elif entry.timing.posted_s is not None:
+        since = f", since {clock(entry.timing.posted_s, look, near_s=entry.asked_s)}"
+    said = note("Still waiting: ", *subject(entry.ask), f"{since}. ", code(entry))
+    return SideScreen(said, ring=True, fresh=True)
+
+
+def _final_call(entry: Entry, look: Look) -> SideScreen:
+    until_s = entry.timing.until_s
+    when = "Soon" if until_s is None else f"At {clock(until_s, look, near_s=entry.asked_s)}"
+    then = f"⏰ {when} {_what_then(entry, look)}, because nobody answered "
+    said = note(then, *subject(entry.ask), ". ", code(entry), rows=_last_chance(entry))
+    return SideScreen(said, ring=True)
+
+
+def _what_then(entry: Entry, look: Look) -> str:
+    """Say what the end of the time will do: the dialog itself is asked, so that it is what will happen."""
+    state = replace(entry.state, joining=None)
+    then = step(entry.ask, state, Expired(0.0, look.rule(entry.ask))).state
+    who = one_line(entry.ask.capabilities.agent_name) or "agent"
+    match then.decision:
+        case Decision(kind="reject"):
+            return "the agent will be told to stop"
+        case Decision(kind="skip"):
+            return "the agent will be left to decide by itself"
+        case Decision(kind="answer"):
+            words = decided(replace(entry, state=then), _ANSWER)
+            return f"the recommended answer ({words}) will be given"
+        case _:
+            return f"this will be left to the computer, where {defused(who)} keeps waiting"
+
+
+def _last_chance(entry: Entry) -> Rows:
+    stops = entry.ask.capabilities.reject_stops
+    if entry.state.confirm == "reject":
+        sure = press(entry, "Yes, stop" if stops else "Yes, refuse", Confirmed("reject"))
+        return ((sure, press(entry, "Back", Back())),)
+    wait = press(entry, "Keep waiting", KeepWaiting(0)), press(entry, "+1 h", KeepWaiting(_HOUR_S))
+    now = press(entry, "Stop now" if stops else "Refuse now", AskTwice("reject"))
+    row: Row = (*wait, now)
+    return in_rows(row, len(row))
+
+
+# --- when it is over ------------------------------------------------------------------------------
+
+
+def nobody(entry: Entry, look: Look, *, named: bool) -> tuple[str | Span, ...]:
+    """Return the sentence that a timer decided, and what."""
+    decision, outcome = entry.state.decision, entry.state.outcome
+    at_s = decision.at_s if decision else outcome.at_s if outcome else entry.asked_s
+    until = clock(entry.timing.until_s or at_s, look, near_s=entry.asked_s)
+    whom = (*subject(entry.ask), Span(" ")) if named else ()
+    return ("⌛ Nobody answered ", *whom, f"until {until}", *_consequence(entry))
+
+
+def _consequence(entry: Entry) -> tuple[str | Span, ...]:
+    under_way = entry.state.phase == "sending"
+    kind = entry.state.decision.kind if entry.state.decision else "release"
+    told = "to stop" if entry.ask.capabilities.reject_stops else "no"
+    if kind == "release":
+        return (". It can still be answered on the computer.",)
+    if under_way and entry.state.away:
+        gets = "it gets the recommended answer" if kind == "answer" else "it is told"
+        return (". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
+    if kind == "reject":
+        return (f", so the agent {'is being' if under_way else 'was'} told {told}.",)
+    if kind == "skip":
+        return (f", so the agent {'is being' if under_way else 'was'} left to decide by itself.",)
+    if len(entry.ask.questions) > 1:
+        return (f", so the recommended answers {'are being' if under_way else 'were'} given.",)
+    given = f", so the recommended answer {'is being' if under_way else 'was'} given: "
+    return (given, Span(decided(entry, _ANSWER), "bold"), ".")
+
+
+def _expired(entry: Entry, look: Look) -> SideScreen:
+    return _lasting(note(*nobody(entry, look, named=True), " ", code(entry)))
+
+
+def _delivered(entry: Entry) -> SideScreen:
+    where = session(entry.ask).text or agent(entry.ask).text
+    answer = Span(decided(entry, _ANSWER), "bold")
+    return _lasting(note("✅ Delivered to ", where, ": ", answer, " · ", code(entry)))
+
+
+_TOO_LATE: Final = {
+    "gone": "the agent had stopped waiting.",
+    "answered_at_desk": "it had already been answered on the computer.",
+    "rejected_at_desk": "it had already been dismissed on the computer.",
+}
+
+
+def _too_late(entry: Entry) -> SideScreen:
+    outcome = entry.state.outcome
+    why = _TOO_LATE.get(outcome.kind if outcome else "gone", "")
+    answer = Span(decided(entry, _ANSWER), "bold")
+    decision = entry.state.decision
+    your = "Your answer " if decision is None or decision.kind == "answer" else "Your "
+    return _lasting(note(your, answer, f" came too late: {why} ", code(entry)))
+
+
+def _lasting(screen: Screen) -> SideScreen:
+    return SideScreen(screen, ring=True, lasting=True)

@@ -1,0 +1,1 @@
+"""What people type: one module or folder for each command."""

@@ -1,0 +1,110 @@
+"""`hermes ask`: a question of a script, answered on the phone or in the terminal that it runs in; the first wins.
+
+What was answered goes to standard output, everything else to standard error, so that a script can catch the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.commands.ask.phone_question import asking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from hermes.commands.ask.phone_question import Asking, Told
+    from hermes.commands.ask.terminal import Terminal
+    from hermes.config.settings import Config
+    from hermes.model.ask import Question
+
+ANSWERED: Final = 0
+REJECTED: Final = 10
+EXPIRED: Final = 11
+
+Answers = tuple[tuple[str, ...], ...]
+_WORDS: Final = {
+    "answer": "Answered on the phone.",
+    "skip": "Skipped on the phone.",
+    "reject": "The phone has said no.",
+    "timer": "Nobody answered in time.",
+    "unanswered": "Nobody answered in time.",
+}
+
+
+async def run(
+    config: Config, config_path: Path, payload: Mapping[str, Any], questions: Sequence[Question], terminal: Terminal
+) -> tuple[Told, Answers | None]:
+    """Ask, and return what came from the phone, and what was answered here, which counts where it is not None.
+
+    Raises NotSaved, PayloadError. Cancelled, the question is taken back.
+    """
+    async with asking(config, config_path, {**payload, "stays": terminal.listens}) as it:
+        phone = asyncio.ensure_future(it.told())
+        here = asyncio.ensure_future(terminal.answers(questions))
+        progress = asyncio.ensure_future(terminal.progress(it.was_on_phone))
+        unseen = asyncio.ensure_future(_give_up_unseen(it, phone, terminal, payload.get("ttl_s")))
+        try:
+            return await _first(it, phone, here, terminal, questions)
+        except asyncio.CancelledError:
+            terminal.say("Stopped; the question is taken back.")
+            raise
+        finally:
+            for task in (phone, here, progress, unseen):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Terminal, ttl_s: float | None) -> None:
+    """Take a question back that was on nobody's phone for all its time: that does not pass before it is there."""
+    come, _ = await asyncio.wait((phone,), timeout=ttl_s)
+    if not come and not terminal.shows(it.was_on_phone):
+        terminal.say("It did not reach your phone in that time; `hermes status` says why.")
+        await it.stopped()
+
+
+async def _first(
+    it: Asking,
+    phone: asyncio.Future[Told],
+    here: asyncio.Future[Answers | None],
+    terminal: Terminal,
+    questions: Sequence[Question],
+) -> tuple[Told, Answers | None]:
+    await asyncio.wait((phone, here), return_when=asyncio.FIRST_COMPLETED)
+    if not phone.done():
+        answers = here.result()
+        if answers is not None:
+            told = await it.said_here(answers)
+            return told, answers if told.kind in {"desk", "unanswered"} else None
+    told = await phone
+    if told.kind == "unanswered" and terminal.listens:
+        terminal.say("Nobody answered on the phone in time. You still can, here.")
+        left_to_phone = here.done() and here.result() is None
+        return told, await (terminal.answers(questions) if left_to_phone else here)
+    if terminal.listens:
+        terminal.say(_WORDS["timer" if told.by_timer else told.kind])
+    return told, None
+
+
+def printed(told: Told, here: Answers | None, questions: Sequence[Question], *, as_json: bool) -> str:
+    """Return what goes to standard output: one line an answer, "" for none, or all of it as one JSON object."""
+    answers = told.answers if here is None else here
+    kind = "answer" if here is not None else told.kind if told.kind != "unanswered" else "expired"
+    if as_json:
+        by = "terminal" if here is not None else "timer" if told.by_timer or kind == "expired" else "phone"
+        return json.dumps({"kind": kind, "answers": answers, "by": by}, ensure_ascii=False)
+    if len(questions) == 1:
+        return "\n".join(answers[0]) if answers else ""
+    named = zip(questions, answers, strict=False)
+    return "\n".join(f"{question.header or question.text}: {', '.join(one)}" for question, one in named)
+
+
+def status(told: Told, here: Answers | None) -> int:
+    """Return the exit status."""
+    if here is not None or told.kind == "answer" or (told.kind == "skip" and not told.by_timer):
+        return ANSWERED
+    return EXPIRED if told.by_timer or told.kind == "unanswered" else REJECTED

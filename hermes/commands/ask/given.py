@@ -1,0 +1,104 @@
+"""What a script asks: from options, or from a file in the shape of OpenCode's `questions`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from hermes.agents.questions import read_questions
+from hermes.config.settings import seconds
+from hermes.errors import ConfigError, PayloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.model.ask import Question
+
+ASKER: Final = "A script"
+_DETAIL: Final = "::"
+
+
+def of_options(
+    text: str,
+    options: Sequence[str],
+    *,
+    header: str = "",
+    multiple: bool = False,
+    custom: bool = True,
+    recommended: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return one question; an option is "label" or "label::description", `recommended` counts from 1.
+
+    Raises ConfigError.
+    """
+    if not text.strip():
+        raise ConfigError("the question is empty; give a text, or --file.")
+    listed = [_option(option) for option in options]
+    if not all(option["label"].strip() for option in listed):
+        raise ConfigError("an option (-o) is empty; write it as LABEL or LABEL::WHY.")
+    if recommended is not None and not 1 <= recommended <= len(listed):
+        raise ConfigError(f"--recommended {recommended}: options (-o) are counted from 1, and you gave {len(listed)}.")
+    if not listed and (multiple or not custom):
+        raise ConfigError("without options (-o) there is nothing to choose; leave --multiple and --no-custom out.")
+    asked: dict[str, Any] = {"question": text, "header": header, "options": listed}
+    asked |= {"multiple": multiple, "custom": custom}
+    return [asked if recommended is None else asked | {"recommended": recommended - 1}]
+
+
+def _option(option: str) -> dict[str, str]:
+    label, _, description = option.partition(_DETAIL)
+    return {"label": label, "description": description}
+
+
+def of_file(name: str, stdin: TextIO) -> object:
+    """Return the questions of a JSON file ("-" is standard input): a list, or an object that holds it by that name.
+
+    Raises ConfigError.
+    """
+    where = "standard input" if name == "-" else name
+    try:
+        given = json.loads(stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{where} holds no JSON; give a list of questions.") from None
+    return given.get("questions") if isinstance(given, dict) else given
+
+
+def folder() -> str:
+    """Return the folder of this process, "" where that was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
+
+
+def payload(
+    questions: object, *, asker: str, directory: str, timeout: str | None, on_expiry: str | None
+) -> tuple[dict[str, Any], tuple[Question, ...]]:
+    """Return what `hermes hook generic` takes, and the questions as they are understood. Raises ConfigError."""
+    try:
+        understood = read_questions(questions, "questions")
+    except PayloadError as error:
+        raise ConfigError(f"{error}; a question is {{question, options: [{{label, description}}]}}.") from None
+    if not understood:
+        raise ConfigError("there is no question; give a text, or --file.")
+    if not all(question.options or question.custom for question in understood):
+        raise ConfigError("a question has no options and takes no words: nothing could answer it.")
+    given: dict[str, Any] = {"questions": questions, "agent": asker, "directory": directory}
+    if on_expiry is not None:
+        given["on_expiry"] = on_expiry
+    if timeout is not None:
+        given["ttl_s"] = _seconds(timeout)
+    return given, understood
+
+
+def _seconds(timeout: str) -> float:
+    try:
+        found = seconds(timeout)
+    except ValueError as error:
+        raise ConfigError(f"--timeout {error}; write 90s, 20m or 2h.") from None
+    if not found:
+        raise ConfigError("--timeout: nobody answers in no time; write 90s, 20m or 2h.")
+    return found

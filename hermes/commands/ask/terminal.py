@@ -1,0 +1,141 @@
+"""The terminal that a script runs in: shows the question that is on the phone, and takes an answer as well."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from hermes.chat.screens.screen import lasting
+from hermes.commands.ask import typed
+from hermes.commands.status.table import printable
+from hermes.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes.model.ask import Question
+
+LOOK_S: Final = 0.5
+LATE_S: Final = 10.0
+"""After this long, what is not on the phone yet is worth a word."""
+_CALM_S: Final = 60.0
+
+
+class Terminal:
+    """Says on standard error, listens on standard input where somebody sits there (`listens`)."""
+
+    def __init__(self, console: Console, *, listens: bool, stdin: int = 0) -> None:
+        self.listens = listens
+        self._console = console
+        self._stdin = stdin
+
+    def say(self, words: str) -> None:
+        """Say something on a line of its own."""
+        self._console.print(Text(printable(words)), soft_wrap=True)
+
+    # --- progress ---------------------------------------------------------------------------------------------
+
+    async def progress(self, is_on_phone: Callable[[], bool]) -> None:
+        """Say once that the question is on the phone, or is not there yet; turn a spinner where nobody types."""
+        if self._console.is_terminal and not self.listens:
+            with Status("Asking on your phone…", console=self._console) as status:
+                await self._watch(is_on_phone, lambda words: status.update(Text(words)))
+        else:
+            await self._watch(is_on_phone, self.say)
+
+    @staticmethod
+    def shows(is_on_phone: Callable[[], bool]) -> bool:
+        """Look whether the question is on the phone; where the store cannot be read, it is not known to be."""
+        try:
+            return is_on_phone()
+        except (StoreError, OSError):
+            return False
+
+    async def _watch(self, is_on_phone: Callable[[], bool], show: Callable[[str], None]) -> None:
+        began_s = time.monotonic()
+        late = False
+        while not self.shows(is_on_phone):
+            if not late and time.monotonic() - began_s > LATE_S:
+                late = True
+                show("It is not on your phone yet; `hermes status` says why. I keep trying.")
+            await asyncio.sleep(LOOK_S)
+        show("Asked on your phone." if not self.listens else "It is on your phone, too: the first answer counts.")
+        while self._console.is_terminal and not self.listens:
+            await asyncio.sleep(_CALM_S)
+            show(f"Asked on your phone, {lasting(time.monotonic() - began_s)} ago.")
+
+    # --- answering --------------------------------------------------------------------------------------------
+
+    async def answers(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None:
+        """Ask one question after the other; None where nobody sits here, or no more (Ctrl-D)."""
+        if not self.listens:
+            return None
+        given = []
+        for place, question in enumerate(questions):
+            self._show(question, f"{place + 1}/{len(questions)} " if len(questions) > 1 else "")
+            said = await self._answer(question)
+            if said is None:
+                self.say("")
+                self.say("I wait for your phone.")
+                return None
+            given.append(said)
+        return tuple(given)
+
+    def _show(self, question: Question, place: str) -> None:
+        self._console.print(Text.assemble((f"{place}{printable(question.text)}", "bold")), soft_wrap=True)
+        for index, option in enumerate(question.options):
+            star = " ⭐" if index == question.recommended else ""
+            more = f" – {printable(option.description)}" if option.description else ""
+            self._console.print(Text(f"  {index + 1}  {printable(option.label)}{star}{more}"), soft_wrap=True)
+        self._console.print(Text(typed.hint(question), style="dim"))
+
+    async def _answer(self, question: Question) -> tuple[str, ...] | None:
+        while True:
+            line = await self._line()
+            if not line:
+                return None
+            said = typed.answer(question, line)
+            if said is not None:
+                return said
+            self.say(f"That is no answer here. {typed.hint(question)}")
+
+    async def _line(self) -> str:
+        """Return the next line that is typed, with its newline; "" at the end of the input."""
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        data = b""
+        loop.add_reader(self._stdin, ready.set)
+        try:
+            while not data.endswith(b"\n"):
+                await ready.wait()
+                more = _read(self._stdin)
+                ready.clear()
+                if not more:
+                    break
+                data += more
+        finally:
+            loop.remove_reader(self._stdin)
+        return data.decode("utf-8", "replace")
+
+
+def _read(stdin: int) -> bytes:
+    """Read what was typed; nothing where the terminal is not ours, since we run in the background of it."""
+    try:
+        return os.read(stdin, 4096)
+    except OSError:
+        return b""
+
+
+def of_this_process() -> Terminal:
+    """Return the terminal of this process; it listens where both its input and its messages are somebody's screen."""
+    console = Console(stderr=True, highlight=False)
+    signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # to read in the background is an error then, not a halt
+    return Terminal(console, listens=console.is_terminal and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp())

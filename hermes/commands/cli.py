@@ -1,0 +1,546 @@
+"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+import hermes
+from hermes import clock as clocks
+from hermes.clock import Clock
+from hermes.commands import install as installing
+from hermes.config import reading as configuration
+from hermes.config.logs import set_up
+from hermes.config.settings import Config
+from hermes.errors import ConfigError, Held, HermesError, NotSaved
+from hermes.hook import run as hooks, spool
+from hermes.listener.daemon import IDLE_S, Listener
+from hermes.listener.sd_notify import Supervisor
+from hermes.model.ask import OnExpiry
+from hermes.storage.store import LISTENER, Store
+
+log = logging.getLogger(__name__)
+
+HELD_TRIES: Final = 30
+HELD_PAUSE_S: Final = 1.0
+FIRST, DAILY, RUNNING = "First steps", "Every day", "Running it"
+FAILED: Final = 1
+WRONG: Final = 2
+TAKEN: Final = 3
+_AGENTS: Final = ", ".join(agent.name for agent in installing.AGENTS)
+
+app = typer.Typer(
+    help="Answer your coding agent's questions from your phone.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
+]
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="The store's folder, in place of the configuration's.")
+]
+LogOption = Annotated[
+    Path | None, typer.Option("--log", metavar="FILE", help="The log file, in place of the configuration's.")
+]
+TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=True)]
+LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line (of this process by default); each known error is one sentence and an exit status."""
+    try:
+        app(args=arguments)
+    except Held as error:
+        _leave(str(error), TAKEN)
+    except ConfigError as error:
+        _leave(str(error), WRONG)
+    except HermesError as error:
+        _leave(str(error), FAILED)
+    except KeyboardInterrupt:
+        _leave("stopped", 130)
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    sys.stderr.write(f"hermes: {sentence}\n")
+    sys.exit(code)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hermes {hermes.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _loaded(
+    path: Path | None, *, log_json: bool, console: bool = True, store: Path | None = None, log_file: Path | None = None
+) -> Config:
+    config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
+    secrets = [server.password.get_secret_value() for server in config.opencode]
+    secrets.append(config.monitor.ping_url.get_secret_value())
+    set_up(config.log, console=console, json_lines=log_json, secrets=[s for s in secrets if s])
+    return config
+
+
+# --- first steps ------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=FIRST)
+def demo(
+    *,
+    opencode: Annotated[
+        bool, typer.Option("--opencode", help="With the OpenCode of this machine, in an empty home.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 takes a free port.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Try Hermes in your browser: without a token, an account or an agent. Ctrl-C ends it, and leaves nothing."""
+    from hermes.commands.demo import command
+
+    command.run(opencode=opencode, port=port, open_page=open_page, say=typer.echo)
+
+
+@app.command(rich_help_panel=FIRST)
+def setup(  # noqa: PLR0913 (one argument an option)
+    *,
+    config: ConfigOption = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file that holds the bot's token; - is standard input.")
+    ] = None,
+    chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
+    user: Annotated[list[int] | None, typer.Option(metavar="ID", help="Who may answer; once for each person.")] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
+    ] = None,
+    no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
+    service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
+    test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
+    api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
+    test_clock: TestClockOption = None,
+) -> None:
+    """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
+    from hermes.commands.setup import given, terminal, wizard
+
+    options = given.of_options(
+        token_from=token_file,
+        chat_id=chat,
+        users=user or (),
+        agents=() if no_agents else agent,
+        service=service,
+        test=test,
+        yes=yes,
+        api_base=api_base,
+        environ=os.environ,
+        stdin=sys.stdin,
+    )
+    place = configuration.config_path(config, environ=os.environ)
+    at = terminal.of_this_process(yes=yes)
+    raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.bent(test_clock)))
+
+
+@app.command(rich_help_panel=FIRST)
+def doctor(
+    *,
+    config: ConfigOption = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without loss, and look again.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Check everything, and say what mends it; status 1 if something is broken."""
+    from rich.console import Console
+
+    from hermes.commands import doctor as doctors
+
+    # What the libraries below have to say stands in the findings already.
+    logging.getLogger().addHandler(logging.NullHandler())
+    examine = functools.partial(doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=time.time)
+    ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
+    visit = doctors.visit(examine, Console(), Console(stderr=True), ask=ask, fix=fix, as_json=as_json)
+    if not asyncio.run(visit):
+        raise typer.Exit(FAILED)
+
+
+# --- every day --------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=DAILY)
+def status(
+    *,
+    config: ConfigOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show every change; Ctrl-C leaves.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="For monitoring: one line, and 1 where it is bad.")] = False,
+) -> None:
+    """Show who listens, which servers can be reached, and what waits for an answer. Changes nothing."""
+    # A listener that runs for months shows no tables: what draws them is not loaded into it.
+    from hermes.commands.status import survey as state, table
+
+    console = table.console()
+    if watch and (as_json or not table.can_redraw(console)):
+        raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
+    place = configuration.config_path(config, environ=os.environ)
+    loaded = configuration.load(config, environ=os.environ)
+    store = Store(loaded.store.path)
+    if watch:
+        health = state.seldom(state.ask_health, every_s=table.HEALTH_S)
+        look = functools.partial(state.gather, loaded, store, config_file=place, health=health)
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(table.watch(look, console))
+        return
+    gathered = asyncio.run(state.gather(loaded, store, config_file=place))
+    if check:
+        wrong, line = table.verdict(gathered)
+        typer.echo(line)
+        sys.exit(FAILED if wrong else 0)
+    if as_json:
+        typer.echo(state.to_json(gathered))
+    else:
+        table.show(gathered, console)
+
+
+@app.command("log", rich_help_panel=DAILY)
+def history(
+    *,
+    config: ConfigOption = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only what ended since then: 2h, 7d, 2026-11-20.")
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", "-n", min=1, metavar="N", help="Only the last N (else 20, or all since WHEN)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, for programs.")] = False,
+) -> None:
+    """Show what was asked and answered: by whom, where, in which words, and how that is known."""
+    from hermes.commands.log import history as past, paragraphs
+    from hermes.commands.status import table
+
+    loaded = configuration.load(config, environ=os.environ)
+    now_s, zone = time.time(), loaded.questions.zone
+    since_s = 0.0 if since is None else past.since_of(since, now_s=now_s, zone=zone)
+    told = past.gather(Store(loaded.store.path), since_s=since_s)
+    found = len(told.exchanges)
+    shown = told.exchanges[-(last or (found if since or as_json else paragraphs.LAST)) :]
+    for warning in told.warnings:
+        typer.echo(f"hermes: {warning}", err=True)
+    if as_json:
+        for exchange in shown:
+            typer.echo(past.to_json(exchange))
+        return
+    console, past_s = table.console(), now_s - since_s if since else 0.0
+    remark = paragraphs.remark(shown=len(shown), found=found, past_s=past_s, kept_s=loaded.store.keep_done)
+    if remark:
+        console.print(f"{remark}\n" if shown else remark, style="dim", markup=False)
+    paragraphs.show(shown, console, zone=zone)
+
+
+@app.command(rich_help_panel=DAILY)
+def ask(  # noqa: PLR0913 (one argument an option)
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="What is asked.", show_default=False)
+    ] = None,
+    *,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="LABEL[::WHY]", help="A choice; once for each.")
+    ] = None,
+    multiple: Annotated[bool, typer.Option("--multiple", help="Several may be chosen.")] = False,
+    custom: Annotated[bool, typer.Option("--custom/--no-custom", help="Words of one's own are an answer.")] = True,
+    recommended: Annotated[int | None, typer.Option(metavar="N", help="The choice to mark; the first is 1.")] = None,
+    header: Annotated[str, typer.Option(help="A name for the question, in a word or two.")] = "",
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Ask these instead: JSON, a list of questions; - is stdin.")
+    ] = None,
+    sender: Annotated[
+        str, typer.Option("--from", metavar="NAME", help="Who asks, as the phone shows it.")
+    ] = "A script",
+    timeout: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it can be answered, such as 20m (else `ttl`).")
+    ] = None,
+    on_expiry: Annotated[OnExpiry | None, typer.Option(help="What happens then (else the configuration's).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Ask something, on the phone and in this terminal, and print the answer; status 10 is a no, 11 out of time."""
+    from hermes.commands import ask as asks
+    from hermes.commands.ask import given, terminal
+
+    if (question is None) == (file is None):
+        raise ConfigError("give the question, or --file with questions, and not both.")
+    if file is not None and (option or multiple or not custom or recommended is not None or header):
+        raise ConfigError("--file says all of its questions: leave -o and what goes with it out.")
+    environ = configuration.without_keys(os.environ)
+    loaded = configuration.load(config, environ=environ)
+    questions = (
+        given.of_file(file, sys.stdin)
+        if file is not None
+        else given.of_options(
+            question or "", option or (), header=header, multiple=multiple, custom=custom, recommended=recommended
+        )
+    )
+    payload, understood = given.payload(
+        questions, asker=sender, directory=given.folder(), timeout=timeout, on_expiry=on_expiry
+    )
+    place = configuration.config_path(config, environ=environ)
+    told, here = asyncio.run(asks.run(loaded, place, payload, understood, terminal.of_this_process()))
+    words = asks.printed(told, here, understood, as_json=as_json)
+    if words:
+        typer.echo(words)
+    sys.exit(asks.status(told, here))
+
+
+@app.command(rich_help_panel=RUNNING)
+def mcp(*, config: ConfigOption = None) -> None:
+    """Started by an agent: an MCP server with one tool, ask_user, for agents that have no way to ask."""
+    try:
+        from hermes.commands.ask import tool
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "it needs the MCP SDK: install Hermes with it, as in `pipx install --force '.[mcp]'`."
+        ) from None
+    # An agent's environment can come from the repository that it works in: only the arguments count.
+    environ = hooks.built_environment(os.environ)
+    os.environ.clear()
+    os.environ.update(environ)
+    place = configuration.config_path(config, environ=os.environ)
+    tool.server(configuration.load(config, environ=os.environ), place).run("stdio")
+
+
+@app.command(rich_help_panel=DAILY)
+def unlock(*, config: ConfigOption = None) -> None:
+    """Take answers from the phone again, after /lock was sent from it."""
+    was_locked = Store(_loaded(config, log_json=False).store.path).unlock_phone()
+    typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")
+
+
+# --- running it -------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=RUNNING)
+def stop(*, config: ConfigOption = None) -> None:
+    """Stop the listener; what is open stays on the phone, and goes on when the next one runs."""
+    stopped = Store(_loaded(config, log_json=False).store.path).stop_listener()
+    typer.echo("Nobody listens." if stopped is None else f"Stopped: {stopped}.")
+
+
+@app.command(rich_help_panel=RUNNING)
+def listen(
+    *,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    log_file: LogOption = None,
+    log_json: LogJsonOption = False,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Leave once nothing has been open for ten minutes.")
+    ] = False,
+    idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
+    test_clock: TestClockOption = None,
+) -> None:
+    """Run: post to your phone what agents ask, and bring your answers back. Ctrl-C stops it."""
+    # One that a hook started has the log file as its standard error already.
+    clock = clocks.bent(test_clock)
+
+    def made() -> _Listening:
+        followed = configuration.Followed(config, environ=os.environ)
+        loaded = _loaded(config, log_json=log_json, console=not until_idle, store=store, log_file=log_file)
+        return _Listening(loaded, followed, clock)
+
+    if until_idle:
+        _detached(made, store, idle_after_s)
+    else:
+        _run(_listen_always(made(), Supervisor(os.environ)), clock)
+
+
+def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:
+    with asyncio.Runner(loop_factory=clock.loop) as runner:
+        runner.run(work)
+
+
+@dataclass(slots=True)
+class _Listening:
+    """What a listener is made of, and the one that was made last."""
+
+    config: Config
+    followed: configuration.Followed
+    clock: Clock
+    listener: Listener | None = None
+
+    async def serve(self, idle_s: float | None = None, supervisor: Supervisor | None = None) -> None:
+        """Make a listener and let it serve to its end. Raises as `Listener.run`."""
+        self.listener = Listener(
+            self.config,
+            now=self.clock.now,
+            monotonic=self.clock.monotonic,
+            idle_s=idle_s,
+            supervisor=supervisor,
+            is_outdated=self.followed.has_changed,
+        )
+        await self.listener.run()
+
+
+def _detached(made: Callable[[], _Listening], store: Path | None, idle_s: float) -> None:
+    """Serve as the listener of a hook. If it cannot start, it leaves the reason in the store, for hooks to find."""
+    listening: _Listening | None = None
+    try:
+        listening = made()
+        store = listening.config.store.path
+        _run(_listen_until_idle(listening, idle_s), listening.clock)
+    except Held:
+        raise
+    except Exception as error:
+        serves = listening is not None and listening.listener is not None and listening.listener.serves
+        may_have_room = isinstance(error, NotSaved) and error.disk_full  # for the next one
+        if store is not None and not serves and not may_have_room:
+            known = isinstance(error, HermesError)
+            with contextlib.suppress(OSError):
+                spool.refuse(store, str(error) if known else f"it failed ({type(error).__name__}); its log says more")
+        raise
+
+
+async def _listen_until_idle(
+    listening: _Listening,
+    idle_s: float,
+    *,
+    tries: int = HELD_TRIES,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Serve, or leave to the one that serves already; it may be just leaving, so its inbox is watched."""
+    for tries_left in reversed(range(tries)):
+        try:
+            await listening.serve(idle_s)
+        except Held as held:
+            if not spool.listing(listening.config.store.path):
+                return
+            if tries_left == 0:
+                # Such as a listener of another store with the same bot.
+                log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
+                if Store(listening.config.store.path).holder(LISTENER) is None:
+                    spool.refuse(listening.config.store.path, str(held))
+                return
+            await sleep(HELD_PAUSE_S)
+        else:
+            return
+
+
+async def _listen_always(listening: _Listening, supervisor: Supervisor) -> None:
+    """Serve. As a service, wait until another listener leaves, such as the one that a hook started meanwhile."""
+    while True:
+        try:
+            await listening.serve(supervisor=supervisor)
+        except Held as held:
+            if not supervisor.watches:
+                raise
+            supervisor.say(f"waiting: {held}")
+            await supervisor.pause(HELD_PAUSE_S)
+        else:
+            return
+
+
+@app.command(rich_help_panel=RUNNING)
+def reap(
+    *,
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    log_file: LogOption = None,
+    log_json: LogJsonOption = False,
+    test_clock: TestClockOption = None,
+) -> None:
+    """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
+    loaded, clock = _loaded(config, log_json=log_json, store=store, log_file=log_file), clocks.bent(test_clock)
+    try:
+        _run(_reap(loaded, clock), clock)
+    except Held:
+        if Store(loaded.store.path).holder(LISTENER) is None:  # it is the bot that is held, for another store
+            raise
+        typer.echo("A listener is at work and does this by itself.")
+
+
+async def _reap(config: Config, clock: Clock) -> None:
+    await Listener(config, now=clock.now, monotonic=clock.monotonic).run_once()
+
+
+@app.command(
+    rich_help_panel=RUNNING,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+def hook(context: typer.Context) -> None:
+    """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook.py)."""
+    words = context.args
+    if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
+        at = words.index("--config") if "--config" in words[:-1] else None
+        given = None if at is None else Path(words[at + 1])
+        environ = configuration.without_keys(os.environ)
+        place = configuration.config_path(given, environ=environ)
+        loaded = configuration.load(given, environ=environ)
+        found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
+        words = [*words, *found]  # what else was said is judged there
+    sys.exit(hooks.main(words))
+
+
+def _names() -> list[str]:
+    return list(installing.pieces(os.environ))
+
+
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        help="An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
+        "reap: a timer, where no listener runs.",
+        autocompletion=_names,
+    ),
+]
+
+
+@app.command(rich_help_panel=RUNNING)
+def install(
+    what: What,
+    *,
+    config: ConfigOption = None,
+    permissions: Annotated[
+        bool | None,
+        typer.Option(help="claude-code: ask for its permission prompts on the phone, too.", show_default=False),
+    ] = None,
+    headless: Annotated[
+        bool | None,
+        typer.Option(help="claude-code, oh-my-pi: ask where there is no terminal, too.", show_default=False),
+    ] = None,
+) -> None:
+    """Put an agent's plugin in place (start the agent anew after it), or Hermes as a service."""
+    piece = installing.piece(what, environ=os.environ)
+    place = configuration.config_path(config, environ=os.environ)
+    loaded = configuration.load(config, environ=os.environ)
+    for sentence in piece.install(place, loaded, {"permissions": permissions, "headless": headless}):
+        typer.echo(sentence)
+
+
+@app.command(rich_help_panel=RUNNING)
+def uninstall(what: What) -> None:
+    """Take away again what `install` put in place."""
+    for sentence in installing.piece(what, environ=os.environ).uninstall():
+        typer.echo(sentence)

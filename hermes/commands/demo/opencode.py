@@ -1,0 +1,241 @@
+"""The real OpenCode as the agent of the demo: in an empty home, with a scripted model, asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from hermes.commands.demo.computer import Row
+from hermes.commands.demo.guardian import guarded_folder
+from hermes.errors import HermesError
+from hermes.sandbox import opencode_home
+from hermes.sandbox.model_server import ScriptedModel, running_model, script
+from hermes.sandbox.opencode.server import HOST, bound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from hermes.commands.demo.processes import Daemon
+    from hermes.commands.demo.scenes import Scene
+
+START_S: Final = 60.0
+CALL_S: Final = 20.0
+LOOK_S: Final = 0.3
+MAKEFILE: Final = "migrate:\n\t@echo Moved 3 tables in $(ENV)\n"
+
+Json = dict[str, Any]
+
+
+def program() -> str:
+    """Return the `opencode` of this machine. Raises HermesError where there is none."""
+    found = shutil.which("opencode")
+    if found is None:
+        raise HermesError("no `opencode` is on the PATH: install it, or leave --opencode out for a scripted agent")
+    return found
+
+
+class Server:
+    """One `opencode serve` on loopback, behind a password; it lives until it is closed."""
+
+    def __init__(self, command: str, home: Path, *, cwd: Path, password: str) -> None:
+        with bound(0) as free:
+            self.url = f"http://{HOST}:{free.getsockname()[1]}"
+        self._said = home.parent / f"{home.name}.log"
+        with self._said.open("wb") as log:
+            self._process = subprocess.Popen(
+                [command, "serve", "--port", self.url.rpartition(":")[2], "--hostname", HOST],
+                cwd=cwd,
+                env=opencode_home.environ(home) | {"OPENCODE_SERVER_PASSWORD": password},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        auth = ("opencode", password)
+        self._http = httpx.Client(base_url=self.url, auth=auth, timeout=CALL_S, trust_env=False)
+        self.pid = self._process.pid
+
+    def wait(self) -> None:
+        """Wait until it listens. Raises HermesError where it does not; it is closed then."""
+        deadline = time.monotonic() + START_S
+        # What comes before this line is never answered by 1.18.33.
+        while b"listening on" not in self._said.read_bytes():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                last = self._said.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+                raise HermesError(f"OpenCode did not start: {last[0]}")
+            time.sleep(LOOK_S / 10)
+
+    def call(self, method: str, path: str, directory: Path, body: object = None) -> Any:
+        """Return what OpenCode answers. Raises httpx.HTTPError."""
+        answer = self._http.request(method, path, params={"directory": str(directory)}, json=body)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send this to the server and all its children."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def close(self) -> None:
+        """End it at once; what its plugin has started ends by itself."""
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+        self._http.close()
+
+
+@dataclass(slots=True)
+class _Prompt:
+    server: Server
+    directory: Path
+    session: str
+    row: Row
+
+
+class OpenCodeComputer:
+    """One server that Hermes knows by its address, and one with the plugin, started when it is first needed."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        # Whoever reaches its port could run commands here, and so could any web page (DNS rebinding).
+        self._password = secrets.token_urlsafe()
+        self._open = ExitStack()
+        self._folder = self._open.enter_context(guarded_folder("hermes-demo-opencode-"))
+        self._root = self._folder.path
+        self._model: ScriptedModel = self._open.enter_context(running_model())
+        self._version = self._asked_version()
+        self.name = f"OpenCode {self._version} with a scripted model"
+        self._prompts: list[_Prompt] = []
+        self._servers: list[Server] = []
+        self._plugged: Server | None = None
+        self._closing = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="opencode", daemon=True)
+        try:
+            self._served = self._server("home")
+        except HermesError:
+            self._open.close()
+            raise
+        self.servers: tuple[Json, ...] = ({"name": "opencode", "url": self._served.url, "password": self._password},)
+        self._looking.start()
+
+    def ask(self, scene: Scene, daemon: Daemon) -> None:
+        """Prompt the model to ask this, in a session of its own. LookupError where OpenCode does not take it."""
+        server = self._served if scene.through == "server" else self._with_plugin(daemon)
+        directory = self._project(scene.folder)
+        try:
+            session = server.call("POST", "/session", directory, {"title": scene.title})["id"]
+            prompt = {"parts": [{"type": "text", "text": script([_step(scene)], session)}]}
+            server.call("POST", f"/session/{session}/prompt_async", directory, prompt)
+        except httpx.HTTPError as error:
+            raise LookupError(f"OpenCode did not take that: {type(error).__name__}") from error
+        row = Row.waiting(session, scene)
+        self._prompts.append(_Prompt(server, directory, session, row))
+
+    def rows(self) -> tuple[Row, ...]:
+        """What was asked so far, in order, as last seen."""
+        return tuple(prompt.row for prompt in self._prompts)
+
+    def away(self) -> None:
+        """Freeze OpenCode: its connections stay, and nothing is answered."""
+        for server in self._servers:
+            server.signal(signal.SIGSTOP)
+
+    def back(self) -> None:
+        """Let it go on."""
+        for server in self._servers:
+            server.signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it, and take its home away."""
+        self._closing.set()
+        self.back()
+        for server in self._servers:
+            server.close()
+        self._looking.join()
+        self._open.close()
+
+    # --- what it needs --------------------------------------------------------------------------------------------
+
+    def _asked_version(self) -> str:
+        opencode_home.make(self._root / "home", "")
+        environ = opencode_home.environ(self._root / "home")
+        try:
+            told = subprocess.run(
+                [self._command, "--version"], env=environ, capture_output=True, text=True, timeout=START_S, check=True
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            self._open.close()
+            raise HermesError(f"{self._command} --version failed ({type(error).__name__})") from error
+        return told.stdout.strip()
+
+    def _server(self, name: str) -> Server:
+        home = self._root / name
+        opencode_home.make(home, self._version)
+        server = Server(self._command, home, cwd=self._project("shop-api"), password=self._password)
+        self._folder.holds(server.pid)
+        server.wait()
+        self._servers.append(server)
+        return server
+
+    def _with_plugin(self, daemon: Daemon) -> Server:
+        if self._plugged is None:
+            daemon.install(opencode_home.environ(self._root / "plugged"))
+            self._plugged = self._server("plugged")
+        return self._plugged
+
+    def _project(self, name: str) -> Path:
+        folder = self._root / "projects" / name
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            settings = json.dumps(opencode_home.settings(self._model.base_url))
+            (folder / "opencode.json").write_text(settings, encoding="utf-8")
+            (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+        return folder
+
+    # --- what became of it ----------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        while not self._closing.wait(LOOK_S):
+            for prompt in tuple(self._prompts):
+                if prompt.row.state == "waiting":
+                    with suppress(httpx.HTTPError):  # frozen: it is asked again
+                        prompt.row = self._row(prompt)
+
+    def _row(self, prompt: _Prompt) -> Row:
+        messages = prompt.server.call("GET", f"/session/{prompt.session}/message", prompt.directory)
+        states = [part["state"] for message in messages for part in message["parts"] if part["type"] == "tool"]
+        return replace(prompt.row, **_ended(states[0])) if states else prompt.row
+
+
+def _step(scene: Scene) -> Json:
+    if scene.command:
+        args = {"command": scene.command, "description": scene.title}
+        return {"tool": "bash", "args": args, "say": scene.say}
+    return {"tool": "question", "args": {"questions": list(scene.questions)}, "say": scene.say}
+
+
+def _ended(state: Mapping[str, Any]) -> Json:
+    """Return what has changed in the row of a call in this state."""
+    if state["status"] == "completed":
+        answers = state.get("metadata", {}).get("answers")
+        received = ((state["output"].strip(),),) if answers is None else tuple(tuple(one) for one in answers)
+        return {"state": "received", "times": 1, "received": received}
+    if state["status"] != "error":
+        return {}
+    why = re.search(r"with the following feedback: (.*)", state["error"], re.DOTALL)
+    if why:
+        return {"state": "received", "times": 1, "received": (("reject", why[1]),)}
+    return {"state": "refused", "times": 1}

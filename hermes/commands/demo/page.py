@@ -1,0 +1,216 @@
+"""The page of the demo over HTTP: its files, what it shows as server-sent events, and what its visitor does.
+
+Whoever may open a port of this machine could ask here, and any web page could send its visitor here. So every path
+begins with a secret, the Host must be our own (a name that was bent to 127.0.0.1 is not), and what does something
+must come from the page itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from hermes.commands.demo.scenes import SCENES
+from hermes.errors import HermesError
+from hermes.sandbox.botapi.wire import ApiError
+from hermes.sandbox.opencode.server import HOST, STOP_S, AbruptServer, bound
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from hermes.commands.demo.stage import Stage
+
+FOLDER: Final = Path(__file__).with_name("web")
+FILES: Final[Mapping[str, str]] = {
+    "": "text/html; charset=utf-8",
+    "demo.css": "text/css; charset=utf-8",
+    "demo.js": "text/javascript; charset=utf-8",
+    "drawing.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+LOOK_S: Final = 0.2
+HEARTBEAT_S: Final = 15.0
+SHOWN_MESSAGES: Final = 80
+SHOWN_TOASTS: Final = 20
+LONGEST_BODY: Final = 200_000
+HTTP_PORT: Final = 80
+
+Json = dict[str, Any]
+
+
+def seen(stage: Stage) -> Json:
+    """Return all that the page shows at this moment. Times are Unix seconds."""
+    control, computer = stage.api.control, stage.computer
+    messages = [message for message in control.messages() if not message.deleted]
+    return {
+        "messages": [_shown(asdict(message)) for message in messages[-SHOWN_MESSAGES:]],
+        "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
+        "rows": [asdict(row) for row in computer.rows()],
+        "agent": {"name": computer.name, "back_s": stage.agent_back_s},
+        "phone": {"locked": stage.phone_is_locked()},
+        "listener": {"pid": stage.listener_pid, "back_s": stage.listener_back_s},
+        "spans": asdict(stage.spans),
+    }
+
+
+def _shown(message: Json) -> Json:
+    kept = ("message_id", "from_bot", "kind", "date", "text", "entities", "rows", "silent", "edited", "reply_to")
+    return {key: message[key] for key in (*kept, "force_reply")}
+
+
+class Page:
+    """The application for one stage; `origin` is that of `origin_of`."""
+
+    def __init__(self, stage: Stage, *, secret: str, origin: str) -> None:
+        self._stage = stage
+        self._secret = secret
+        self._origin = origin
+        self._acts: dict[str, Callable[[Json], object]] = {
+            "tap": self._tap,
+            "write": self._write,
+            "ask": lambda told: stage.ask(_text(told, "scene")),
+            "kill": lambda _: stage.kill_listener(),
+            "away": lambda _: stage.agent_away(),
+            "unlock": lambda _: stage.unlock_phone(),
+        }
+
+    def app(self) -> ASGIApp:
+        """Return the ASGI application."""
+        routes = [Route(f"/{{secret}}/{name}", self._file) for name in FILES]
+        routes.append(Route("/{secret}/scenes", self._scenes))
+        routes.append(Route("/{secret}/events", self._events))
+        routes.append(Route("/{secret}/do", self._do, methods=["POST"]))
+        return _Guard(Starlette(routes=routes), secret=self._secret, origin=self._origin)
+
+    async def _file(self, request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2]
+        content = (FOLDER / (name or "index.html")).read_bytes()
+        return Response(content, media_type=FILES[name])
+
+    async def _scenes(self, _: Request) -> Response:
+        ttl = f"{self._stage.spans.hurried:g}"
+        told = [{"name": one.name, "label": one.label.format(ttl=ttl), "hint": one.hint} for one in SCENES]
+        return JSONResponse(told)
+
+    async def _events(self, _: Request) -> Response:
+        return StreamingResponse(self._news(), media_type="text/event-stream")
+
+    async def _news(self) -> AsyncIterator[str]:
+        """What the page shows, whenever it has changed."""
+        world, last, said_s = self._stage.api.control.world, "", 0.0
+        while not world.closed:
+            version = world.version
+            now = json.dumps(seen(self._stage))
+            if now != last:
+                yield f"data: {now}\n\n"
+                last, said_s = now, time.monotonic()
+            elif time.monotonic() - said_s > HEARTBEAT_S:
+                yield ": still here\n\n"
+                said_s = time.monotonic()
+            await world.changed(version, LOOK_S)
+
+    async def _do(self, request: Request) -> Response:
+        if request.headers.get("origin") != self._origin:
+            return JSONResponse({"error": "only the page itself may do that"}, 403)
+        try:
+            told = json.loads(await _body(request))
+            act = self._acts[_text(told, "do")]
+            return JSONResponse({"done": await asyncio.to_thread(act, told)})
+        except (LookupError, TypeError, ValueError, ApiError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    def _tap(self, told: Json) -> str:
+        message_id, data = int(told["message_id"]), _text(told, "data")
+        return self._stage.api.control.tap(message_id, data=data)[0].tap_id
+
+    def _write(self, told: Json) -> tuple[int, ...]:
+        reply_to = told.get("reply_to")
+        return self._stage.api.control.write(_text(told, "text"), reply_to=reply_to and int(reply_to))
+
+
+class _Guard:
+    """Lets nobody through but who came to this host and knows the secret; says who may do what with the answer."""
+
+    def __init__(self, app: ASGIApp, *, secret: str, origin: str) -> None:
+        self._app = app
+        self._start = f"/{secret}/".encode()
+        self._host = origin.removeprefix("http://").encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        given = scope["path"].encode()[: len(self._start)]
+        known = secrets.compare_digest(given, self._start)
+        app = self._app if hosts == [self._host] and known else Response("Not Found", 404)
+
+        async def say(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+            await send(message)
+
+        await app(scope, receive, say)
+
+
+async def _body(request: Request) -> bytes:
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > LONGEST_BODY:
+            raise ValueError("that is too much")
+    return content
+
+
+def _text(told: Json, key: str) -> str:
+    text = told[key]
+    if not isinstance(text, str):
+        raise TypeError(f"{key} is no text")
+    return text
+
+
+def origin_of(port: int) -> str:
+    """Return what a browser calls the origin of this port: it leaves the usual one out, also as Host."""
+    return f"http://{HOST}" if port == HTTP_PORT else f"http://{HOST}:{port}"
+
+
+@contextmanager
+def serving(stage: Stage, *, port: int = 0) -> Iterator[str]:
+    """Serve the page in a thread of this process; its URL. HermesError where the port is taken."""
+    try:
+        listening = bound(port)
+    except OSError as error:
+        raise HermesError(f"port {port} cannot be used: {error.strerror}; choose another one, or none") from error
+    listening.listen(128)
+    origin, secret = origin_of(listening.getsockname()[1]), secrets.token_urlsafe(18)
+    app = Page(stage, secret=secret, origin=origin).app()
+    server = AbruptServer(
+        uvicorn.Config(app, ws="none", lifespan="off", access_log=False, log_config=None, log_level="error")
+    )
+    thread = threading.Thread(target=server.run, args=([listening],), name="page", daemon=True)
+    thread.start()
+    try:
+        yield f"{origin}/{secret}/"
+    finally:
+        server.should_exit = True
+        thread.join(STOP_S)

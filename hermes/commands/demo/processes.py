@@ -1,0 +1,151 @@
+"""The real `hermes listen` and `hermes hook` of the demo, as processes of their own in a folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.agents.opencode import install as connect
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PATIENCE_S: Final = 10.0
+LOOK_S: Final = 0.02
+
+Json = dict[str, Any]
+
+
+def toml(table: Mapping[str, object]) -> str:
+    """Return the lines of one table, whose values are texts, numbers, or lists of them."""
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
+
+
+class Daemon:
+    """One listener and the hooks beside it; `root` holds configuration, store and log.
+
+    A listener may also be one that a hook has started, so it is known by the lock of its store, and not as a child.
+    """
+
+    def __init__(self, root: Path, telegram: Json, servers: Sequence[Json]) -> None:
+        self.root = root
+        self.config = root / "config.toml"
+        self._telegram = telegram
+        self._servers = servers
+        self.store = Store(root / "store")
+        self._child: subprocess.Popen[bytes] | None = None
+
+    # --- the listener -------------------------------------------------------------------------------------------
+
+    def configure(self, ttl_s: float) -> None:
+        """Write the configuration that the next listener reads."""
+        tables = {
+            "telegram": self._telegram,
+            "questions": {"ttl": f"{ttl_s:g}s"},
+            "store": {"path": str(self.store.root)},
+            "log": {"file": str(self._log)},
+        }
+        text = "\n".join(f"[{name}]\n{toml(table)}" for name, table in tables.items())
+        text += "".join(f"\n[[opencode]]\n{toml(server)}" for server in self._servers)
+        self.config.touch(mode=0o600)
+        self.config.write_text(text, encoding="utf-8")
+
+    def pid(self) -> int | None:
+        """Return the process that listens, or None."""
+        if self._child is not None:
+            self._child.poll()  # the dead are buried
+        found = self.store.holder(LISTENER)
+        return found.pid if found and found.pid else None
+
+    def start(self) -> None:
+        """Start a listener; where one is at work already, this one leaves by itself."""
+        self._bury()
+        self._child = subprocess.Popen(
+            self._command("listen", "--config", str(self.config)),
+            cwd=self.root,
+            env=self._environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,  # the log has it all
+            start_new_session=True,  # Ctrl-C of the terminal is for the demo alone, which ends it in order
+        )
+
+    def kill(self) -> None:
+        """End the listener as `kill -9` does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask the listener to end, and wait until it has."""
+        self._end(signal.SIGTERM)
+
+    def close(self) -> None:
+        """End what listens, and take away what it leaves outside of its folder."""
+        self.config.unlink(missing_ok=True)  # whatever is just being started finds nothing to do
+        if self._child is not None:
+            self._child.terminate()
+        self.stop()
+        self._bury()
+        bot_id = int(self._telegram["token"].partition(":")[0])
+        process_lock.bot_lock(bot_id, self.store.root).unlink(missing_ok=True)
+
+    def _bury(self) -> None:
+        if self._child is not None:
+            self._child.wait(PATIENCE_S)
+
+    def _end(self, number: signal.Signals) -> None:
+        pid = self.pid()
+        if pid is None:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.pid() == pid and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+
+    def log_text(self) -> str:
+        """Return what listeners and hooks have logged."""
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+
+    # --- hooks --------------------------------------------------------------------------------------------------
+
+    def hook(self, *options: str) -> subprocess.Popen[bytes]:
+        """Start a hook as a plugin does, with three pipes."""
+        places = {"--store": self.store.root, "--log": self._log, "--config": self.config}
+        paths = [str(word) for pair in places.items() for word in pair]
+        return subprocess.Popen(
+            self._command("hook", "opencode", *paths, *options),
+            cwd="/",
+            env=self._environ(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def install(self, environ: Mapping[str, str]) -> None:
+        """Put the plugin into an OpenCode with this environment. Raises HermesError."""
+        connect.install(
+            environ=environ, python=sys.executable, config_path=self.config, store=self.store.root, log=self._log
+        )
+
+    @property
+    def _log(self) -> Path:
+        return self.root / "hermes.log"
+
+    def _environ(self) -> dict[str, str]:
+        """The person's own settings (`HERMES_TELEGRAM__TOKEN`, a proxy) are for the person's own Hermes."""
+        kept = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
+        return {**kept, "HOME": str(self.root), "LANG": "C.UTF-8"}
+
+    @staticmethod
+    def _command(*words: str) -> list[str]:
+        return [sys.executable, "-I", "-m", "hermes", *words]

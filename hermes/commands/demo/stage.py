@@ -1,0 +1,198 @@
+"""What runs behind the page of the demo: a Bot API, an agent, the real listener, and two ways to make trouble.
+
+    with staged(ScriptedComputer()) as stage:
+        stage.ask("one")
+        stage.kill_listener()    # and after a moment it is started again
+        stage.agent_away()       # and after a while it is back
+
+All of it lies in a temporary folder, listens on loopback alone, and is gone at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hermes.commands.demo.guardian import guarded_folder
+from hermes.commands.demo.processes import Daemon
+from hermes.commands.demo.scenes import SCENES
+from hermes.errors import HermesError
+from hermes.sandbox.botapi import RunningBotApi, User, running_botapi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes.commands.demo.computer import Computer
+
+log = logging.getLogger(__name__)
+
+YOU: Final = User(1001, "You", "you")
+TTL_S: Final = 1800.0
+LOOK_S: Final = 0.1
+START_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """How long things take, in seconds.
+
+    `hurried` is the time to answer of a hurried ask, `down` that without a listener after a kill, `away` the agent's
+    absence.
+    """
+
+    hurried: float = 30.0
+    down: float = 6.0
+    away: float = 20.0
+
+
+class Stage:
+    """See the module. May be used from any thread; what cannot be done is a LookupError."""
+
+    def __init__(self, api: RunningBotApi, computer: Computer, daemon: Daemon, spans: Spans) -> None:
+        self.api = api
+        self.computer = computer
+        self.spans = spans
+        self.listener_pid: int | None = None
+        self.listener_back_s: float | None = None
+        self.agent_back_s: float | None = None
+        self._daemon = daemon
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._watching = threading.Thread(target=self._watch, name="watch", daemon=True)
+        self._ttl_s = TTL_S
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the listener, and wait until it polls. Raises HermesError where it does not."""
+        self._daemon.configure(self._ttl_s)
+        self._start_listener()
+        if self.listener_pid is None:
+            last = self.log_text().splitlines()[-1:]
+            raise HermesError(f"the demo's listener did not start: {last[0] if last else 'it has logged nothing'}")
+        self._watching.start()
+
+    def close(self) -> None:
+        """End all processes."""
+        self._closing.set()
+        if self._watching.ident is not None:
+            self._watching.join()
+        self.computer.close()  # first, for a hook that finds no listener starts one
+        self._daemon.close()
+
+    # --- what a visitor presses -----------------------------------------------------------------------------------
+
+    def ask(self, name: str) -> None:
+        """Let the agent ask what this scene has prepared."""
+        scene = next((scene for scene in SCENES if scene.name == name), None)
+        if scene is None:
+            raise LookupError(f"no scene is called {name!r}")
+        with self._lock:
+            if self.agent_back_s is not None:
+                raise LookupError("the agent is away, so it cannot ask now")
+            self._give(self.spans.hurried if scene.hurried or self._is_hurried() else TTL_S)
+            self.computer.ask(scene, self._daemon)
+
+    def kill_listener(self) -> None:
+        """`kill -9`; it is started again after a moment."""
+        with self._lock:
+            self.listener_back_s = time.time() + self.spans.down
+            self._daemon.kill()
+            self.listener_pid = self._daemon.pid()
+
+    def agent_away(self) -> None:
+        """Let the agent answer nobody for a while."""
+        with self._lock:
+            if self.agent_back_s is None:
+                self.agent_back_s = time.time() + self.spans.away
+                self.computer.away()
+
+    def phone_is_locked(self) -> bool:
+        """Tell whether `/lock` was sent."""
+        return self._daemon.store.is_phone_locked()
+
+    def unlock_phone(self) -> None:
+        """Do what `hermes unlock` does."""
+        self._daemon.store.unlock_phone()
+
+    def config_text(self) -> str:
+        """What the listener's configuration says."""
+        return self._daemon.config.read_text(encoding="utf-8")
+
+    def log_text(self) -> str:
+        """What listeners and hooks have logged."""
+        return self._daemon.log_text()
+
+    # --- time to answer -------------------------------------------------------------------------------------------
+
+    def _is_hurried(self) -> bool:
+        """Tell whether a hurried ask may run out: a listener that starts anew would give it ten minutes more."""
+        since_s = time.time() - 2 * self.spans.hurried  # who asks for more time than that is in no hurry
+        return any(row.hurried and row.state == "waiting" and row.at_s > since_s for row in self.computer.rows())
+
+    def _give(self, ttl_s: float) -> None:
+        """Let asks wait for so long: a listener reads its configuration once, so another one takes its place."""
+        if ttl_s == self._ttl_s:
+            return
+        self._ttl_s = ttl_s
+        self._daemon.configure(ttl_s)
+        if self._daemon.pid() is not None:
+            self._daemon.stop()
+            self._start_listener()
+
+    def _start_listener(self) -> None:
+        polls = self._polls()
+        self._daemon.start()
+        deadline = time.monotonic() + START_S
+        while self._polls() == polls and time.monotonic() < deadline:
+            time.sleep(LOOK_S / 4)
+        self.listener_pid, self.listener_back_s = self._daemon.pid(), None
+
+    def _polls(self) -> int:
+        return self.api.control.state().calls.get("getUpdates", 0)
+
+    # --- what comes back by itself --------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._closing.wait(LOOK_S):
+            try:
+                with self._lock:
+                    self._look()
+            except Exception:
+                log.exception("the demo stumbled")
+
+    def _look(self) -> None:
+        now = time.time()
+        if self.agent_back_s is not None and now >= self.agent_back_s:
+            self.computer.back()
+            self.agent_back_s = None
+        self.listener_pid = self._daemon.pid()
+        if self.listener_pid is not None:
+            self.listener_back_s = None
+        elif self.listener_back_s is None:
+            self.listener_back_s = now + self.spans.down  # it ended by itself
+        elif now >= self.listener_back_s:
+            self._start_listener()
+
+
+@contextmanager
+def staged(computer: Computer, *, spans: Spans | None = None) -> Iterator[Stage]:
+    """Set the stage for this computer, which is closed with it."""
+    # A bot of its own, since a bot has one listener a machine.
+    token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
+    with (
+        guarded_folder("hermes-demo-") as folder,
+        running_botapi(token=token, users=(YOU,)) as api,
+    ):
+        telegram = {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
+        stage = Stage(api, computer, Daemon(folder.path, telegram, computer.servers), spans or Spans())
+        try:
+            stage.start()
+            yield stage
+        finally:
+            stage.close()

@@ -1,0 +1,99 @@
+"""The whole examination: every area at once, what `--fix` does about it, and the telling."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from hermes.commands.doctor import claude_code, configuration as settings, listener, opencode, plugin, store, telegram
+from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.doctor.report import show, to_json
+from hermes.commands.status.table import plain
+from hermes.config import reading as configuration
+from hermes.config.logs import Lines
+from hermes.errors import ConfigError, HermesError
+
+Look = Callable[[Around], Awaitable[tuple[Finding, ...]]]
+AREAS: tuple[tuple[Area, Look], ...] = (
+    (settings.AREA, settings.look),
+    (telegram.AREA, telegram.look),
+    (opencode.AREA, opencode.look),
+    (plugin.AREA, plugin.look),
+    (claude_code.AREA, claude_code.look),
+    *((other.area, other.look) for other in plugin.OTHERS),
+    (listener.AREA, listener.look),
+    (store.AREA, store.look),
+)
+AREA_S = 60.0
+
+
+async def examine(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    directory: Path,
+    python: str = sys.executable,
+    now: Callable[[], float] = time.time,
+) -> tuple[Finding, ...]:
+    """Check everything that the configuration at `path` (else where it is looked for) names. Never raises by itself."""
+    place = configuration.config_path(path, environ=environ)
+    try:
+        config = configuration.load(path, environ=environ)
+    except ConfigError as error:
+        return settings.unusable(error, place, environ)
+    around = Around(config, place, environ, directory, python, now)
+    found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
+    hide = Lines().hide  # nothing that looks like a token passes, whoever wrote it
+    return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
+
+
+async def mend(findings: Sequence[Finding]) -> list[str]:
+    """Mend what can be mended without loss, and return what was done, one sentence each."""
+    said = []
+    for finding in findings:
+        if finding.fix is None:
+            continue
+        try:
+            said.append(await finding.fix())
+        except (HermesError, OSError) as error:
+            said.append(f"{finding.area}, {finding.check}: this could not be mended: {error}")
+    return said
+
+
+async def visit(
+    examine: Callable[[], Awaitable[tuple[Finding, ...]]],
+    console: Console,
+    errors: Console,
+    *,
+    ask: Callable[[Sequence[Finding], Callable[[str], None]], Awaitable[tuple[Finding, ...]]] | None = None,
+    fix: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Examine, mend and examine again if so wanted, ask a test question, and tell; return whether nothing is broken.
+
+    With `as_json` standard output holds the list alone, and `errors` takes all that is said besides.
+    `ask` is given what was found, and says by its second argument that it asks.
+    """
+    aside = errors if as_json else console
+
+    async def look() -> tuple[Finding, ...]:
+        with console.status("Looking…") if console.is_terminal and not as_json else nullcontext():
+            return await examine()
+
+    findings = await look()
+    if fix and (done := await mend(findings)):
+        for sentence in done:
+            aside.print(plain(sentence), soft_wrap=True)
+        findings = await look()
+    if ask is not None:
+        findings += await ask(findings, lambda sentence: aside.print(sentence, soft_wrap=True))
+    if as_json:
+        console.file.write(f"{to_json(findings)}\n")
+    else:
+        show(findings, console)
+    return all(finding.verdict != "broken" for finding in findings)

@@ -1,0 +1,49 @@
+"""Claude Code's settings: are our hooks there, does Claude Code run any, do their paths live."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from hermes.agents.claude_code import install
+from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.doctor.placed import in_use, loads
+
+AREA = Area("Claude Code")
+
+PROGRAM: Final = "claude"
+
+
+async def look(around: Around) -> tuple[Finding, ...]:
+    """Check the settings, and what our hooks in them name; nothing where there is no Claude Code."""
+    return await AREA.guarded("hooks", asyncio.to_thread(lambda: list(_look(around))))
+
+
+def _look(around: Around) -> Iterator[Finding]:
+    place = install.settings_path(around.environ)
+    mend = around.hermes("install", "claude-code")
+    found = install.commands(place)
+    if not found:
+        if shutil.which(PROGRAM, path=around.environ.get("PATH")):
+            yield AREA.warning("hooks", f"not in {place}: its questions do not come to the phone", mend)
+        return
+    if json.loads(place.read_bytes()).get("disableAllHooks") is True:
+        yield AREA.broken("hooks", f'{place} says "disableAllHooks": no hook is ever run', f"edit {place}")
+    else:
+        yield AREA.good("hooks", str(place))
+    for words in {tuple(words): words for words in found}.values():
+        yield from _words(around, words, mend)
+
+
+def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
+    """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`."""
+    python = words[words.index("-I") - 1]
+    yield loads(AREA, python, mend) or AREA.broken(
+        "python",
+        f"{python} cannot load Hermes, so no hook starts",
+        mend,
+        lambda: around.put(install.install, around.plugin_paths()),
+    )
+    yield in_use(AREA, around, {before.removeprefix("--"): after for before, after in pairwise(words)}, mend)

@@ -1,0 +1,73 @@
+"""Whether the configuration can be used, and nobody else can read what is secret in it."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, command, open_to_others
+from hermes.errors import ConfigError
+
+AREA = Area("Configuration")
+
+
+async def look(around: Around) -> tuple[Finding, ...]:
+    """Check the file, the modes of all that holds secrets, the people, and the log."""
+    return await AREA.each(around, {"file": _file, "modes": _modes, "people": _people, "log": _log})
+
+
+def unusable(error: ConfigError, place: Path, environ: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return the findings where there is no configuration: all else needs it."""
+    try:
+        place.stat()
+        mend = f"edit {place}"
+    except FileNotFoundError:
+        mend = command("setup", place=place, environ=environ)
+    except OSError:
+        mend = "free the way to it, or name another file with --config"
+    rest = Finding("All else", "", "warning", "not looked at: it needs the configuration")
+    return AREA.broken("file", str(error), mend), *_open([place]), rest
+
+
+def _file(around: Around) -> list[Finding]:
+    there = around.config_file.exists()
+    return [AREA.good("file", str(around.config_file) if there else "no file: the environment says all")]
+
+
+def _modes(around: Around) -> list[Finding]:
+    config = around.config
+    named = [around.config_file, config.telegram.token_file, config.monitor.ping_url_file]
+    named += [server.password_file for server in config.opencode]
+    secret = [path for path in named if path is not None]
+    return _open(secret) or [AREA.good("modes", "closed to others")]
+
+
+def _open(secret: list[Path]) -> list[Finding]:
+    return [
+        AREA.broken(
+            "modes", f"others may read or change {path}", f"chmod 600 {shlex.quote(str(path))}", close_to_others([path])
+        )
+        for path in secret
+        if open_to_others(path)
+    ]
+
+
+def _people(around: Around) -> list[Finding]:
+    chat_id, users = around.config.telegram.chat_id, around.config.telegram.users
+    if chat_id > 0 and chat_id not in users:
+        seen = f"telegram.chat_id {chat_id} is one person's own chat, and telegram.users does not name that person"
+        return [AREA.broken("people", seen, f"add {chat_id} to telegram.users")]
+    return [AREA.good("people", f"{len(users)} may answer" if len(users) > 1 else f"user {users[0]} may answer")]
+
+
+def _log(around: Around) -> list[Finding]:
+    file = around.config.log.file
+    there = next(path for path in (file, *file.parents) if path.exists())
+    if there == file.parent or there in file.parent.parents:
+        usable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    else:
+        usable = file.is_file() and os.access(file, os.W_OK)
+    if not usable:
+        wrong = "is a folder" if there == file and file.is_dir() else f"cannot be written ({there})"
+        return [AREA.broken("log", f"{file} {wrong}", "set log.file, or free the way to it")]
+    return [AREA.good("log", str(file))]

@@ -1,0 +1,128 @@
+"""The listener: is there one, does it hear Telegram, will it be there tomorrow."""
+
+from functools import partial
+from typing import Final
+
+from hermes.chat.poll import CONFLICT
+from hermes.commands import install
+from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.service import Machine, service_state
+from hermes.commands.service.machine import run_command
+from hermes.commands.status.table import span
+from hermes.errors import StoreError
+from hermes.hook import spool
+from hermes.storage import process_lock
+from hermes.storage.process_lock import Holder
+from hermes.storage.store import LISTENER
+
+AREA = Area("Listener")
+
+DEAF_S: Final = 120.0
+JAM_S: Final = 60.0
+ASKED_S: Final = 1.5
+"""For each of the three questions to the service manager."""
+
+
+async def look(around: Around) -> tuple[Finding, ...]:
+    """Check the locks, the last good poll, the inbox, and the service."""
+    return await AREA.each(
+        around, {"lock": _lock, "sockets": _sockets, "poll": _poll, "inbox": _inbox, "service": _service}
+    )
+
+
+def holder(around: Around) -> Holder | None:
+    """Return who holds the listener's lock of the store, or None."""
+    return around.store().holder(LISTENER)
+
+
+def _lock(around: Around) -> list[Finding]:
+    lock = process_lock.bot_lock(around.config.telegram.bot_id, around.config.store.path)
+    ours, bots = holder(around), process_lock.holder(lock)
+    if ours is not None:
+        since = f", for {span(around.now() - ours.since_s)}" if ours.since_s else ""
+        return [AREA.good("lock", f"{ours} is at work{since}")]
+    if bots is not None:
+        end = f"kill {bots.pid}" if bots.pid else "end it"
+        mend = f"{end}, or give one of the two a bot of its own"
+        if bots.who.endswith(f"store {around.config.store.path}"):
+            return [AREA.broken("lock", f"{bots} runs on, and its folder was removed", f"wait a moment, or {end}")]
+        return [AREA.broken("lock", f"{bots} holds this bot, for another store", mend)]
+    return [_nobody(around)]
+
+
+def _nobody(around: Around) -> Finding:
+    try:
+        waits = len(around.store().survey().entries) + len(spool.listing(around.config.store.path))
+    except StoreError:
+        waits = 0  # the store's own checks say it
+    if waits:
+        what = "question or answer waits" if waits == 1 else "questions or answers wait"
+        return AREA.broken("lock", f"nobody listens, and {waits} {what}", around.hermes("listen"))
+    if install.is_any_connected(around.environ):
+        return AREA.good("lock", "nobody listens now; the plugin starts a listener when the agent asks")
+    return AREA.broken("lock", "nobody listens, and no agent would start a listener", around.hermes("listen"))
+
+
+def _sockets(around: Around) -> list[Finding]:
+    """The folder of the sockets is the store's own only if no shorter one can be ours alone."""
+    folder = spool.runtime_folder(around.config.store.path)
+    refused = []
+    for shared in spool.shared_folders():
+        if shared == folder:
+            return []
+        try:
+            spool.private_folder(shared)
+        except OSError as error:
+            refused.append(str(error))
+    seen = f"{'; '.join(refused)}: so {folder} is used, and two stores may listen to one bot"
+    return [AREA.warning("sockets", seen, "remove that folder; if it is not yours, ask the administrator to")]
+
+
+def _poll(around: Around) -> list[Finding]:
+    store = around.store()
+    if holder(around) is None:
+        return []
+    memory = store.load_chat(around.config.telegram.bot_id)
+    found = []
+    if store.is_phone_locked():
+        found.append(AREA.warning("phone", "locked: no answers are taken from it", around.hermes("unlock")))
+    ago_s = None if memory.last_poll_s is None else around.now() - memory.last_poll_s
+    log = f"see {around.config.log.file}"
+    if memory.trouble and memory.trouble != CONFLICT:
+        return [*found, AREA.broken("poll", memory.trouble, log)]
+    if ago_s is None or ago_s > DEAF_S:
+        seen = "Telegram was never reached" if ago_s is None else f"Telegram was last reached {span(ago_s)} ago"
+        return [*found, AREA.broken("poll", seen, log)]
+    return [*found, AREA.good("poll", f"Telegram was reached {span(ago_s)} ago")]
+
+
+def _inbox(around: Around) -> list[Finding]:
+    """What a listener does not take in within a minute it cannot take in."""
+    if holder(around) is None:
+        return []
+    old_s = around.now() - JAM_S
+    jam = [path for path in spool.listing(around.config.store.path) if path.stat().st_mtime < old_s]
+    if not jam:
+        return [AREA.good("inbox", "taken in")]
+    return [AREA.broken("inbox", f"{len(jam)} of what agents asked is not taken in", f"see {around.config.log.file}")]
+
+
+# --- the service ---------------------------------------------------------------------------------------
+
+
+def _service(around: Around) -> list[Finding]:
+    run = partial(run_command, environ=around.environ, limit_s=ASKED_S)
+    machine = Machine(environ=around.environ, run=run)
+    state, mend = service_state(machine=machine), around.hermes("install", "service")
+    if state.kind == "none" or not state.installed:
+        return [AREA.good("service", "none: a listener runs when it is started, or when the plugin needs one")]
+    if not state.active and not state.detail.startswith("activating"):
+        return [AREA.broken("service", f"installed, but {state.detail}", mend)]
+    if not state.enabled:
+        return [AREA.warning("service", "active, but it will not be after a restart of the machine", mend)]
+    if state.kind == "launchd":
+        return [AREA.good("service", f"starts when you log in; {state.detail}")]
+    if not machine.lingers():
+        seen = f"starts when you log in, and stops when you log out; {state.detail}"
+        return [AREA.warning("service", seen, "loginctl enable-linger")]
+    return [AREA.good("service", f"starts with the machine; {state.detail}")]

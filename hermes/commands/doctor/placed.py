@@ -1,0 +1,114 @@
+"""What was put into an agent: is it there, is it ours and of this version, do its paths live."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import hermes
+from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.install import Agent
+from hermes.errors import ConfigError
+from hermes.storage.installed_files import Plugin, settings_of
+
+PYTHON_S: Final = 4.0
+_SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The plugin of one agent, as `hermes install NAME` puts it into place."""
+
+    area: Area
+    agent: Agent
+    plugin: Plugin
+
+    async def look(self, around: Around) -> tuple[Finding, ...]:
+        """Check it where it is; say that it is not, where its agent is."""
+        found = await self.found(around)
+        if found is not None:
+            return found
+        if shutil.which(self.agent.program, path=around.environ.get("PATH")) is None:
+            return ()
+        return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
+
+    async def found(self, around: Around) -> tuple[Finding, ...] | None:
+        """Check the installed file, then what it names; None where there is none."""
+        place = self.plugin.path(around.environ)
+        try:
+            text = self.plugin.installed(around.environ)
+        except ConfigError as error:
+            aside = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
+            return (self.area.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
+        if text is None:
+            return None
+        return self.area.good("file", str(place)), *await self._named(around, text)
+
+    def mend(self, around: Around) -> str:
+        """Return the command that puts it into place."""
+        return around.hermes("install", self.agent.name)
+
+    async def _named(self, around: Around, text: str) -> list[Finding]:
+        settings = settings_of(text)
+        found = await asyncio.gather(
+            self.area.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
+            self.area.guarded("python", asyncio.to_thread(self._python, around, settings)),
+            self.area.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
+        )
+        return [finding for findings in found for finding in findings]
+
+    def _version(self, around: Around, text: str, settings: Mapping[str, object]) -> list[Finding]:
+        if text != self.plugin.text(settings):
+            return [self._outdated(around, settings, "version", f"not the plugin of Hermes {hermes.__version__}")]
+        return [self.area.good("version", f"of Hermes {hermes.__version__}")]
+
+    def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
+        """Its paths stay as they are, where there are any: another configuration may be meant."""
+        said = {name: settings.get(name) for name in around.plugin_paths()}
+        theirs = {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
+        paths = around.plugin_paths() | theirs
+        mend = self.mend(replace(around, config_file=paths["config"]))
+        return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
+
+    def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        python = str(settings.get("python") or "")
+        if not os.access(python, os.X_OK) or not Path(python).is_file():
+            seen = f"{python or 'none'} is no program (any more), so no hook starts"
+            return [self._outdated(around, settings, "python", seen)]
+        if (found := loads(self.area, python, self.mend(around))) is not None:
+            return [found]
+        return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
+
+    def _paths(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        return [in_use(self.area, around, settings, self.mend(around))]
+
+
+def loads(area: Area, python: str, mend: str) -> Finding | None:
+    """Tell as a finding which Hermes this interpreter loads; None where it loads none."""
+    command = [python, "-I", "-c", _SAY_VERSION]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = told.stdout.strip()
+    if version != hermes.__version__:
+        return area.warning("python", f"{python} has Hermes {version}, this is {hermes.__version__}", mend)
+    return area.good("python", f"{python} loads Hermes {version}")
+
+
+def in_use(area: Area, around: Around, named: Mapping[str, object], mend: str) -> Finding:
+    """Tell as a finding whether store, log and configuration that are named are ours.
+
+    Others may be meant (another configuration): so it is said, and not mended by itself.
+    """
+    wanted = around.plugin_paths()
+    other = {name: named.get(name) for name, path in wanted.items() if Path(str(named.get(name) or "")) != path}
+    if not other:
+        return area.good("paths", "store, log and configuration are the ones in use")
+    seen = "; ".join(f"its {name} is {path or 'none'}, not {wanted[name]}" for name, path in other.items())
+    return area.broken("paths", seen, mend) if "store" in other else area.warning("paths", seen, mend)

@@ -1,0 +1,146 @@
+"""The store: can it be written, is it ours alone, is there room, and does something lie there that should not."""
+
+import asyncio
+import shlex
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from hermes import disk
+from hermes.commands.doctor.finding import Area, Around, Finding, Fix, close_to_others, open_to_others
+from hermes.commands.doctor.listener import holder
+from hermes.commands.status.table import span
+from hermes.errors import StoreError
+from hermes.hook import spool
+
+AREA = Area("Store")
+
+LITTLE_BYTES: Final = 200_000_000
+NO_BYTES: Final = 10_000_000
+STALE_S: Final = 86400.0
+_PROBE: Final = "doctor"
+_MB: Final = 1_000_000
+
+
+async def look(around: Around) -> tuple[Finding, ...]:
+    """Check the folder; where there is none yet, that one can be made is all."""
+    root = around.config.store.path
+    if not await asyncio.to_thread(root.exists):
+        return (AREA.good("folder", f"{root} is not there yet; the first question makes it"),)
+    checks: dict[str, Callable[[Around], list[Finding]]] = {
+        "writing": _writing,
+        "modes": _modes,
+        "space": _space,
+        "quarantine": _quarantine,
+        "entries": _entries,
+        "leftovers": _leftovers,
+    }
+    return await AREA.each(around, checks)
+
+
+def _writing(around: Around) -> list[Finding]:
+    """The whole way of a real change, with a file that is gone again at once."""
+    root = around.config.store.path
+    place = root / f".{_PROBE}.tmp"  # a listener's start would sweep it away
+    try:
+        with disk.saving(root):
+            disk.write(place, b"written by `hermes doctor`, and removed at once\n")
+            place.unlink()
+    except StoreError as error:
+        return [AREA.broken("writing", str(error))]
+    return [AREA.good("writing", f"{root} can be written")]
+
+
+def _modes(around: Around) -> list[Finding]:
+    root = around.config.store.path
+    opened = [path for path in _all(root) if not path.is_symlink() and open_to_others(path)]
+    if not opened:
+        return [AREA.good("modes", "closed to others")]
+    what = str(opened[0]) if len(opened) == 1 else f"{len(opened)} files and folders of it"
+    mend = f"chmod -R go= {shlex.quote(str(root))}"
+    return [AREA.broken("modes", f"others may read or change {what}", mend, close_to_others(opened))]
+
+
+def _all(folder: Path) -> Iterator[Path]:
+    yield folder
+    for path in disk.listing(folder):
+        if path.is_dir() and not path.is_symlink():
+            yield from _all(path)
+        else:
+            yield path
+
+
+def _space(around: Around) -> list[Finding]:
+    free = around.free_bytes(around.config.store.path)
+    seen = f"{free // _MB:,} MB are free"
+    if free < NO_BYTES:
+        return [AREA.broken("space", seen, "free some: nothing can be saved soon")]
+    return [AREA.warning("space", seen, "free some") if free < LITTLE_BYTES else AREA.good("space", seen)]
+
+
+def _quarantine(around: Around) -> list[Finding]:
+    files = around.store().quarantined()
+    if not files:
+        return [AREA.good("quarantine", "empty")]
+    seen = (
+        f"{len(files)} files that could not be understood" if len(files) > 1 else "a file that could not be understood"
+    )
+    return [AREA.warning("quarantine", seen, f"look at {files[-1]}; once you have, delete it")]
+
+
+def _entries(around: Around) -> list[Finding]:
+    survey = around.store().survey()
+    found = [
+        AREA.broken("questions", f"{path} is damaged: {why}", around.hermes("reap")) for path, why in survey.damaged
+    ]
+    found += [AREA.broken("questions", why) for _, why in survey.unread]
+    found += [
+        AREA.broken("questions", f"{path} was written by a newer Hermes, and is left alone", "upgrade this one")
+        for path in survey.too_new
+    ]
+    found += _stale(around, [entry.asked_s for entry in survey.entries])
+    return found or [AREA.good("questions", f"{len(survey.entries) or 'none'} open")]
+
+
+def _stale(around: Around, asked_s: list[float]) -> list[Finding]:
+    """Their time stands still while nobody listens, so nothing ends them."""
+    old_s = around.now() - around.config.questions.ttl - STALE_S
+    stale = [at_s for at_s in asked_s if at_s < old_s]
+    if not stale or holder(around) is not None:
+        return []
+    many = f"{len(stale)} have" if len(stale) > 1 else "one has"
+    seen = f"{many} been open for {span(around.now() - min(stale))}, and nobody listens"
+    return [AREA.warning("questions", seen, around.hermes("listen"))]
+
+
+def _leftovers(around: Around) -> list[Finding]:
+    """Files that somebody began to write and never finished; younger ones may be somebody's work."""
+    old_s = time.time() - spool.LEFTOVER_AFTER_S  # the files' own time is the machine's
+    left = [path for path in _all(around.config.store.path) if path.name.startswith(".") and _is_older(path, old_s)]
+    if not left:
+        return [AREA.good("leftovers", "none")]
+    what = f"{len(left)} unfinished files" if len(left) > 1 else "an unfinished file"
+    return [
+        AREA.warning(
+            "leftovers", f"{what} of a process that died ({left[0]})", around.hermes("doctor", "--fix"), _remove(left)
+        )
+    ]
+
+
+def _is_older(path: Path, than_s: float) -> bool:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_mtime < than_s
+
+
+def _remove(paths: list[Path]) -> Fix:
+    async def remove() -> str:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return f"Removed unfinished files: {len(paths)}."
+
+    return remove

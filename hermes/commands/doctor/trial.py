@@ -1,0 +1,48 @@
+"""`--test`: a real question, through hook, store, listener and Telegram to the phone, and its answer back."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hermes.commands.ask import phone_question
+from hermes.commands.doctor.finding import Area, Finding
+from hermes.commands.status.table import span
+from hermes.config import reading as configuration
+
+AREA = Area("Test question")
+
+ANSWER_S: Final = 120.0
+NEEDED: Final = ("Configuration", "Telegram", "Store")
+_REFUSED = {"skip": "skipped", "reject": "stopped"}
+
+
+async def ask(
+    path: Path | None,
+    findings: Sequence[Finding],
+    say: Callable[[str], None],
+    *,
+    environ: Mapping[str, str],
+    timeout_s: float = ANSWER_S,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> tuple[Finding, ...]:
+    """Ask, unless what a question needs is broken; return what became of it."""
+    missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
+    if missing:
+        return (AREA.warning("asked", f"no: first mend what is broken ({', '.join(dict.fromkeys(missing))})"),)
+    say("Asking a test question: answer it on the phone, within two minutes.")
+    return await AREA.guarded("asked", _ask(path, environ, timeout_s, monotonic), limit_s=timeout_s + 10)
+
+
+async def _ask(
+    path: Path | None, environ: Mapping[str, str], timeout_s: float, monotonic: Callable[[], float]
+) -> list[Finding]:
+    config, place = configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
+    began_s = monotonic()
+    told = await phone_question.ask(config, place, phone_question.TEST, timeout_s=timeout_s)
+    took = span(monotonic() - began_s)
+    if told.kind == "unanswered" or told.by_timer:
+        seen = f"nobody answered within {took}; is it on the phone?"
+        return [AREA.broken("asked", seen, f"see {config.log.file}")]
+    words = ", ".join(label for labels in told.answers for label in labels) or _REFUSED.get(told.kind, told.kind)
+    return [AREA.good("asked", f"answered after {took}: {words}")]

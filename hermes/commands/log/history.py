@@ -1,0 +1,199 @@
+"""What `hermes log` tells: what was asked, what came of it, by whom and where, and how that is known.
+
+It reads what the store keeps (settled asks for `store.keep_done`) and changes nothing.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, tzinfo
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from hermes.agents.registry import ADAPTERS
+from hermes.config.settings import Seconds
+from hermes.errors import ConfigError
+from hermes.model.answer import Decision, DecisionKind, OutcomeKind, Proof
+from hermes.model.ask import Ask, Permission
+from hermes.model.entry import Entry
+from hermes.model.state import Phase
+from hermes.storage.store import Store
+
+Words = tuple[tuple[str, ...], ...]
+"""One tuple of strings a question; of a permission as `hermes.model.Permission` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """One question, with the labels that could be chosen."""
+
+    header: str
+    text: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided on the phone, or by the timer; `sent` are the exact words that go to the agent for it.
+
+    `sent` is None where no words go: a refused question, or one that was left to the computer. `stops` is true for a
+    refusal that ends the agent's turn.
+    """
+
+    kind: DecisionKind
+    where: Literal["phone", "timer"]
+    user_id: int | None
+    user_name: str
+    at_s: float
+    sent: Words | None
+    stops: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One ask and what came of it. These are the keys of `--json`: they stay as they are, new ones may come.
+
+    Moments (`…at_s`) are seconds since the epoch, `took_s` seconds from the ask to its end. `state` is how it stands
+    or how it ended, `where` where that was decided, `answer` the exact words that took effect (on a computer: as its
+    agent told them), None where there are none. `confirmed` is how the end is known, as `hermes.model.Proof` says.
+    `too_late` is true where `decision` came after the end.
+    """
+
+    id: str
+    code: str
+    kind: Literal["question", "permission"]
+    agent: str
+    machine: str
+    server: str
+    directory: str
+    session: str
+    root_session: str
+    session_id: str
+    request_id: str | None
+    questions: tuple[Posed, ...]
+    permission: Permission | None
+    asked_at_s: float
+    state: Phase | OutcomeKind
+    where: Literal["phone", "computer", "timer", ""]
+    answer: Words | None
+    decision: Decided | None
+    ended_at_s: float | None
+    took_s: float | None
+    confirmed: Proof
+    reason: str
+    too_late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Exchanges, the newest last, and sentences about what could not be read."""
+
+    exchanges: tuple[Exchange, ...]
+    warnings: tuple[str, ...]
+
+
+def since_of(text: str, *, now_s: float, zone: tzinfo | None) -> float:
+    """Return the moment (epoch) that "2h", "7d", "2026-11-20" or "2026-11-20T18:00" means.
+
+    Raises:
+        ConfigError: it is nothing like that.
+    """
+    try:
+        return now_s - TypeAdapter(Seconds).validate_python(text)
+    except ValidationError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo or zone is None else at.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
+        said = "is neither a length of time such as 2h or 7d, nor a date such as 2026-11-20"
+        raise ConfigError(f"--since {text!r} {said}.") from None
+
+
+def gather(store: Store, *, since_s: float) -> History:
+    """Return what ended at `since_s` (epoch) or later, and all that is open."""
+    # In this order, what is settled in between is seen twice and not never.
+    pending, done = store.survey(), store.survey_done(since_s)
+    entries = {entry.id: entry for entry in (*pending.entries, *done.entries)}
+    told = [_exchange(entry) for entry in entries.values() if not _is_twin(entry)]
+    told.sort(key=lambda one: (one.asked_at_s, one.id))
+    unread = [f"cannot be read: {path}" for one in (pending, done) for path, _ in (*one.damaged, *one.unread)]
+    newer = [f"written by a newer Hermes: {path}" for one in (pending, done) for path in one.too_new]
+    return History(tuple(told), (*unread, *newer))
+
+
+def _is_twin(entry: Entry) -> bool:
+    """Tell whether this ask came by another way, too, and was told of under that."""
+    outcome = entry.state.outcome
+    return outcome is not None and outcome.kind == "gone" and not outcome.reason and entry.phone.message_id is None
+
+
+def _exchange(entry: Entry) -> Exchange:
+    ask, source, outcome = entry.ask, entry.ask.source, entry.state.outcome
+    decision = None if entry.state.decision is None else _decided(ask, entry.state.decision)
+    where, answer = _effect(entry, decision)
+    return Exchange(
+        id=entry.id,
+        code=entry.code,
+        kind="question" if ask.permission is None else "permission",
+        agent=ask.capabilities.agent_name,
+        machine=source.host or source.machine,
+        server=source.server,
+        directory=source.directory,
+        session=source.session_title,
+        root_session=source.root_title,
+        session_id=source.session_id,
+        request_id=source.request_id,
+        questions=tuple(Posed(one.header, one.text, tuple(o.label for o in one.options)) for one in ask.questions),
+        permission=ask.permission,
+        asked_at_s=entry.asked_s,
+        state=entry.state.phase if outcome is None else outcome.kind,
+        where=where,
+        answer=answer,
+        decision=decision,
+        ended_at_s=None if outcome is None else outcome.at_s,
+        took_s=None if outcome is None else max(0.0, outcome.at_s - entry.asked_s),
+        confirmed="" if outcome is None else outcome.proof,
+        reason="" if outcome is None else outcome.reason,
+        too_late=decision is not None and outcome is not None and outcome.kind in _ELSEWHERE,
+    )
+
+
+_ELSEWHERE = ("answered_at_desk", "rejected_at_desk", "gone")
+
+
+def _decided(ask: Ask, decision: Decision) -> Decided:
+    by = decision.by
+    return Decided(
+        kind=decision.kind,
+        where="timer" if by is None else "phone",
+        user_id=None if by is None else by.id,
+        user_name="" if by is None else by.name,
+        at_s=decision.at_s,
+        sent=_sent(ask, decision),
+        stops=decision.kind == "reject" and ask.capabilities.reject_stops,
+    )
+
+
+def _sent(ask: Ask, decision: Decision) -> Words | None:
+    """Return the words as the agent's adapter makes them; None where it is told by no words at all."""
+    adapter = ADAPTERS.get(ask.source.agent)
+    try:
+        return None if adapter is None else adapter.answers(ask, decision)
+    except ValueError:
+        return None  # a no or a release is told in another way
+
+
+def _effect(entry: Entry, decision: Decided | None) -> tuple[Literal["phone", "computer", "timer", ""], Words | None]:
+    """Return where the end was decided, and the words that took effect."""
+    outcome = entry.state.outcome
+    if outcome is None or outcome.kind == "gone":
+        return "", None
+    if outcome.kind in _ELSEWHERE:
+        return "" if outcome.reason == "together" else "computer", outcome.answers
+    return (decision.where, outcome.answers or decision.sent) if decision is not None else ("", None)
+
+
+def to_json(exchange: Exchange) -> str:
+    """Return one line of JSON (ASCII) with the fields above as keys."""
+    return json.dumps(asdict(exchange))

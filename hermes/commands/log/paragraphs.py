@@ -1,0 +1,211 @@
+"""How `hermes log` looks: a paragraph for each exchange, what others wrote in quotation marks and to the letter."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, tzinfo
+from pathlib import PurePath
+
+from rich.console import Console
+from rich.text import Text
+
+from hermes.chat.screens.screen import lasting
+from hermes.commands.log.history import Decided, Exchange, Words
+from hermes.commands.status.survey import wish
+from hermes.commands.status.table import STATES, plain, span
+from hermes.model.answer import Proof
+from hermes.model.ask import Permission
+
+LAST = 20
+"""How many are shown where nobody says."""
+_LONGEST = 1000
+_HARMLESS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{NO-BREAK SPACE}"
+_PROOFS: dict[Proof, str] = {
+    "": "",
+    "record": "seen in the agent's own record",
+    "event": "the agent's server said so",
+    "plugin": "the agent's plugin said so",
+    "list": "the agent asks for it no more",
+    "accepted": "the agent took it, and shows no record of it",
+    "receipt": "handed over to the program",
+    "left": "the agent is no longer there",
+}
+
+
+def remark(*, shown: int, found: int, past_s: float, kept_s: float) -> str:
+    """Return what a person must know about a list that is empty or not the whole of it, else "".
+
+    `past_s` is how far back was asked for, `kept_s` how far back anything is kept.
+    """
+    kept = f"what is settled is kept for {lasting(kept_s)}, see store.keep_done"
+    if found > shown:
+        return f"{found - shown} earlier not shown: hermes log -n {found}"
+    if not found:
+        return f"Nothing was asked ({kept})."
+    return f"There may have been more before: {kept}." if past_s > kept_s else ""
+
+
+def show(exchanges: Iterable[Exchange], console: Console, *, zone: tzinfo | None) -> None:
+    """Print a paragraph for each; a line is wrapped on a terminal only."""
+    for number, exchange in enumerate(exchanges):
+        if number:
+            console.print()
+        _put(console, Text(), _heading(exchange, zone))
+        for line in _asked(exchange):
+            _put(console, Text("  "), line)
+        _put(console, Text.assemble(_sign(exchange), " "), _result(exchange))
+        for line in _background(exchange):
+            _put(console, Text("  "), line)
+
+
+def _put(console: Console, lead: Text, text: Text) -> None:
+    """Print it with `lead` before its first line, and as much room before the others."""
+    lines = text.wrap(console, max(1, console.width - lead.cell_len)) if console.is_terminal else [text]
+    for number, line in enumerate(lines):
+        line.rstrip()
+        console.print(Text.assemble(" " * lead.cell_len if number else lead, line), soft_wrap=True)
+
+
+def _heading(exchange: Exchange, zone: tzinfo | None) -> Text:
+    at = datetime.fromtimestamp(exchange.asked_at_s, UTC).astimezone(zone)
+    session = " › ".join(filter(None, dict.fromkeys((exchange.root_session, exchange.session))))
+    agent = f"{exchange.agent} on {exchange.machine}"
+    text = Text.assemble((f"{at:%Y-%m-%d %H:%M}  ", "dim"), plain(PurePath(exchange.directory).name, "bold"))
+    for piece in filter(None, (session, agent, exchange.code)):
+        text.append(" · " if text.plain[-1] != " " else "", "dim").append(plain(piece, "dim"))
+    return text
+
+
+def _asked(exchange: Exchange) -> Iterator[Text]:
+    if exchange.permission is not None:
+        yield Text.assemble(wish(exchange.permission), " ", _quoted(_cut(exchange.permission.what)), "?")
+        return
+    answers = exchange.answer if len(exchange.questions) > 1 else None
+    for number, posed in enumerate(exchange.questions):
+        text = Text.assemble(
+            plain(_cut(posed.header), "bold"), ": " if posed.header and posed.text else "", plain(_cut(posed.text))
+        )
+        if answers is not None and number < len(answers):
+            text.append(" → ").append(_labels(answers[number]))
+        yield text
+
+
+def _sign(exchange: Exchange) -> Text:
+    refused = exchange.state == "rejected" or (exchange.answer or ((),))[0][:1] == ("refused",)
+    if exchange.permission is not None and refused and exchange.state != "expired":
+        return Text("✗", "red")
+    return Text(*_SIGNS.get(exchange.state, ("…", "yellow")))
+
+
+_SIGNS: dict[str, tuple[str, str]] = {
+    "answered": ("✓", "green"),
+    "answered_at_desk": ("✓", "green"),
+    "skipped": ("✓", "green"),
+    "rejected": ("✗", "red"),
+    "rejected_at_desk": ("✗", "red"),
+    "expired": ("!", "yellow"),
+    "gone": ("–", "dim"),
+    "sending": ("…", "cyan"),
+}
+
+
+def _result(exchange: Exchange) -> Text:
+    """Return how it stands or ended."""
+    match exchange.state:
+        case "answered" | "rejected" | "skipped":
+            return _decision_in_words(exchange)
+        case "rejected_at_desk" if exchange.permission is None:
+            return Text("dismissed")
+        case "answered_at_desk" | "rejected_at_desk":
+            return _answer_in_words(exchange, exchange.answer)
+        case "expired" if len(exchange.questions) > 1 and exchange.answer:
+            return Text("nobody answered in time, so this was given", "yellow")
+        case "expired":
+            return Text.assemble(("nobody answered in time: ", "yellow"), _decision_in_words(exchange))
+        case "gone":
+            same = "two requests looked the same, so nothing was sent"
+            return Text(same if exchange.reason == "ambiguous" else "the agent gave it up")
+        case "sending":
+            return Text.assemble(STATES["sending"], ": ", _decision_in_words(exchange))
+        case state:
+            return STATES[state]
+
+
+def _background(exchange: Exchange) -> Iterator[Text]:
+    """Yield what came too late; and who decided, after how long, and how that is known."""
+    who = _who(exchange.decision) if exchange.decision is not None else ""
+    if exchange.too_late:
+        yield Text.assemble((f"{who}, too late: ", "yellow"), _decision_in_words(exchange))
+        who = ""
+    if exchange.where == "computer":
+        who = "at the computer"
+    elif exchange.reason == "together":
+        who = "together with another request"
+    after = "" if exchange.took_s is None else f"after {span(exchange.took_s)}"
+    if known := ", ".join(filter(None, (who, after, _PROOFS[exchange.confirmed]))):
+        yield Text(known, "dim")
+
+
+def _who(decision: Decided) -> str:
+    if decision.where == "timer":
+        return "by the timer"
+    name = plain(decision.user_name).plain
+    return f"{name} ({decision.user_id}) on the phone" if name else f"{decision.user_id} on the phone"
+
+
+def _decision_in_words(exchange: Exchange) -> Text:
+    decision = exchange.decision
+    match decision.kind if decision is not None else "release":
+        case "release":
+            return Text("left to the computer")
+        case "skip":
+            return Text("left to decide by itself")
+        case "reject" if exchange.permission is None:
+            return Text("told to stop" if decision is not None and decision.stops else "told no")
+        case _:
+            sent = decision.sent if decision is not None else None
+            # What took effect may be known in part only; what came too late is told as it was meant.
+            known = exchange.answer if exchange.permission is not None and exchange.state == "answered" else sent
+            return _answer_in_words(exchange, known)
+
+
+def _answer_in_words(exchange: Exchange, answer: Words | None) -> Text:
+    if answer is None:
+        return Text("answered, in words that this Hermes does not know")
+    if exchange.permission is not None:
+        return _word(exchange.permission, answer[0] if answer else ())
+    if not answer or (len(exchange.questions) > 1 and answer == exchange.answer):
+        return Text("answered")
+    return Text(", ").join(map(_labels, answer))
+
+
+def _word(permission: Permission, word: tuple[str, ...]) -> Text:
+    match word:
+        case ("once",):
+            return Text("allowed once")
+        case ("always",):
+            covered = Text(", ").join(_quoted(one) for one in permission.always)
+            return Text.assemble("always allowed", ": " if covered else "", covered)
+        case ("refused", why) if why:
+            return Text.assemble("refused: ", _quoted(why))
+        case ("refused", *_):
+            return Text("refused")
+        case ("allowed",):
+            return Text("allowed")
+        case _:
+            return Text("answered, in a way that this Hermes does not know")
+
+
+def _labels(labels: tuple[str, ...]) -> Text:
+    return Text(", ").join(map(_quoted, labels)) if labels else Text("no answer", "dim")
+
+
+def _quoted(words: str) -> Text:
+    return Text.assemble("“", Text(_exact(words.replace("\n", "⏎")), "bold"), "”")
+
+
+def _exact(words: str) -> str:
+    """Return them to the letter: what would move the cursor or turn the direction of reading is named instead."""
+    return "".join(sign if sign.isprintable() or sign in _HARMLESS else f"⟨U+{ord(sign):04X}⟩" for sign in words)
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"

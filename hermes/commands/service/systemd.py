@@ -1,0 +1,216 @@
+"""systemd's user manager: our units in ~/.config/systemd/user, with the absolute paths of this very Hermes."""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import hermes
+from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
+from hermes.errors import ServiceError
+from hermes.storage import installed_files as files
+
+MARKER = "# hermes-telegram-phone:"
+HEAD = f"{MARKER} written by `hermes install`, which overwrites it; own changes: `systemctl --user edit`."
+PATIENCE_S = 30.0
+LOOK_S = 0.1
+LOG_LINES = 8
+_PLAIN = re.compile(r"[A-Za-z0-9_@$%+=:,./-]+")
+_NO_MANAGER = (
+    "systemd does not run here for this user (a container, WSL without systemd, or `su` instead of a login): "
+    "have whatever starts programs here run `hermes {command}`"
+)
+
+
+def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) -> Iterator[str]:
+    """Write the units of this job, start it, wait until it is ready; yields what was done, as it is done.
+
+    Raises ConfigError (a foreign file of that name), NotSaved and ServiceError.
+    """
+    _require_manager(job, machine)
+    changed = False
+    for name in job.units:
+        place = _folder(machine) / name
+        there = files.installed(place, MARKER)
+        wanted = _text(name, command, machine.environ)
+        if there == wanted:
+            yield f"{place} is already installed and up to date."
+            continue
+        with files.saving(place):
+            files.replace(place.resolve(), wanted)
+        changed = True
+        yield f"{place} {'is installed' if there is None else 'was updated'}."
+    if changed:
+        _done(machine, "daemon-reload")
+        _done(machine, "stop", job.unit)
+    _done(machine, "enable", job.unit)
+    yield _started(job, machine, log)
+    if not machine.lingers():
+        yield "It stops when you log out; to keep it running, once: `loginctl enable-linger`."
+
+
+def restart(job: Job, machine: Machine, *, log: Path) -> str:
+    """Start the job anew from the units that are there, and return how it came up. Raises ServiceError."""
+    _done(machine, "stop", job.unit)
+    return _started(job, machine, log)
+
+
+def uninstall(job: Job, machine: Machine) -> Iterator[str]:
+    """Stop the job and remove its units; yields what was done. Raises ConfigError, NotSaved and ServiceError."""
+    places = [_folder(machine) / name for name in job.units]
+    ours = [place for place in places if files.installed(place, MARKER) is not None]
+    is_managed = _has_manager(machine)
+    if ours and is_managed:
+        _done(machine, "disable", "--now", job.unit)
+    for place in places:
+        if place not in ours:
+            yield f"{place} is not there; nothing was changed."
+            continue
+        with files.saving(place):
+            # Where no systemd runs that could disable it, its link must not outlive it.
+            for link in _folder(machine).glob(f"*.wants/{place.name}"):
+                link.unlink()
+            place.unlink()
+        yield f"{place} was removed."
+    if ours and is_managed:
+        _done(machine, "daemon-reload")
+        yield f"{job.unit} is stopped."
+
+
+def state(job: Job, machine: Machine) -> ServiceState:
+    """Return how the job stands, as systemd tells it; `kind` "none" where there is no user manager."""
+    is_there = all((_folder(machine) / name).exists() for name in job.units)
+    if not _has_manager(machine):
+        return ServiceState("none", is_there, False, False, None, "systemd does not run here for this user")  # noqa: FBT003
+    shown = _shown(job, machine)
+    active = shown.get("ActiveState") == "active"
+    since_us = shown.get("ActiveEnterTimestampMonotonic", "")
+    since_s = time.time() - (machine.monotonic() - int(since_us) / 1e6) if active and since_us.isdecimal() else None
+    is_enabled = shown.get("UnitFileState") == "enabled"
+    pid = int(shown.get("MainPID") or 0)
+    return ServiceState(
+        "systemd", is_there, is_enabled, active, since_s, _told(shown), pid, _command(_folder(machine) / job.units[0])
+    )
+
+
+def unit_file(name: str) -> Path:
+    """Return the unit as it was delivered: in the package, or beside it in a checkout."""
+    package = Path(hermes.__file__).parent
+    return next(place for place in (package / "systemd" / name, package.parent / "systemd" / name) if place.is_file())
+
+
+# --- units --------------------------------------------------------------------------------------------------------
+
+
+def _text(name: str, command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return the delivered unit with this command, and without the words above [Unit], which are for a copy by hand."""
+    lines = [HEAD, "[Unit]"]
+    for line in unit_file(name).read_text(encoding="utf-8").partition("[Unit]\n")[2].splitlines():
+        if not line.startswith("ExecStart="):
+            lines.append(line)
+            continue
+        # In arguments systemd looks for variables, too; in the path of the program it does not.
+        lines.append(
+            " ".join([f"ExecStart={quoted(command[0])}", *(quoted(word.replace("$", "$$")) for word in command[1:])])
+        )
+        # Where the shell has its own place for such files, the service must find the same store.
+        lines += [f"Environment={quoted(f'{key}={environ[key]}')}" for key in ("XDG_STATE_HOME",) if environ.get(key)]
+    return "\n".join(lines) + "\n"
+
+
+def quoted(text: str) -> str:
+    """Return the text as one word of a unit file: systemd.syntax(7), and "%%" for the sign of a specifier."""
+    word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return word.replace("%", "%%")
+
+
+def _command(place: Path) -> tuple[str, ...]:
+    """Return what the unit there starts."""
+    try:
+        found = re.search(r"^ExecStart=(.+)$", place.read_text(encoding="utf-8"), re.MULTILINE)
+        words = shlex.split(found[1]) if found else []
+    except (OSError, ValueError):
+        return ()
+    return tuple(word.replace("$$", "$").replace("%%", "%") for word in words)
+
+
+def _folder(machine: Machine) -> Path:
+    base = Path(machine.environ.get("XDG_CONFIG_HOME") or "")
+    return (base if base.is_absolute() else machine.home / ".config") / "systemd" / "user"
+
+
+# --- the manager --------------------------------------------------------------------------------------------------
+
+
+def _has_manager(machine: Machine) -> bool:
+    return machine.run(["systemctl", "--user", "show", "--property=Version"]).status == 0
+
+
+def _require_manager(job: Job, machine: Machine) -> None:
+    if not _has_manager(machine):
+        raise ServiceError(_NO_MANAGER.format(command=job.name) + (f" every {job.every_s} s." if job.every_s else "."))
+
+
+def _done(machine: Machine, *words: str) -> Ran:
+    ran = machine.run(["systemctl", "--user", *words])
+    if ran.status:
+        raise ServiceError(f"`systemctl --user {' '.join(words)}` failed: {ran.output.strip() or ran.status}")
+    return ran
+
+
+def _shown(job: Job, machine: Machine) -> dict[str, str]:
+    keys = "ActiveState,SubState,Result,StatusText,UnitFileState,ExecMainStatus,MainPID,ActiveEnterTimestampMonotonic"
+    lines = _done(machine, "show", job.unit, f"--property={keys}").output.splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def _told(shown: Mapping[str, str]) -> str:
+    """Return in words how a unit is: "active: Telegram answers", "failed: exit-code (status 2)"."""
+    words = shown.get("ActiveState", "unknown")
+    if words in {"failed", "inactive"} or shown.get("SubState") == "auto-restart":
+        result = shown.get("Result", "")
+        why = f"{result} (status {shown.get('ExecMainStatus', '?')})" if result not in {"", "success"} else ""
+    else:
+        why = shown.get("StatusText", "")
+    return f"{words}: {why}" if why else words
+
+
+def _started(job: Job, machine: Machine, log: Path) -> str:
+    """Start it, and return how it came up. Raises ServiceError."""
+    # What an earlier try came to is not what this one comes to; where there was none, systemctl says so.
+    machine.run(["systemctl", "--user", "reset-failed", job.unit])
+    # Nobody knows how long Telegram is away: no command waits for that, we look ourselves.
+    _done(machine, "--no-block", "start", job.unit)
+    return _came_up(job, machine, log)
+
+
+def _came_up(job: Job, machine: Machine, log: Path) -> str:
+    """Wait until the job is active, or waits for another listener to leave. Raises ServiceError: it is not, and why."""
+    deadline_s = machine.monotonic() + PATIENCE_S
+    while True:
+        shown = _shown(job, machine)
+        if shown.get("ActiveState") == "active" or _told(shown).startswith("activating: waiting:"):
+            return f"{job.unit} is {_told(shown)}."
+        if shown.get("ActiveState") == "failed" or shown.get("SubState") == "auto-restart":
+            raise ServiceError(f"{job.unit} is {_told(shown)}; the end of its log:\n{_last_words(job, machine, log)}")
+        if machine.monotonic() > deadline_s:
+            raise ServiceError(
+                f"{job.unit} is installed and not ready yet ({_told(shown)}); it goes on trying, and `systemctl --user "
+                f"status {job.unit}` shows how that goes."
+            )
+        machine.sleep(LOOK_S)
+
+
+def _last_words(job: Job, machine: Machine, log: Path) -> str:
+    """Return the last lines that the job said: in the journal, else in Hermes' own log."""
+    journal = ["journalctl", "--user", f"--unit={job.unit}", f"--lines={LOG_LINES}", "--output=cat", "--quiet"]
+    said = machine.run([*journal, "--no-pager"])
+    if said.status == 0 and said.output.strip():
+        return said.output.rstrip()
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"(neither the journal nor {log} has any)"
+    return "\n".join(lines[-LOG_LINES:])

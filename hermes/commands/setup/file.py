@@ -1,0 +1,146 @@
+"""The configuration file: what it says now, and how it is changed without touching anything else in it."""
+
+import os
+import re
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Array
+
+from hermes import disk
+from hermes.commands.setup.given import Changes
+from hermes.config import reading as configuration
+from hermes.config.settings import Config
+from hermes.errors import ConfigError
+
+FRESH = """\
+# Hermes. `hermes setup` wrote this; run it again to change something, or edit it by hand.
+# config.example.toml, beside the source of Hermes, shows every other setting with its meaning.
+# The token below is a secret: this file is for your eyes only (chmod 600).
+
+[telegram]
+"""
+_COMMENTS = {
+    "token": "from @BotFather",
+    "chat_id": "where questions go: your own id, or the (negative) id of a group",
+    "users": "the ids of those who may answer",
+}
+_ASKED_HERE = re.compile(r"(?i)HERMES_TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)")
+_ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The file as it is. `config` is None, and `lacks` says why, where its [telegram] is not complete yet.
+
+    `settings` is all the rest of it, with made-up values for what the setup asks for.
+    """
+
+    place: Path
+    settings: Config
+    config: Config | None
+    lacks: str = field(default="")
+
+
+def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
+    """Read the file, which may be absent; what `environ` says of bot, chat and people is not looked at.
+
+    Raises:
+        ConfigError: something in it is wrong that the setup does not ask for.
+    """
+    text, environ = configuration.read_text(place), without_telegram(environ)
+    settings = configuration.loads(edited(text, _ANYBODY, place), place, environ=environ)
+    try:
+        return Draft(place, settings, configuration.loads(text or "", place, environ=environ))
+    except ConfigError as error:
+        return Draft(place, settings, None, "" if text is None else str(error))
+
+
+def need_writable(place: Path) -> None:
+    """Look whether the file could be written, before anything is asked. Raises ConfigError."""
+    folder = next(folder for folder in place.resolve().parents if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{place} cannot be written: {folder} is no folder that you may write in.")
+
+
+def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
+    """Make the changes, whole or not at all; tell whether there was anything to change.
+
+    What stands there at this moment is changed, not what was read before. The file ends with mode 0600; a link is
+    followed.
+
+    Raises:
+        ConfigError: the file cannot be changed so that it says this.
+        NotSaved: the disk refuses.
+    """
+    text = configuration.read_text(place)
+    wanted = edited(text, changes, place)
+    _check(configuration.loads(wanted, place, environ=without_telegram(environ)), changes, place)
+    if wanted == text and not configuration.readable_by_others(place):
+        return False
+    target = place.resolve()
+    with disk.saving(target.parent):
+        disk.make_folder(target.parent)
+        disk.write(target, wanted.encode())
+    return True
+
+
+def edited(text: str | None, changes: Changes, place: Path) -> str:
+    """Return the text with the changes made and all else as it was; of None, a fresh one with comments.
+
+    Raises:
+        ConfigError: it is no TOML, or [telegram] is no table.
+    """
+    try:
+        document = tomlkit.parse(FRESH if text is None else text)
+        table = document.setdefault("telegram", tomlkit.table())
+        if not isinstance(table, MutableMapping):
+            raise ConfigError(f"{place}, telegram is wrong; it must be a table [telegram].")
+        _change(table, changes, fresh=text is None)
+        return tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise ConfigError(f"{place} is not TOML ({error}); config.example.toml shows how it is written.") from None
+
+
+def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -> None:
+    values: dict[str, Any] = {
+        "token": changes.token,
+        "token_file": None if changes.token_file is None else str(changes.token_file),
+        "chat_id": changes.chat_id,
+        "users": None if changes.users is None else list(changes.users),
+        "api_base": changes.api_base,
+    }
+    for one, other in (("token", "token_file"), ("token_file", "token")):
+        if values[one] is not None and table.get(one) != values[one]:
+            table.pop(other, None)
+    for key, value in values.items():
+        there = table.get(key)
+        if value is None or there == value:
+            continue
+        if isinstance(there, Array) and value[: len(there)] == there:
+            there.extend(value[len(there) :])  # what is written beside those who are in it stays
+            continue
+        item = tomlkit.item(value)
+        if fresh and key in _COMMENTS:
+            item.comment(_COMMENTS[key])
+        table[key] = item
+
+
+def _check(config: Config, changes: Changes, place: Path) -> None:
+    """Make sure that the file now says what it was meant to say."""
+    telegram = config.telegram
+    said = Changes(
+        telegram.token.get_secret_value(), telegram.token_file, telegram.chat_id, telegram.users, telegram.api_base
+    )
+    wanted = {name: value for name in Changes.__slots__ if (value := getattr(changes, name)) is not None}
+    if replace(said, **wanted) != said:
+        raise ConfigError(f"{place} cannot be changed by itself; write {', '.join(wanted)} into it by hand.")
+
+
+def without_telegram(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without what the setup asks for: the file must hold that by itself."""
+    return {name: value for name, value in environ.items() if not _ASKED_HERE.fullmatch(name)}

@@ -1,0 +1,164 @@
+"""Doing what was answered: write, connect, start, try.
+
+A part that fails is said, and those behind it are done all the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.chat.screens import notices
+from hermes.commands.ask import phone_question
+from hermes.commands.install import Agent, connect
+from hermes.commands.setup import file, parts
+from hermes.commands.setup.bot import ChosenBot, Connect, Run
+from hermes.commands.setup.given import Changes
+from hermes.commands.setup.listening import Listening
+from hermes.commands.setup.people import ChosenPeople
+from hermes.commands.setup.terminal import Terminal
+from hermes.config import reading as configuration
+from hermes.config.settings import Config
+from hermes.errors import ChatError, ConfigError, HermesError, NotSaved
+
+TEST_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All answers."""
+
+    bot: ChosenBot
+    people: ChosenPeople
+    changes: Changes
+    agents: tuple[Agent, ...]
+    service: bool
+    test: bool
+
+
+class Finish:
+    """Carries a plan out. `ok` is false as soon as a part of it could not be done."""
+
+    def __init__(
+        self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
+    ) -> None:
+        self.ok, self._listens = True, True
+        self._terminal, self._place, self._environ = terminal, place, environ
+        self._connect, self._run = connect, run
+
+    def save(self, plan: Plan) -> bool:
+        """Write the configuration; tell whether it changed. A disk that refuses can be tried again.
+
+        Raises:
+            ConfigError, NotSaved: as `file.write`.
+        """
+        self._terminal.title("Setting up")
+        changed = self._written(plan.changes)
+        self._terminal.done(f"{self._place} {'is written; only you can read it' if changed else 'stays as it was'}.")
+        return changed
+
+    def _written(self, changes: Changes) -> bool:
+        while True:
+            try:
+                return file.write(self._place, changes, environ=self._environ)
+            except NotSaved as error:
+                self._terminal.warn(f"{error}.")
+                if not self._terminal.again():
+                    raise
+
+    def warn_of_shell(self, config: Config) -> None:
+        """Say which variables of this shell stand above what was written."""
+        with suppress(ConfigError):
+            here = configuration.load(self._place, environ=self._environ).telegram
+            there = config.telegram
+            if (here.token, here.chat_id, here.users) == (there.token, there.chat_id, there.users):
+                return
+        names = ", ".join(sorted(self._environ.keys() - file.without_telegram(self._environ).keys()))
+        self._terminal.warn(f"{names} in this shell stands above the configuration for what you start here: unset it.")
+
+    def greet(self, plan: Plan) -> None:
+        """Say hello in a chat that is new: that shows whether the bot may write there at all."""
+        if not plan.people.is_new:
+            return
+        try:
+            with self._terminal.waiting("Saying hello in the chat…"):
+                self._run(_greeted(self._connect, plan))
+        except ChatError as error:
+            name = plan.bot.me.username
+            self._failed(f"The bot cannot write to the chat {plan.people.chat_id} ({error}).")
+            self._terminal.say(f"Open https://t.me/{name} and press Start, or add @{name} to the group.")
+        else:
+            self._terminal.done("Said hello in the chat.")
+
+    def connect_agents(self, plan: Plan, config: Config) -> None:
+        """Install what connects each agent."""
+        for agent in plan.agents:
+            self._part(
+                lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
+            )
+
+    def listen(self, plan: Plan, config: Config, listening: Listening, *, changed: bool) -> None:
+        """Let whoever listens begin anew with these settings: as a service if wanted, else as it was."""
+        place, environ = self._place, self._environ
+        self._part(lambda: self._look_who_listens(listening))
+        if changed or plan.service:
+            self._part(listening.stop)
+        if plan.service and self._part(lambda: parts.start_service(place, config, environ=environ)):
+            self._listens = True
+            listening.replaced()
+        self._part(listening.back)
+        if not plan.service:
+            self._part(lambda: parts.wake_service(place, config.log.file, environ=environ))
+
+    def _look_who_listens(self, listening: Listening) -> None:
+        self._listens = listening.is_at_work() or parts.is_started_by_something(self._place, environ=self._environ)
+
+    def test(self, config: Config) -> None:
+        """Ask the test question, and print the answer."""
+        try:
+            with self._terminal.waiting("A question is on its way to your phone: please answer it there…"):
+                told = self._run(phone_question.ask(config, self._place, phone_question.TEST, timeout_s=TEST_S))
+        except HermesError as error:
+            self._failed(f"{error}")
+            return
+        match told.kind:
+            case "unanswered":
+                self._failed("No answer came within five minutes. `hermes status` says whether Telegram was reached.")
+            case _ if told.by_timer:
+                self._failed("No answer came before the time to answer ran out.")
+            case "answer":
+                answer = ", ".join(word for notices in told.answers for word in notices)
+                self._terminal.done(f"Your answer arrived: {answer}")
+            case _:
+                self._terminal.done("You sent the question away, and that arrived.")
+
+    def farewell(self) -> None:
+        """Say what comes now."""
+        if self.ok and self._listens:
+            self._terminal.title("All set. When an agent asks something, your phone rings.")
+        elif self.ok:
+            self._terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
+            self._terminal.say(
+                "`hermes install service` lets Hermes listen for good, `hermes listen` for as long as it runs."
+            )
+        else:
+            self._terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
+
+    def _part(self, work: Callable[[], Iterable[str] | None]) -> bool:
+        """Do it, saying each sentence that it returns; tell whether it could be done."""
+        try:
+            for sentence in work() or ():
+                self._terminal.done(sentence)
+        except HermesError as error:
+            self._failed(str(error))
+            return False
+        return True
+
+    def _failed(self, sentence: str) -> None:
+        self.ok = False
+        self._terminal.warn(sentence)
+
+
+async def _greeted(connect: Connect, plan: Plan) -> None:
+    async with connect(plan.bot.token) as api:
+        await api.send(plan.people.chat_id, notices.connected())

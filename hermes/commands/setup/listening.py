@@ -1,0 +1,98 @@
+"""The listener that may be at work while the setup is: it makes way, and is brought back."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hermes.commands.setup.terminal import Terminal
+from hermes.errors import Held, StoreError
+from hermes.storage import process_lock
+from hermes.storage.process_lock import Holder, Holding
+from hermes.storage.store import LISTENER, Store
+
+WHO = "hermes setup"
+LEAVES_S = 15.0
+_LOOK_S = 0.1
+
+
+class Listening:
+    """What listens for the store, or for the bot.
+
+    `reviver` returns, for one that is still at work, what starts it again and says so.
+    """
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        store: Path,
+        *,
+        reviver: Callable[[Holder], Callable[[], str]],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._terminal, self._store, self._reviver, self._sleep = terminal, Store(store), reviver, sleep
+        self._revive: Callable[[], str] | None = None
+
+    def stop(self) -> None:
+        """Stop the listener of the store, if there is one. Raises ServiceError, StoreError and Held."""
+        holder = self._store.holder(LISTENER)
+        if holder is not None:
+            self._end(holder)
+            self._wait(lambda: self._store.holder(LISTENER) is None, holder)
+
+    def replaced(self) -> None:
+        """Take note that somebody else has started what listens now."""
+        self._revive = None
+
+    def back(self) -> list[str]:
+        """Start the listener again that was stopped, and return what was done. Raises ServiceError."""
+        revive, self._revive = self._revive, None
+        return [] if revive is None else [revive()]
+
+    def is_at_work(self) -> bool:
+        """Tell whether somebody listens for the store, or will once he is brought back. Raises StoreError."""
+        return self._revive is not None or self._store.holder(LISTENER) is not None
+
+    @contextmanager
+    def alone(self, bot_id: int) -> Iterator[None]:
+        """Hold the bot, so that no listener takes away what is sent to it.
+
+        Raises:
+            Held: another process has it, and it shall not stop, or does not.
+            StoreError: the lock cannot be made.
+        """
+        try:
+            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
+        except Held:
+            held = self._after_asking(bot_id)
+        with held:
+            yield
+
+    def _after_asking(self, bot_id: int) -> Holding:
+        """Stop the listener that holds the bot, if the person wants it. Raises Held."""
+        holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
+        if holder is None or not holder.pid or holder.who.startswith(WHO):
+            return process_lock.hold_bot(bot_id, self._store.root, WHO)
+        self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
+        self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
+        if not self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
+            return process_lock.hold_bot(bot_id, self._store.root, WHO)
+        self._end(holder)
+        self._wait(lambda: process_lock.holder(process_lock.bot_lock(bot_id, self._store.root)) is None, holder)
+        return process_lock.hold_bot(bot_id, self._store.root, WHO)
+
+    def _end(self, holder: Holder) -> None:
+        if not holder.pid:
+            raise StoreError("a listener runs, and does not tell its process id; stop it, then run this again")
+        self._revive = self._reviver(holder)
+        with suppress(ProcessLookupError):
+            os.kill(holder.pid, signal.SIGTERM)
+
+    def _wait(self, is_gone: Callable[[], bool], holder: Holder) -> None:
+        deadline = time.monotonic() + LEAVES_S
+        while not is_gone():
+            if time.monotonic() > deadline:
+                raise Held(f"{holder.who} (pid {holder.pid}) does not stop; stop it, then run this again")
+            self._sleep(_LOOK_S)

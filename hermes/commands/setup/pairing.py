@@ -1,0 +1,182 @@
+"""How a person proves to be there: they send the bot a code that only this terminal shows.
+
+Telegram forgets an update once a later one is asked for. So what a listener might act on (taps and texts, whoever sent
+them) is never asked past: it stays with Telegram, and with it all that came after.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.poll import FIRST_PAUSE_S, LONGEST_PAUSE_S, Incoming, Migrated, read_update
+from hermes.errors import ChatAway, ChatError, HermesError
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
+
+CODE_LASTS_S: Final = 600.0
+POLL_S: Final = 10.0
+CROWDED_PAUSE_S: Final = 1.0
+"""Where something stays with Telegram every poll is answered at once."""
+BATCH: Final = 100
+
+_RIVAL: Final = "another program takes this bot's messages, perhaps Hermes on another computer: stop it there"
+_START: Final = re.compile(r"/start(?:@\w+)?(?:\s+(\S+))?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code of 128 bits that is good once, until `until_s` (epoch)."""
+
+    text: str = field(repr=False)
+    until_s: float
+
+    def link(self, username: str, *, group: bool = False) -> str:
+        """Return the address that lets Telegram send the code to the bot, or add the bot to a group and send it."""
+        return f"https://t.me/{username}?{'startgroup' if group else 'start'}={self.text}"
+
+    def is_in(self, text: str | None) -> bool:
+        """Tell whether this is the command with the code; how long that takes tells nothing about it."""
+        found = _START.fullmatch(text or "")
+        return found is not None and secrets.compare_digest((found[1] or "").encode(), self.text.encode())
+
+
+def new_code(now_s: float) -> Code:
+    """Return a code that nobody can guess."""
+    return Code(secrets.token_urlsafe(16), now_s + CODE_LASTS_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Somebody sent the code, in this chat; `group` is the title of a group, None for a private chat."""
+
+    user: User
+    chat_id: int
+    group: str | None
+
+
+# --- what Telegram has for the bot ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A text that came, and the title of the group that it came from."""
+
+    text: Text
+    group: str | None
+
+
+class Watch:
+    """Looks at what comes for the bot, from `offset` on; what `listener_needs` stays with Telegram."""
+
+    def __init__(self, bot: Bot, *, offset: int | None) -> None:
+        self.crowded = False
+        self._bot, self._offset = bot, offset
+        self._seen: set[object] = set()
+
+    async def look(self, wait_s: float) -> list[Heard]:
+        """Return the texts that are new, waiting for one up to `wait_s`.
+
+        Raises:
+            ChatError: as `Bot.updates`.
+            HermesError: so much must stay with Telegram that nothing new can be seen.
+        """
+        batch = [raw for raw in await self._bot.updates(self._offset, wait_s) if isinstance(raw, dict)]
+        self.crowded, heard = False, []
+        for raw in batch:
+            update = _read(raw)
+            heard += self._new(raw, update)
+            self.crowded = self.crowded or listener_needs(update)
+            if not self.crowded and isinstance(raw.get("update_id"), int):
+                self._offset = raw["update_id"] + 1
+        if self.crowded and len(batch) >= BATCH and not heard:
+            raise HermesError(
+                "a hundred messages wait for Hermes, and nothing behind them can be seen: run `hermes reap` where "
+                "it is set up with this bot, or make another bot with @BotFather"
+            )
+        return heard
+
+    async def let_go(self) -> None:
+        """Tell Telegram that what was seen is done with; if that fails it comes again, which does no harm."""
+        with suppress(ChatError):
+            await self._bot.updates(self._offset, 0)
+
+    def _new(self, raw: dict[str, Any], update: Incoming | None) -> list[Heard]:
+        name = raw.get("update_id")
+        if not isinstance(update, Text) or name in self._seen:
+            return []
+        self._seen.add(name)
+        return [Heard(update, str(raw["message"]["chat"].get("title", "")) if update.group else None)]
+
+
+def _read(raw: dict[str, Any]) -> Incoming | None:
+    try:
+        return read_update(raw)
+    except ValueError:
+        return None
+
+
+def listener_needs(update: Incoming | None) -> bool:
+    """Tell whether some listener might act on an update; whom it obeys may stand in another configuration.
+
+    It may be on another computer, too. None is an update that cannot be read.
+    """
+    match update:
+        case Text(text=str(words)):
+            return not _START.fullmatch(words)
+        case None | Tap() | Text() | Migrated():
+            return True
+    return False
+
+
+# --- waiting for the code -------------------------------------------------------------------------------
+
+
+async def claimed(
+    watch: Watch,
+    code: Code,
+    *,
+    heard: Callable[[Heard, bool], Claim | None],
+    shown: Callable[[float, str], None],
+    now: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Claim | None:
+    """Wait for somebody to send the code; None once it has run out.
+
+    `heard(text, with the code)` says who claims what, or None for all who do not; `shown(seconds left, trouble)` is
+    called before each look.
+
+    Raises:
+        ChatRefused: the token was withdrawn, or a webhook is in the way.
+        HermesError: as `Watch.look`.
+    """
+    failures, trouble = 0, ""
+    while (left_s := code.until_s - now()) > 0:
+        shown(left_s, trouble)
+        try:
+            came = await watch.look(max(1.0, min(left_s, POLL_S)))
+            failures, trouble = 0, ""
+        except ChatError as error:
+            if is_unauthorized(error) or is_webhook(error):
+                raise
+            failures += 1
+            trouble = _RIVAL if is_conflict(error) else str(error)
+            await sleep(_pause_s(error, failures))
+            continue
+        for one in came:
+            claim = heard(one, code.is_in(one.text.text) and now() < code.until_s)
+            if claim is not None:
+                await watch.let_go()
+                return claim
+        if watch.crowded:
+            await sleep(CROWDED_PAUSE_S)
+    return None
+
+
+def _pause_s(error: ChatError, failures: int) -> float:
+    asked_s = error.retry_after_s if isinstance(error, ChatAway) else None
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 10)) if asked_s is None else asked_s

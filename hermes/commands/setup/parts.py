@@ -1,0 +1,208 @@
+"""The further steps: which agents are here, whether Hermes runs as a service, whether a test question is asked."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from hermes.commands.install import AGENTS, Agent, is_any_connected
+from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
+from hermes.commands.setup.bot import Run
+from hermes.commands.setup.file import Draft, without_telegram
+from hermes.commands.setup.given import Given
+from hermes.commands.setup.terminal import Terminal
+from hermes.commands.status.survey import ask_health
+from hermes.config.reading import config_path
+from hermes.config.settings import Config, OpenCode
+from hermes.errors import ConfigError, HermesError, ServiceError, Unauthorized
+from hermes.listener.daemon import UNTIL_IDLE
+from hermes.storage.process_lock import Holder
+
+VERSION_S = 10.0
+USUAL_SERVER = "http://127.0.0.1:4096"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An agent that is on this machine; `version` is "" where it does not tell."""
+
+    agent: Agent
+    path: str
+    version: str
+
+
+def find_agents(environ: Mapping[str, str]) -> list[Found]:
+    """Return the agents whose programs are on the PATH."""
+    found = []
+    for agent in AGENTS:
+        path = shutil.which(agent.program, path=environ.get("PATH"))
+        if path is not None:
+            found.append(Found(agent, path, _version(path, environ)))
+    return found
+
+
+def _version(path: str, environ: Mapping[str, str]) -> str:
+    try:
+        told = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_S,
+            check=True,
+            env=dict(environ),
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:40]
+
+
+def choose_agents(
+    terminal: Terminal, given: Given, draft: Draft, *, environ: Mapping[str, str], run: Run
+) -> tuple[Agent, ...]:
+    """Take the agents from the options, or offer those that are found. Raises ConfigError: nobody can be asked."""
+    terminal.title("Your agents")
+    if given.agents is not None:
+        return _named(given.agents)
+    with terminal.waiting("Looking for agents…"):
+        found = find_agents(environ)
+        server = run(unlisted_server(draft.settings))
+    if not found:
+        names = ", ".join(agent.title for agent in AGENTS)
+        terminal.say(f"None was found (Hermes knows {names}). Once there is one: `hermes install {AGENTS[0].name}`.")
+    chosen = tuple(one.agent for one in found if _wanted(terminal, one))
+    if server:
+        terminal.say(
+            f"An OpenCode server ({server}) answers at {USUAL_SERVER}. To follow it as well, add these two lines "
+            f"to {draft.place}:"
+        )
+        terminal.copyable("[[opencode]]", f'url = "{USUAL_SERVER}"')
+    return chosen
+
+
+def _wanted(terminal: Terminal, found: Found) -> bool:
+    agent = found.agent
+    terminal.done(f"{agent.title} {found.version} is here: {found.path}")
+    option = f"--agent {agent.name} or --no-agents"
+    return terminal.ask(f"Connect {agent.title}?", default=True, option=option)
+
+
+def _named(names: tuple[str, ...]) -> tuple[Agent, ...]:
+    known = {agent.name: agent for agent in AGENTS}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{name!r} is no agent that Hermes knows; it knows {', '.join(known)}.")
+    return tuple(known[name] for name in dict.fromkeys(names))
+
+
+async def unlisted_server(config: Config, *, url: str = USUAL_SERVER) -> str:
+    """Return the version of the OpenCode that answers there, "" where none does or it is configured already."""
+    if any(server.url == url for server in config.opencode):
+        return ""
+    try:
+        return await ask_health(OpenCode(url=url))
+    except Unauthorized:
+        return "with a password"
+    except HermesError:
+        return ""
+
+
+def choose_service(terminal: Terminal, given: Given, place: Path, *, environ: Mapping[str, str]) -> bool:
+    """Offer the service, where it can run and is not there yet. Raises ConfigError: nobody can be asked."""
+    if given.service is not None:
+        return given.service
+    terminal.title("In the background")
+    state = service_state(machine=Machine(environ))
+    if state.kind == "none":
+        terminal.say(f"No service here: {state.detail}. Your agents start Hermes themselves when they ask something.")
+        return False
+    if state.installed:
+        say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
+        say(f"The service is installed{but} ({state.detail}).")
+        if not _is_for(place, state):
+            terminal.warn(f"It uses {_config_of(state)}, not {place}, and stays as it is.")
+        return False
+    terminal.say("A service keeps Hermes ready. Without one, your agents start it themselves when they ask something.")
+    return terminal.ask("Install the service?", default=True, option="--service or --no-service")
+
+
+def start_service(place: Path, config: Config, *, environ: Mapping[str, str]) -> Iterator[str]:
+    """Install the service and start it; yields what was done. Raises ConfigError, NotSaved and ServiceError."""
+    machine = Machine(without_telegram(environ))  # the rest of it stands in the file now
+    before = service_state(machine=machine).pid
+    yield from install_service(python=sys.executable, config_path=place, log=config.log.file, machine=machine)
+    if before and service_state(machine=machine).pid == before:  # it has read the file before it was changed
+        yield restart_service(log=config.log.file, machine=machine)
+
+
+def wake_service(place: Path, log: Path, *, environ: Mapping[str, str]) -> list[str]:
+    """Start the service that should run with this configuration and does not. Raises ServiceError."""
+    machine = Machine(environ)
+    state = service_state(machine=machine)
+    if not _is_for(place, state) or not state.enabled or _is_up(state):
+        return []
+    return [f"The service did not run and was started: {restart_service(log=log, machine=machine)}"]
+
+
+def reviver(holder: Holder, *, place: Path, log: Path, environ: Mapping[str, str]) -> Callable[[], str]:
+    """Return what starts this listener again, as it is now: as the service, for good, or until it is idle.
+
+    A service that runs beside it waits for its place, with settings that are old by then: it is started anew instead.
+    Raises ServiceError, as does what is returned.
+    """
+    machine = Machine(environ)
+    state = service_state(machine=machine)
+    if state.pid and (state.pid == holder.pid or _is_for(place, state)):
+        return lambda: f"The service was started again: {restart_service(log=log, machine=machine)}"
+    until_idle = holder.who.startswith(UNTIL_IDLE)
+    return partial(_start_listener, place, environ=environ, until_idle=until_idle)
+
+
+def _start_listener(place: Path, *, environ: Mapping[str, str], until_idle: bool) -> str:
+    """Start a listener as a hook does it: nobody's child. Raises ServiceError."""
+    if not place.exists():
+        raise ServiceError(f"the listener was stopped, and cannot be started again without {place}: start it as before")
+    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(place)]
+    subprocess.Popen(
+        [*command, "--until-idle"] if until_idle else command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=without_telegram(environ),
+        start_new_session=True,
+    )
+    return "The listener was started again, in the background."
+
+
+def is_started_by_something(place: Path, *, environ: Mapping[str, str]) -> bool:
+    """Tell whether a listener with this configuration is started without the person: by the service, or an agent."""
+    state = service_state(machine=Machine(environ))
+    return (_is_for(place, state) and state.enabled) or is_any_connected(environ)
+
+
+def _is_up(state: ServiceState) -> bool:
+    return state.active or state.pid > 0
+
+
+def _is_for(place: Path, state: ServiceState) -> bool:
+    return state.installed and _config_of(state) == place
+
+
+def _config_of(state: ServiceState) -> Path:
+    """Return the configuration that the installed service reads."""
+    named = next((Path(after) for before, after in pairwise(state.command) if before == "--config"), None)
+    return config_path(named, environ={})
+
+
+def choose_test(terminal: Terminal, given: Given) -> bool:
+    """Ask whether a test question ends the setup; where nobody sits there, only an option asks for it."""
+    if given.test is not None:
+        return given.test
+    if not terminal.interactive:
+        return False
+    terminal.title("A test")
+    return terminal.ask("Ask you a test question at the end?", default=True, option="--test or --no-test")

@@ -1,0 +1,237 @@
+"""The second step: which chat questions go to, and who may answer there.
+
+Nobody may answer whom an option does not name and the person at the terminal did not let in.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hermes.chat.bot import Bot, is_webhook
+from hermes.chat.poll import OFFSET_KEEPS_S
+from hermes.commands.setup.bot import ChosenBot, Connect, Run
+from hermes.commands.setup.file import Draft
+from hermes.commands.setup.given import Given
+from hermes.commands.setup.pairing import Claim, Code, Heard, Watch, claimed, new_code
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.settings import Telegram
+from hermes.errors import ChatRefused, ConfigError, HermesError
+from hermes.model.answer import User
+from hermes.storage.store import Store
+
+OPTION = "--chat ID and --user ID"
+MENTIONED = 5
+# Who writes anonymously in a group, or as a channel: one id for everybody on Telegram.
+_NOBODY = frozenset({1087968824, 136817688, 777000})
+_GROUP_OPEN = "In a group, only those may answer whom you let in here. Taps and replies to a question both count."
+_GROUP_PRIVATE = (
+    "In a group, only those may answer whom you let in here. Taps always work; typed answers must be replies to the "
+    "question, unless you turn privacy mode off for this bot (@BotFather, /setprivacy) and add it to the group anew."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPeople:
+    """The chat and who may answer in it; `is_new` where it was not configured so before."""
+
+    chat_id: int
+    users: tuple[int, ...]
+    is_new: bool = True
+
+
+def choose_people(
+    terminal: Terminal,
+    given: Given,
+    draft: Draft,
+    bot: ChosenBot,
+    *,
+    connect: Connect,
+    run: Run,
+    alone: Callable[[int], AbstractContextManager[None]],
+    now: Callable[[], float],
+) -> ChosenPeople:
+    """Take chat and people from the options or the configuration, or pair. `alone` keeps listeners from the bot.
+
+    Raises:
+        ConfigError: nobody can be asked.
+        Held: somebody else listens to the bot.
+        HermesError: nobody was paired.
+    """
+    terminal.title("Your phone")
+    before = _before(draft, bot)
+    known = _given(given, before)
+    if known is None and before is not None:
+        known = _kept(terminal, given, before)
+    if known is not None:
+        _warn_of_nobody(terminal, known)
+        return known
+    terminal.need("which chat questions go to", OPTION)
+    is_group = _wants_group(terminal)
+    with alone(bot.me.id), _pairing(terminal, draft, bot, connect=connect, run=run, now=now) as pairing:
+        chosen = pairing.group() if is_group else pairing.private()
+    return replace(chosen, users=tuple(dict.fromkeys((*chosen.users, *given.users))))
+
+
+def _before(draft: Draft, bot: ChosenBot) -> Telegram | None:
+    """Return what is configured for this bot, None where nothing is, or for another."""
+    telegram = draft.config and draft.config.telegram
+    return telegram if telegram and telegram.bot_id == bot.me.id else None
+
+
+def _given(given: Given, before: Telegram | None) -> ChosenPeople | None:
+    chat_id = given.chat_id
+    if chat_id is None:
+        return None
+    users = given.users or (before.users if before else ())
+    if chat_id > 0 and chat_id not in users and not given.users:
+        users = (chat_id,)  # the id of a private chat is its person's
+    if not users:
+        raise ConfigError("in a group not everybody may answer: add --user ID for each person who may.")
+    return ChosenPeople(chat_id, users, is_new=before is None or before.chat_id != chat_id)
+
+
+def _warn_of_nobody(terminal: Terminal, chosen: ChosenPeople) -> None:
+    person = chosen.chat_id
+    if person > 0 and person not in chosen.users:
+        terminal.warn(
+            f"Nobody can answer in the private chat {person}: only its own person is there. Add --user {person}."
+        )
+
+
+def _kept(terminal: Terminal, given: Given, telegram: Telegram) -> ChosenPeople | None:
+    if given.users:
+        return ChosenPeople(telegram.chat_id, given.users, is_new=False)
+    who = ", ".join(map(str, telegram.users))
+    where = f"the group {telegram.chat_id}" if telegram.chat_id < 0 else f"the private chat {telegram.chat_id}"
+    terminal.say(f"Questions go to {where}; who may answer: {who}.")
+    if terminal.ask("Keep this?", default=True, option=OPTION):
+        return ChosenPeople(telegram.chat_id, telegram.users, is_new=False)
+    return None
+
+
+def _wants_group(terminal: Terminal) -> bool:
+    terminal.say("Questions come to your private chat with the bot, or to a group.")
+    return terminal.ask("Use a group?", default=False, option=OPTION)
+
+
+# --- pairing ------------------------------------------------------------------------------------------------
+
+
+class _Pairing:
+    """Shows codes, and lets those in who send them and whom the person at the terminal approves."""
+
+    def __init__(
+        self, terminal: Terminal, bot: ChosenBot, api: Bot, watch: Watch, *, run: Run, now: Callable[[], float]
+    ) -> None:
+        self._terminal, self._bot, self._api, self._watch = terminal, bot, api, watch
+        self._run, self._now = run, now
+        self._mentioned: set[int] = set()
+
+    def private(self) -> ChosenPeople:
+        """Pair with the private chat of one person."""
+        claim = self._let_in("Scan this with your phone, or open the link, and press Start:", in_group=False)
+        return ChosenPeople(claim.chat_id, (claim.user.id,))
+
+    def group(self) -> ChosenPeople:
+        """Pair with a group, and with each who may answer in it."""
+        self._terminal.say(_GROUP_OPEN if self._bot.me.reads_groups else _GROUP_PRIVATE)
+        claim = self._let_in("Open this link, choose the group, and add the bot to it:", in_group=True, adds=True)
+        users = [claim.user.id]
+        while self._terminal.ask("May somebody else answer there, too?", default=False, option=OPTION):
+            users.append(self._let_in("Let them open this link and press Start:", in_group=None).user.id)
+        return ChosenPeople(claim.chat_id, tuple(dict.fromkeys(users)))
+
+    def _let_in(self, invitation: str, *, in_group: bool | None, adds: bool = False) -> Claim:
+        """Show a code until somebody has sent it and was approved. Raises HermesError: nobody was."""
+        while True:
+            code = new_code(self._now())
+            self._terminal.say(invitation)
+            link = code.link(self._bot.me.username, group=adds)
+            self._terminal.qr(link)
+            self._terminal.copyable(link)
+            claim = self._claim(code, in_group)
+            if claim is None:
+                self._terminal.warn("The code has run out: it was good for ten minutes.")
+            elif self._approved(claim, adds=adds):
+                return claim
+            else:
+                self._terminal.say("Nobody was let in.")
+            if not self._terminal.ask("Show a new code?", default=True, option=OPTION):
+                raise HermesError("nobody was paired; the configuration stays as it was")
+
+    def _claim(self, code: Code, in_group: bool | None) -> Claim | None:
+        while True:
+            try:
+                with self._terminal.waiting("Waiting…") as show:
+                    heard = partial(self._heard, in_group)
+                    return self._run(claimed(self._watch, code, heard=heard, shown=partial(_show, show), now=self._now))
+            except ChatRefused as error:
+                if not is_webhook(error):
+                    raise
+            self._remove_webhook()
+
+    def _heard(self, in_group: bool | None, heard: Heard, has_code: bool) -> Claim | None:
+        user = heard.text.user
+        if has_code and user.id in _NOBODY:
+            self._terminal.warn("Somebody sent the code anonymously: in that group, turn off “Remain anonymous”.")
+        elif has_code and in_group in {None, heard.group is not None}:
+            return Claim(user, heard.text.chat_id, heard.group)
+        elif has_code:
+            where = "in your private chat with the bot" if heard.group is not None else "in a group"
+            self._terminal.warn(f"{user.name} (id {user.id}) sent the code, but not {where}.")
+        else:
+            self._mention(user)
+        return None
+
+    def _mention(self, user: User) -> None:
+        if user.id in self._mentioned or len(self._mentioned) > MENTIONED:
+            return
+        self._mentioned.add(user.id)
+        if len(self._mentioned) > MENTIONED:
+            self._terminal.warn("Others write to the bot as well, without the code; they get no answer.")
+            return
+        self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the right code, and got no answer.")
+
+    def _approved(self, claim: Claim, *, adds: bool) -> bool:
+        who = f"{claim.user.name} (id {claim.user.id})"
+        if adds:
+            self._terminal.say(f"{who} added the bot to the group “{claim.group}” ({claim.chat_id}).")
+            return self._terminal.approve(f"Post questions there, and let {claim.user.name} answer?", option=OPTION)
+        self._terminal.say(f"{who} sent the code.")
+        return self._terminal.approve(f"Let {claim.user.name} answer your agents?", option=OPTION)
+
+    def _remove_webhook(self) -> None:
+        """Take the webhook away, if the person wants it. Raises HermesError: not wanted."""
+        self._terminal.warn("This bot is set to hand its messages to a web address (a webhook), so none come here.")
+        if not self._terminal.ask("Remove the webhook? Messages that wait are kept.", default=True, option=OPTION):
+            raise HermesError("beside a webhook Hermes hears nothing; make another bot with @BotFather")
+        self._run(self._api.delete_webhook())
+
+
+def _show(show: Callable[[str], None], left_s: float, trouble: str) -> None:
+    left = f"{math.ceil(left_s / 60)} min left"
+    show(f"{trouble}. Trying again… ({left})" if trouble else f"Waiting for the code… ({left})")
+
+
+@contextmanager
+def _pairing(
+    terminal: Terminal, draft: Draft, bot: ChosenBot, *, connect: Connect, run: Run, now: Callable[[], float]
+) -> Iterator[_Pairing]:
+    api = connect(bot.token)
+    try:
+        watch = Watch(api, offset=_offset(draft, bot.me.id, now()))
+        yield _Pairing(terminal, bot, api, watch, run=run, now=now)
+    finally:
+        run(api.close())
+
+
+def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
+    """Return where the listener of this store went on, None where there was none lately."""
+    try:
+        memory = Store(draft.settings.store.path).load_chat(bot_id)
+    except HermesError:
+        return None
+    is_fresh = memory.last_poll_s is not None and now_s - memory.last_poll_s < OFFSET_KEEPS_S
+    return memory.offset if is_fresh else None

@@ -1,0 +1,142 @@
+"""The order of the steps: all questions first, then everything is done."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from hermes.chat.bot import Bot, quiet_loggers
+from hermes.clock import Clock
+from hermes.commands.setup import file, parts
+from hermes.commands.setup.bot import Connect, Run, choose_bot
+from hermes.commands.setup.file import Draft
+from hermes.commands.setup.finish import Finish, Plan
+from hermes.commands.setup.given import Given
+from hermes.commands.setup.listening import Listening
+from hermes.commands.setup.people import choose_people
+from hermes.commands.setup.terminal import Terminal
+from hermes.config import reading as configuration
+from hermes.config.settings import Config
+from hermes.errors import HermesError
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+_WAKES_S: Final = 1.0
+
+
+def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Terminal, clock: Clock) -> int:
+    """Set Hermes up, and return the exit status.
+
+    Raises:
+        HermesError: it ended before anything was changed, but for a listener that was started anew.
+    """
+    quiet_loggers()
+    setup = _Setup(given, place, environ, terminal)
+    with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
+        try:
+            return setup.run(runner.run, clock.now)
+        except KeyboardInterrupt:
+            what = "what was done until here stays" if setup.saved else "the configuration stays as it was"
+            terminal.title(f"Stopped: {what}.")
+            return INTERRUPTED
+
+
+@contextmanager
+def told_to_leave() -> Iterator[None]:
+    """Let a terminal that is closed, and SIGTERM, end it as Ctrl-C does: who was stopped must be brought back."""
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        interrupted = signal.getsignal(signal.SIGINT)  # asyncio has its own, which ends what is at work
+        if not callable(interrupted):
+            raise KeyboardInterrupt
+        interrupted(signal.SIGINT, frame)
+
+    # A signal that comes between a prompt and the read behind it does not end that read, and would be seen no sooner
+    # than the next key: the read is woken.
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, _WAKES_S, _WAKES_S)
+    numbers = [one for one in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(one) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in (*numbers, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+
+
+class _Setup:
+    """`saved` tells whether the configuration is written: nothing is changed before, nothing is asked after."""
+
+    def __init__(self, given: Given, place: Path, environ: Mapping[str, str], terminal: Terminal) -> None:
+        self.saved = False
+        self._given, self._place, self._environ, self._terminal = given, place, environ, terminal
+
+    def run(self, run: Run, now: Callable[[], float]) -> int:
+        file.need_writable(self._place)
+        draft = file.read(self._place, environ=self._environ)
+        connect = _connect(self._given, draft.settings)
+        reviver = partial(parts.reviver, place=self._place, log=draft.settings.log.file, environ=self._environ)
+        listening = Listening(self._terminal, draft.settings.store.path, reviver=reviver)
+        try:
+            plan = self._plan(draft, listening, connect=connect, run=run, now=now)
+            return self._carry_out(plan, listening, connect=connect, run=run)
+        finally:
+            self._bring_back(listening)
+
+    def _bring_back(self, listening: Listening) -> None:
+        try:
+            for sentence in listening.back():
+                self._terminal.done(sentence)
+        except HermesError as error:  # it must not hide why the setup ends
+            self._terminal.warn(str(error))
+
+    def _plan(
+        self, draft: Draft, listening: Listening, *, connect: Connect, run: Run, now: Callable[[], float]
+    ) -> Plan:
+        terminal, given = self._terminal, self._given
+        self._welcome(draft)
+        bot = choose_bot(terminal, given, draft, connect=connect, run=run)
+        people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=listening.alone, now=now)
+        changes = replace(bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base)
+        agents = parts.choose_agents(terminal, given, draft, environ=self._environ, run=run)
+        service = parts.choose_service(terminal, given, self._place, environ=self._environ)
+        return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
+
+    def _welcome(self, draft: Draft) -> None:
+        self._terminal.title("Hermes: answer your coding agent from your phone")
+        if draft.lacks:
+            self._terminal.warn(draft.lacks)
+        if self._terminal.interactive:
+            self._terminal.say("Ctrl-C leaves everything as it is now.", "dim")
+
+    def _carry_out(self, plan: Plan, listening: Listening, *, connect: Connect, run: Run) -> int:
+        finish = Finish(self._terminal, self._place, environ=self._environ, connect=connect, run=run)
+        changed = finish.save(plan)
+        self.saved = True
+        config = configuration.load(self._place, environ=file.without_telegram(self._environ))
+        finish.warn_of_shell(config)
+        finish.greet(plan)
+        finish.connect_agents(plan, config)
+        finish.listen(plan, config, listening, changed=changed)
+        if plan.test:
+            finish.test(config)
+        finish.farewell()
+        return 0 if finish.ok else FAILED
+
+
+def _connect(given: Given, settings: Config) -> Connect:
+    """Return what makes bots, on the way to Telegram that is configured."""
+    proxy = settings.telegram.proxy
+    return partial(
+        Bot,
+        api_base=given.api_base or settings.telegram.api_base,
+        proxy=proxy.get_secret_value() if proxy else None,
+        ca_file=settings.telegram.ca_file,
+    )

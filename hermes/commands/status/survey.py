@@ -1,0 +1,252 @@
+"""What `hermes status` knows: is somebody listening, who can be reached, what is still open.
+
+It only looks: entries stay as they are, and servers are asked for nothing but their health. So it tells the
+same whether the listener runs or not.
+"""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from hermes import __version__
+from hermes.agents.opencode.client import OpenCodeServer
+from hermes.config.reading import readable_by_others
+from hermes.config.settings import Config, OpenCode
+from hermes.core.answer_clock import AnswerableClock
+from hermes.errors import HermesError
+from hermes.model.ask import Ask, DeedKind, Permission
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
+
+Health = Callable[[OpenCode], Awaitable[str]]
+"""Returns the version of this server; raises AgentError, whose text says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerStatus:
+    """`pid` is 0 and `since_s` None where nobody listens; `last_poll_s` is the last answer of Telegram.
+
+    `bot_held_by` says who holds the bot for another store, so that none can listen for this one; else it is "".
+    """
+
+    running: bool
+    pid: int
+    command: str
+    since_s: float | None
+    last_poll_s: float | None
+    trouble: str
+    phone_locked: bool = False
+    bot_held_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A configured server: its version, else what is wrong; both empty where it was not asked."""
+
+    name: str
+    url: str
+    version: str
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStatus:
+    """An open ask. `left_s` is the time to answer that is left, None where no clock runs.
+
+    `question` is the text of the first of its `questions`; of a permission it begins what `header` ends ("May it run",
+    "ls"). `answerable` is false where only the computer can answer.
+    """
+
+    id: str
+    code: str
+    agent: str
+    machine: str
+    directory: str
+    session: str
+    header: str
+    phase: str
+    away: bool
+    asked_s: float
+    age_s: float
+    left_s: float | None
+    kind: Literal["question", "permission"]
+    question: str
+    questions: int
+    answerable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All of it; times are seconds, moments (`…at_s`, `since_s`, `asked_s`) since the epoch."""
+
+    version: str
+    at_s: float
+    store: str
+    listener: ListenerStatus
+    servers: tuple[ServerStatus, ...]
+    entries: tuple[EntryStatus, ...]
+    quarantined: int
+    damaged: tuple[str, ...]
+    too_new: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+async def ask_health(server: OpenCode) -> str:
+    """Ask a server itself, within about a second.
+
+    Raises:
+        AgentError: it is away, or wants another password, or is no such server.
+    """
+    password = server.password.get_secret_value()
+    async with OpenCodeServer(
+        server.name, server.url, machine="", username=server.username, password=password
+    ) as asked:
+        return await asked.health()
+
+
+def seldom(health: Health, *, every_s: float, monotonic: Callable[[], float] = time.monotonic) -> Health:
+    """Return `health` for one who looks again and again: each server is asked once in `every_s` seconds."""
+    known: dict[str, tuple[float, str | HermesError]] = {}
+
+    async def asked(server: OpenCode) -> str:
+        asked_s, told = known.get(server.name, (-math.inf, ""))
+        if monotonic() - asked_s >= every_s:
+            try:
+                told = await health(server)
+            except HermesError as error:
+                told = error
+            known[server.name] = monotonic(), told
+        if isinstance(told, HermesError):
+            raise told.with_traceback(None)
+        return told
+
+    return asked
+
+
+async def gather(
+    config: Config,
+    store: Store,
+    *,
+    config_file: Path | None = None,
+    health: Health | None = ask_health,
+    now: Callable[[], float] = time.time,
+) -> Status:
+    """Look at everything; servers are asked by `health`, all at once, and not at all where it is None."""
+    now_s = now()
+    survey = store.survey()
+    memory, warnings = _memory(store, config.telegram.bot_id)
+    if config_file is not None and readable_by_others(config_file):
+        warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
+    if config.log.file.is_dir():
+        warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
+    listener = _listener(store, memory)
+    # A clock that begins gives the ten minutes that every ask has left when a listener comes back.
+    clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
+    if listener.running:
+        clock.gap_at = memory.gap_at
+    return Status(
+        version=__version__,
+        at_s=now_s,
+        store=str(store.root),
+        listener=listener,
+        servers=tuple(await asyncio.gather(*(_server(server, health) for server in config.opencode))),
+        entries=tuple(_entry(entry, clock, now_s) for entry in survey.entries),
+        quarantined=len(store.quarantined()),
+        damaged=tuple(str(path) for path, _ in (*survey.damaged, *survey.unread)),
+        too_new=tuple(map(str, survey.too_new)),
+        warnings=warnings,
+    )
+
+
+def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
+    try:
+        return store.load_chat(bot_id), ()
+    except HermesError as error:
+        return ChatMemory(bot_id), (str(error),)
+
+
+def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
+    holder = store.holder(LISTENER)
+    other = _bot_holder(memory.bot_id, store.root) if holder is None else None
+    return ListenerStatus(
+        running=holder is not None,
+        pid=holder.pid if holder else 0,
+        command=holder.who if holder else "",
+        since_s=holder.since_s if holder else None,
+        last_poll_s=memory.last_poll_s,
+        trouble=memory.trouble,
+        phone_locked=store.is_phone_locked(),
+        bot_held_by=str(other or ""),
+    )
+
+
+def _bot_holder(bot_id: int, store: Path) -> process_lock.Holder | None:
+    try:
+        return process_lock.holder(process_lock.bot_lock(bot_id, store))
+    except OSError:
+        return None  # no folder for locks: a listener says why, when it is started
+
+
+async def _server(server: OpenCode, health: Health | None) -> ServerStatus:
+    version = trouble = ""
+    if health is not None:
+        try:
+            version = await health(server)
+        except HermesError as error:
+            trouble = str(error)
+    return ServerStatus(server.name, server.url, version, trouble)
+
+
+def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
+    source = entry.ask.source
+    left_s = clock.left_s(entry.timing)
+    runs = entry.state.phase == "open" and left_s is not None
+    return EntryStatus(
+        id=entry.id,
+        code=entry.code,
+        agent=entry.ask.capabilities.agent_name,
+        machine=source.host or source.machine,
+        directory=source.directory,
+        session=source.session_title,
+        header=entry.ask.questions[0].header if entry.ask.questions else "",
+        phase=entry.state.phase,
+        away=entry.state.away,
+        asked_s=entry.asked_s,
+        age_s=max(0.0, now_s - entry.asked_s),
+        left_s=max(0.0, left_s or 0.0) if runs else None,
+        kind="question" if entry.ask.permission is None else "permission",
+        question=_question(entry.ask),
+        questions=len(entry.ask.questions),
+        answerable=entry.ask.answerable,
+    )
+
+
+def _question(ask: Ask) -> str:
+    if ask.permission is not None:
+        return wish(ask.permission)
+    return ask.questions[0].text if ask.questions else ""
+
+
+def wish(permission: Permission) -> str:
+    """Return how a line begins that goes on with what the agent wants to do: "May it run"."""
+    return _WISHES.get(permission.kind) or f"May it use {permission.tool} for"
+
+
+_WISHES: Mapping[DeedKind, str] = {
+    "command": "May it run",
+    "change": "May it change",
+    "folder": "May it go outside, to",
+    "fetch": "May it fetch",
+}
+
+
+def to_json(status: Status) -> str:
+    """Return one JSON object whose keys are the fields above; `age_s`, `left_s` and `at_s` are numbers."""
+    return json.dumps(asdict(status), indent=2)

@@ -1,0 +1,268 @@
+"""How `hermes status` looks in a terminal: one table that keeps its shape at any width, redrawn with `--watch`.
+
+Colours: yellow waits for a person, cyan is on its way by itself, red needs a hand, green is as it should be.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path, PurePath
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hermes.commands.status.survey import EntryStatus, ListenerStatus, ServerStatus, Status
+
+WIDE = 200
+"""Columns where nobody says how many there are, as in a file or a pipe."""
+LOOK_S = 1.0
+HEALTH_S = 5.0
+"""How often `--watch` looks at the store, and asks the servers."""
+_SILENT_S = 120.0
+SILENT_S = 180.0
+"""After so long without a good poll a monitor is told: one comes every half minute, and is written down soon after."""
+_LAST_MINUTES_S = 300.0
+_LONGEST = 300
+_PROJECT = 16
+_UNITS = ((86400, 172800, "d"), (3600, 7200, "h"), (60, 120, "min"))
+
+Row = tuple[Text, ...]
+
+
+def console() -> Console:
+    """Return what prints to the standard output; where that is no terminal, lines are long and have no colours."""
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=WIDE)
+
+
+def can_redraw(console: Console) -> bool:
+    """Tell whether this is a terminal on which the cursor can be moved."""
+    return console.file.isatty() and not console.is_dumb_terminal
+
+
+def show(status: Status, console: Console) -> None:
+    """Print it once."""
+    console.print(view(status))
+
+
+async def watch(look: Callable[[], Awaitable[Status]], console: Console, *, every_s: float = LOOK_S) -> None:
+    """Show what `look` returns, again and again, until this task is cancelled; the terminal is as before then."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(fitting(await look(), console), refresh=True)
+            await asyncio.sleep(every_s)
+
+
+def fitting(status: Status, console: Console) -> Group:
+    """Return the view with its time, and with as many rows as this terminal has room for."""
+    at = Text(f"{datetime.fromtimestamp(status.at_s).astimezone():%H:%M:%S}  Ctrl-C leaves", "dim")
+    room = console.size.height
+    over = len(console.render_lines(Group(at, view(status)), pad=False)) - room
+    most = len(status.entries) if over <= 0 else max(1, len(status.entries) - over - 1)
+    return Group(at, view(status, most=most))
+
+
+def view(status: Status, *, most: int | None = None) -> Group:
+    """Return all of it, with the first `most` of what is open."""
+    parts: list[RenderableType] = [_grid([*_about_listener(status), *map(_about_server, status.servers)]), Text()]
+    if status.entries:
+        shown = status.entries[:most]
+        parts.append(_table(shown))
+        if more := len(status.entries) - len(shown):
+            parts.append(Text(f"… and {more} more", "dim"))
+    else:
+        parts.append(Text("Nothing is open.", "dim"))
+    if files := _about_files(status):
+        parts += [Text(), _grid(files)]
+    return Group(*parts)
+
+
+def _grid(rows: list[Row]) -> Table:
+    """Long sentences wrap in a column of their own."""
+    grid = Table.grid(padding=(0, 1))
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+# --- who is there -------------------------------------------------------------------------------------------
+
+_GOOD, _BAD, _IDLE, _WARNING = Text("●", "green"), Text("✗", "bold red"), Text("○", "dim"), Text("!", "bold yellow")
+
+
+def _about_listener(status: Status) -> list[Row]:
+    listener, name = status.listener, Text("listener")
+    if listener.running:
+        since = f"for {span(status.at_s - listener.since_s)}" if listener.since_s else "runs"
+        row = _GOOD, name, plain(f"{since} · {listener.command or 'hermes'} (pid {listener.pid})")
+    elif listener.bot_held_by:
+        row = _BAD, name, plain(_held(listener, status.store), "bold red")
+    else:
+        row = _BAD, name, plain("nobody listens: answers wait until `hermes listen` runs", "bold red")
+    return [row, _about_telegram(listener, status.at_s), *_about_phone(listener)]
+
+
+def _held(listener: ListenerStatus, store: str) -> str:
+    if f"store {store} (" in listener.bot_held_by:
+        return f"{listener.bot_held_by} runs on, and its folder was removed: it makes the folder again, or leaves"
+    return f"{listener.bot_held_by} holds this bot, for another store"
+
+
+def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
+    name = Text("Telegram")
+    if listener.trouble:
+        return _BAD, name, plain(listener.trouble, "bold red")
+    if listener.last_poll_s is None:
+        return _IDLE, name, Text("not reached yet", "dim")
+    ago = Text(f"reached {span(at_s - listener.last_poll_s)} ago")
+    if not listener.running:
+        return _IDLE, name, ago
+    return _GOOD if at_s - listener.last_poll_s < _SILENT_S else _WARNING, name, ago
+
+
+def _about_phone(listener: ListenerStatus) -> list[Row]:
+    if not listener.phone_locked:
+        return []
+    return [(_BAD, Text("phone"), Text("locked: no answers are taken until `hermes unlock`", "bold red"))]
+
+
+def _about_server(server: ServerStatus) -> Row:
+    name = plain(server.name)
+    if server.trouble:
+        return _BAD, name, plain(server.trouble, "bold red")
+    if not server.version:
+        return _IDLE, name, plain(f"not asked · {server.url}", "dim")
+    return _GOOD, name, plain(f"version {server.version} · {server.url}")
+
+
+def _about_files(status: Status) -> list[Row]:
+    rows: list[Row] = []
+    if status.quarantined:
+        files = "file is" if status.quarantined == 1 else "files are"
+        place = Path(status.store) / "quarantine"
+        rows.append((_WARNING, plain(f"{status.quarantined} {files} in quarantine: {place}", "yellow")))
+    rows += [(_BAD, plain(f"cannot be read: {path}", "bold red")) for path in status.damaged]
+    rows += [(_BAD, plain(f"written by a newer Hermes, left alone: {path}", "bold red")) for path in status.too_new]
+    return rows + [(_WARNING, plain(warning, "yellow")) for warning in status.warnings]
+
+
+# --- what is open -------------------------------------------------------------------------------------------
+
+STATES = {
+    "matching": Text("just coming in", "dim"),
+    "open": Text("waits for you", "bold yellow"),
+    "sending": Text("on its way", "cyan"),
+    "settled": Text("done", "dim"),
+}
+
+
+def _table(entries: tuple[EntryStatus, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True, style="dim")
+    table.add_column("Age", no_wrap=True, justify="right")
+    table.add_column("Project", max_width=_PROJECT)
+    table.add_column("Question")
+    table.add_column("State", no_wrap=True)
+    table.add_column("Left", no_wrap=True, justify="right")
+    for entry in entries:
+        project = _one_line(plain(PurePath(entry.directory).name or entry.machine))
+        cells = project, _question(entry), _state(entry), _left(entry)
+        table.add_row(plain(entry.code), _short(entry.age_s), *cells)
+    return table
+
+
+def _question(entry: EntryStatus) -> Text:
+    header, question = entry.header[:_LONGEST], entry.question[:_LONGEST]
+    if entry.kind == "permission":
+        return _one_line(Text.assemble(plain(question), " ", plain(header, "bold")))
+    if not entry.questions:
+        return _one_line(plain(entry.session))
+    more = f" (+{entry.questions - 1} more)" if entry.questions > 1 else ""
+    colon = ": " if header and question else ""
+    return _one_line(Text.assemble(plain(header, "bold"), colon, plain(question), (more, "dim")))
+
+
+def _one_line(text: Text) -> Text:
+    """Let it give way where the terminal is narrow: it is cut, and the table keeps its shape."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _state(entry: EntryStatus) -> Text:
+    if entry.phase == "sending" and entry.away:
+        return Text("agent is away", "bold red")
+    if entry.phase == "open" and not entry.answerable:
+        return Text("computer only", "yellow")
+    return STATES[entry.phase]
+
+
+def _left(entry: EntryStatus) -> Text:
+    if entry.left_s is None:
+        return Text("–", "dim")
+    return Text(_short(entry.left_s), "bold red" if entry.left_s < _LAST_MINUTES_S else "")
+
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its two largest units: "3 h 05 min"."""
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60:02} min"
+    return f"{minutes} min" if minutes else f"{whole} s"
+
+
+def _short(seconds: float) -> str:
+    """Return a length of time in one unit: "65 min", "5 h"."""
+    whole = max(0, int(seconds))
+    return next((f"{whole // unit_s} {unit}" for unit_s, least_s, unit in _UNITS if whole >= least_s), f"{whole} s")
+
+
+def plain(words: str, style: str = "") -> Text:
+    """Return words that others wrote as they are to be shown: nothing of it is markup, or moves the cursor."""
+    return Text(printable(words), style=style)
+
+
+def printable(words: str) -> str:
+    """Return the words without what would move the cursor or turn the direction of reading."""
+    return "".join(sign if sign.isprintable() else " " for sign in words)
+
+
+# --- for monitoring -------------------------------------------------------------------------------------
+
+
+def verdict(status: Status) -> tuple[bool, str]:
+    """Return whether something is wrong, and one line that says what, or that all is well."""
+    wrong = _wrong(status)
+    notes = [f"{server.name}: {server.trouble}" for server in status.servers if server.trouble]
+    if status.listener.phone_locked:
+        notes.append("the phone is locked")
+    is_well = f"all is well, {len(status.entries)} open"
+    line = "; ".join([*(wrong or [is_well]), *notes, *status.warnings])
+    return bool(wrong), printable(line)
+
+
+def _wrong(status: Status) -> list[str]:
+    listener = status.listener
+    wrong = (
+        [] if listener.running else [_held(listener, status.store) if listener.bot_held_by else "nobody is listening"]
+    )
+    if listener.trouble:
+        wrong.append(listener.trouble)
+    if listener.last_poll_s is None:
+        wrong.append("Telegram was not reached yet")
+    elif status.at_s - listener.last_poll_s > SILENT_S:
+        wrong.append(f"Telegram was last reached {span(status.at_s - listener.last_poll_s)} ago")
+    wrong += [f"{path} cannot be read" for path in status.damaged]
+    wrong += [f"{path} was written by a newer Hermes" for path in status.too_new]
+    return wrong

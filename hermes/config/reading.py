@@ -1,0 +1,255 @@
+"""Reading the configuration: one TOML file, the environment above it, and nothing that is not known.
+
+A variable `HERMES_SECTION__KEY` overrides the key of that section; the tables [[opencode]] stand in the file alone.
+Names without two underscores are no configuration. A listener that an agent has caused gets no such variable.
+The keys themselves are in `settings`. An error is one sentence: place, key, what is wrong, what would be
+right; it never repeats a value of a secret.
+"""
+
+import contextlib
+import difflib
+import logging
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import ValidationError
+from pydantic_settings import EnvSettingsSource
+
+from hermes.config.settings import SECTIONS, Config, Log, Matching, OpenCode, Questions, QuietHours, Store, Telegram
+from hermes.errors import ConfigError
+
+__all__ = [
+    "Config",
+    "Followed",
+    "Log",
+    "Matching",
+    "OpenCode",
+    "Questions",
+    "QuietHours",
+    "Store",
+    "Telegram",
+    "config_path",
+    "load",
+    "loads",
+    "read_text",
+    "readable_by_others",
+    "without_keys",
+]
+
+log = logging.getLogger(__name__)
+
+_TWINS = {"token": "token_file", "password": "password_file", "ping_url": "ping_url_file"}
+_TWINS |= {file: secret for secret, file in _TWINS.items()}
+_VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
+_Key = tuple[str | int, ...]
+
+
+def config_path(path: Path | None, *, environ: Mapping[str, str]) -> Path:
+    """Where the configuration is: `path`, else `$HERMES_CONFIG`, else the platform's folder. Absolute."""
+    if path is None and environ.get("HERMES_CONFIG"):
+        path = Path(environ["HERMES_CONFIG"])
+    if path is None:
+        return platformdirs.user_config_path("hermes") / "config.toml"
+    with contextlib.suppress(RuntimeError):  # "~nobody" stays, and is said to be no file
+        path = path.expanduser()
+    return path.absolute()
+
+
+def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
+    """All settings: the file that `config_path` names, and `environ` above it.
+
+    The file may be absent where nobody named it: then the environment must hold what has no default.
+    Raises ConfigError with one sentence: place, key, what is wrong, what would be right.
+    """
+    place = config_path(path, environ=environ)
+    text = read_text(place)
+    if text is None and (path is not None or environ.get("HERMES_CONFIG")):
+        message = f"{place} does not exist; `hermes setup` writes it, or name another file with --config."
+        raise ConfigError(message)
+    return loads(text or "", place, environ=environ)
+
+
+def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
+    """All settings as `load` would return them if `text` stood in the file `place`. Raises as `load`."""
+    settings = _parsed(text, place)
+    overlay = _overlay(environ)
+    for section in settings:
+        # Before `Config` sees it: pydantic-settings would take some names for switches of its own.
+        if section not in SECTIONS:
+            raise ConfigError(f"{_where((section,), place, {})} {_unknown((section,))}.")
+    try:
+        return Config(**_merged(settings, overlay))
+    except ValidationError as error:
+        sentence = _sentence(error, place, overlay)
+    raise ConfigError(sentence)  # outside the handler: the cause would carry the values
+
+
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that set keys.
+
+    What an asker brings along can come from the project that it runs in, and a listener may be started for it.
+    """
+    return {name: text for name, text in environ.items() if not _VARIABLE.fullmatch(name)}
+
+
+def read_text(place: Path) -> str | None:
+    """The text of the file as it stands, line ends and all, or None where there is none. Raises ConfigError."""
+    try:
+        return place.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        wrong = f"cannot be read ({error.strerror}); it must be a file that you may read"
+    except UnicodeDecodeError:
+        wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
+    raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would carry the content
+
+
+class Followed:
+    """The configuration file of a process that runs. `path` and `environ` are as of `load`. Raises as `read_text`."""
+
+    def __init__(self, path: Path | None, *, environ: Mapping[str, str]) -> None:
+        self._path, self._environ = path, environ
+        self._place = config_path(path, environ=environ)
+        self._used = self._seen = read_text(self._place)
+        self._said = ""
+
+    def has_changed(self) -> bool:
+        """Tell whether the file has another content now, and one that can be used; one that cannot is logged once."""
+        try:
+            text = read_text(self._place)
+            if text == self._seen:
+                self._said = ""
+                return False
+            if text != self._used:
+                load(self._path, environ=self._environ)
+        except ConfigError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (no defect)
+            return False
+        self._seen, self._said = text, ""
+        return text != self._used
+
+
+def _parsed(text: str, place: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        wrong = f"is not TOML ({error}); config.example.toml shows how it is written"
+    except (ValueError, RecursionError):
+        wrong = "is not TOML (a number of far too many digits, or far too deep); see config.example.toml"
+    raise ConfigError(f"{place} {wrong}.")
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether somebody besides the owner may read the file; one that is not there can be read by nobody."""
+    try:
+        return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    except FileNotFoundError:
+        return False
+
+
+def _overlay(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the environment says, shaped like the file.
+
+    pydantic-settings passes over names that it does not know; here they are errors, as in the file.
+    """
+    names = {name.lower(): text for name, text in environ.items() if _VARIABLE.fullmatch(name)}
+    for name in names:
+        section, *rest = key = name.removeprefix("hermes_").split("__")
+        if section == "opencode":
+            wrong = "is not known; write a table [[opencode]] into the configuration file"
+        elif section not in SECTIONS or len(rest) != 1:
+            wrong = _unknown(tuple(key))
+        else:
+            continue
+        raise ConfigError(f"The environment variable {name.upper()} {wrong}.")
+    source = EnvSettingsSource(Config)
+    source.env_vars = names
+    return source()
+
+
+def _dig(tree: object, key: _Key) -> object:
+    for part in key:
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree
+
+
+def _merged(settings: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {"telegram": {}} | settings
+    for section, texts in overlay.items():
+        merged[section] = _above(merged.get(section, {}), texts)
+    return merged
+
+
+def _above(table: object, texts: dict[str, str]) -> object:
+    """The file's table with the environment's keys: a secret from here puts away its file from there."""
+    if not isinstance(table, dict):
+        return table
+    kept = {key: value for key, value in table.items() if key not in {_TWINS.get(name) for name in texts}}
+    return kept | texts
+
+
+# ---------------------------------------------------------------- the sentence of an error
+
+
+def _sentence(error: ValidationError, place: Path, overlay: dict[str, Any]) -> str:
+    """The first error; an unknown key before all, since a missing one is often the same one misspelt."""
+    errors = error.errors(include_url=False, include_input=False)
+    chosen = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    key = chosen["loc"][: 3 if chosen["loc"][0] == "opencode" else 2]
+    if chosen["type"] == "extra_forbidden":
+        wrong = _unknown(key)
+    else:
+        wrong = f"{_wrong(chosen)}; it must be {_description(key)}"
+    return f"{_where(key, place, overlay)} {wrong}."
+
+
+def _wrong(error: Any) -> str:
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return "is wrong"
+
+
+def _description(key: _Key) -> str:
+    whole = len(key) == 1 or isinstance(key[-1], int)
+    fields = Config.model_fields if whole else SECTIONS[str(key[0])].model_fields
+    return str(fields[str(key[0] if whole else key[-1])].description)
+
+
+def _where(key: _Key, place: Path, overlay: dict[str, Any]) -> str:
+    if isinstance(_dig(overlay, key), str):
+        return f"The environment variable HERMES_{'__'.join(str(part).upper() for part in key)}"
+    file = f"{place}" if place.exists() else f"{place} (not there yet: `hermes setup` writes it)"
+    match key:
+        case ("opencode", int(number), *rest):
+            return ", ".join((file, f"[[opencode]] number {number + 1}", *map(str, rest)))
+        case (section, *rest) if section in SECTIONS and rest:
+            return f"{file}, [{section}] {rest[0]}"
+    return f"{file}, {key[0]}"
+
+
+def _unknown(key: _Key) -> str:
+    """What is wrong, and the nearest that is known: in its section, or another that has just this key."""
+    section, name = str(key[0]), str(key[-1])
+    if section not in SECTIONS:
+        near = difflib.get_close_matches(section, SECTIONS, n=1)
+        place = f"the nearest section is [{near[0]}]" if near else f"the sections are [{'], ['.join(SECTIONS)}]"
+        return f"is not known; {place}"
+    others = [other for other, model in SECTIONS.items() if name in model.model_fields and other != section]
+    known = list(SECTIONS[section].model_fields)
+    if others and not difflib.get_close_matches(name, known):
+        return f"is not known there; it belongs to [{others[0]}]"
+    return f"is not known; the nearest key is {_nearest(name, known)}"
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    return difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]

@@ -1,0 +1,429 @@
+"""What can be configured: one field a key, with its default, its check and its description.
+
+The description says what would be right; `config` makes the sentences of errors from it. A check says what
+is wrong as the rest of a sentence ("is empty"), and never holds a value of a secret. Durations are written
+with a unit ("1h30m") and kept as seconds; "none" stands for no value where a key may have none.
+"""
+
+import json
+import re
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import platformdirs
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from hermes.core.permission_rules import Rules
+
+# ---------------------------------------------------------------- kinds of values
+
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_S = 36525 * 86400.0  # a moment that far away can still be written as a date
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def seconds(value: object) -> float:
+    """Return the seconds of a duration such as "1h30m". Raises ValueError, whose text ends a sentence."""
+    text = str(value).replace(" ", "")
+    if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
+        message = f"is {json.dumps(value, default=str)}, which is no duration"
+        raise ValueError(message)
+    total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    if total_s > _LONGEST_S:
+        raise ValueError("is longer than a hundred years")
+    return total_s
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, (bool, float)):
+        raise ValueError("is no whole number")
+    return value
+
+
+def _or_none(value: object) -> object:
+    return None if value == "none" else value
+
+
+def _ids(value: object) -> object:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.strip().strip("[]").split(",") if part.strip()]
+    if value in ([], ()):
+        raise ValueError("is empty, so nobody could answer")
+    return value
+
+
+def _path(value: object) -> object:
+    if not isinstance(value, (str, Path)):
+        raise ValueError("is no path")
+    try:
+        path = Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("names a home folder that is not known") from None
+    if not path.is_absolute():
+        raise ValueError("is not absolute")
+    return path
+
+
+def _quiet(value: object) -> object:
+    if value is None or isinstance(value, QuietHours):
+        return value
+    start, _, end = str(value).replace(" ", "").partition("-")
+    found = [_CLOCK.fullmatch(text) for text in (start, end)]
+    if not (found[0] and found[1]):
+        raise ValueError("is not two times of the day")
+    hours = QuietHours(*(time(int(match[1]), int(match[2])) for match in found if match))
+    if hours.start == hours.end:
+        raise ValueError("starts when it ends")
+    return hours
+
+
+def _url(
+    value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False, query: bool = False
+) -> str:
+    """A URL without its last slash; the sentence of an error never holds it (there may be a password)."""
+    text = str(value).strip()
+    try:
+        parts = urlsplit(text)
+        port_is_right = parts.port != 0
+    except ValueError:
+        raise ValueError("is no URL") from None
+    if parts.scheme not in schemes or not parts.hostname or not port_is_right or re.search(r"\s", text):
+        raise ValueError("is no URL of the right kind")
+    if not login and "@" in parts.netloc:
+        raise ValueError("has a user name or password in it, and URLs end up in logs")
+    if parts.fragment or (parts.query and not query):
+        raise ValueError("has a '?' or '#' in it")
+    return text.rstrip("/")
+
+
+def _proxy(value: object) -> object:
+    if value is None or isinstance(value, SecretStr):
+        return value
+    return _url(value, ("http", "https", "socks5", "socks5h"), login=True)
+
+
+def _zone(value: object) -> object:
+    if value == "local":
+        return value
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = f"is {json.dumps(value, default=str)}, a time zone that this machine does not know"
+        raise ValueError(message) from None
+    return value
+
+
+def _secret(text: object, file: Path | None, file_key: str) -> str:
+    """The secret itself, or what stands in its file; "" where there is neither."""
+    given = text.get_secret_value() if isinstance(text, SecretStr) else text
+    if not isinstance(given, str):
+        raise ValueError("is no text")
+    if file is None:
+        return given.strip()
+    if given:
+        message = f"is set, and {file_key} too: one of the two must go"
+        raise ValueError(message)
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        message = f"cannot be read from {file_key} {file} ({why})"
+        raise ValueError(message) from None
+    if not found:
+        message = f"is not there: {file_key} {file} is empty"
+        raise ValueError(message)
+    return found
+
+
+class QuietHours(NamedTuple):
+    """Local times of the day; `start` later than `end` means over midnight."""
+
+    start: time
+    end: time
+
+
+def _flag(value: object) -> object:
+    """A flag; the environment can only say it in letters."""
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def _words(value: object) -> object:
+    """A list of texts; the environment says it as JSON, or with commas."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip().strip("\"'") for part in value.strip().strip("[]").split(",") if part.strip()]
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Seconds = Annotated[float, BeforeValidator(seconds)]
+MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Url = Annotated[str, BeforeValidator(_url)]
+FullPath = Annotated[Path, BeforeValidator(_path)]
+MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]
+
+# ---------------------------------------------------------------- sections
+
+
+def is_token(text: str) -> bool:
+    """Whether this has the form of a bot's token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Telegram(_Section):
+    """The bot, the chat and the people who may answer."""
+
+    token_file: MaybePath = Field(
+        default=None, description='the path of a file that holds the token and nothing else, or "none"'
+    )
+    token: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description='the token that @BotFather gave, such as "123456789:AA…", or stand in token_file',
+    )
+    chat_id: Whole = Field(description="the numeric id of the chat, such as 123456789, negative for a group")
+    users: Annotated[tuple[Whole, ...], BeforeValidator(_ids)] = Field(
+        description="a list of the numeric ids of those who may answer, such as [123456789]"
+    )
+    api_base: Url = Field(
+        default="https://api.telegram.org",
+        description='the http(s) URL of a Bot API server, such as "https://api.telegram.org"',
+    )
+    proxy: Annotated[SecretStr | None, BeforeValidator(_proxy), BeforeValidator(_or_none)] = Field(
+        default=None, description='the URL of an http, https or socks5 proxy, or "none"'
+    )
+    ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
+
+    @field_validator("token", mode="before")
+    @classmethod
+    def _token_or_its_file(cls, value: object, info: ValidationInfo) -> str:
+        token = _secret(value, info.data.get("token_file"), "token_file")
+        if not token:
+            raise ValueError("is missing")
+        if not is_token(token):
+            raise ValueError("has not the form of a token")
+        return token
+
+    @field_validator("chat_id")
+    @classmethod
+    def _some_chat(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("is 0, which is no chat")
+        return value
+
+    @field_validator("users")
+    @classmethod
+    def _people(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if min(value) <= 0:
+            raise ValueError("holds an id that is no person's")
+        return tuple(dict.fromkeys(value))
+
+    @property
+    def bot_id(self) -> int:
+        """The bot's own id: the part of the token before the colon, which is no secret."""
+        return int(self.token.get_secret_value().partition(":")[0])
+
+
+class Questions(_Section):
+    """How long a question waits, when the phone rings, and how much of the talk it shows. Seconds."""
+
+    ttl: Seconds = Field(default=1800.0, gt=0, description='a duration such as "30m"')
+    on_expiry: Literal["reject", "recommended", "skip", "keep"] = Field(
+        default="reject", description='"reject", "recommended", "skip" or "keep"'
+    )
+    remind_at: MaybeSeconds = Field(
+        default=None, gt=0, description='a duration such as "10m", which doubles each time, or "none"'
+    )
+    post_after: Seconds = Field(default=0.0, ge=0, description='a duration such as "20s"; "0s" is at once')
+    quiet_hours: Annotated[QuietHours | None, BeforeValidator(_quiet), BeforeValidator(_or_none)] = Field(
+        default=None, description='two times of the day such as "22:00-07:00", or "none"'
+    )
+    tz: Annotated[str, BeforeValidator(_zone)] = Field(
+        default="local", description='a time zone such as "Europe/Berlin", or "local" for the machine\'s own'
+    )
+    context_chars: Whole = Field(default=600, ge=0, le=3000, description="a whole number from 0 to 3000")
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The zone of the times on the phone; None is the machine's own, as for `datetime.astimezone`."""
+        return None if self.tz == "local" else ZoneInfo(self.tz)
+
+
+class Permissions(_Section):
+    """Which permissions agents may ask for on the phone, and how they end when nobody answers."""
+
+    mode: Literal["ask", "off"] = Field(default="ask", description='"ask" or "off"')
+    on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
+    always: Flag = Field(default=True, description="true or false")
+    never_always: Words = Field(
+        default=("rm", "sudo", "su", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish"),
+        description='a list of the first words of commands, such as ["rm", "git push"]',
+    )
+    without_projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
+    without_tools: Words = Field(default=(), description='a list of the agent\'s names for its tools, such as ["edit"]')
+
+    @property
+    def rules(self) -> Rules:
+        """The same, as decisions go by it."""
+        return Rules(
+            wanted=self.mode == "ask",
+            always=self.always,
+            never_always=self.never_always,
+            without_projects=self.without_projects,
+            without_tools=self.without_tools,
+        )
+
+
+class Store(_Section):
+    """Where entries are kept, and for how long once they are settled. Seconds."""
+
+    path: FullPath = Field(
+        default_factory=lambda: platformdirs.user_state_path("hermes"),
+        description='the absolute path of a folder, such as "~/.local/state/hermes"',
+    )
+    keep_done: Seconds = Field(default=604800.0, ge=0, description='a duration such as "7d"')
+
+
+class Matching(_Section):
+    """How often, and how far apart, a request is looked for that is not listed yet. Seconds."""
+
+    tries: Whole = Field(default=20, ge=1, description="a whole number, 1 or more")
+    delay: Seconds = Field(default=0.3, ge=0, description='a duration such as "300ms"')
+
+
+class OpenCode(_Section):
+    """One OpenCode server with an HTTP port."""
+
+    name: str = Field(default="opencode", min_length=1, description="a short name that no other server has")
+    url: Url = Field(description='an http(s) URL without user name or password, such as "http://127.0.0.1:4096"')
+    username: str = Field(default="opencode", description="the user name that the server wants")
+    password_file: MaybePath = Field(
+        default=None, description='the path of a file that holds the password and nothing else, or "none"'
+    )
+    password: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description='the password that the server wants, "" for none, or stand in password_file',
+    )
+
+    @field_validator("password", mode="before")
+    @classmethod
+    def _password_or_its_file(cls, value: object, info: ValidationInfo) -> str:
+        return _secret(value, info.data.get("password_file"), "password_file")
+
+
+class Log(_Section):
+    """What is logged, and where to."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value),
+    ] = Field(default="info", description='"debug", "info", "warning" or "error"')
+    file: FullPath = Field(
+        default_factory=lambda: platformdirs.user_log_path("hermes") / "hermes.log",
+        description='the absolute path of a file, such as "~/.local/state/hermes/log/hermes.log"',
+    )
+
+
+class Monitor(_Section):
+    """Whom to tell, minute by minute, that all is well: somebody who raises an alarm when this stops."""
+
+    ping_url_file: MaybePath = Field(
+        default=None, description='the path of a file that holds the URL and nothing else, or "none"'
+    )
+    ping_url: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or stand in ping_url_file',
+    )
+
+    @field_validator("ping_url", mode="before")
+    @classmethod
+    def _ping_url_or_its_file(cls, value: object, info: ValidationInfo) -> str:
+        url = _secret(value, info.data.get("ping_url_file"), "ping_url_file")
+        if url:
+            _url(url, login=True, query=True)
+        return url
+
+
+class Config(BaseSettings):
+    """All settings, checked; frozen, and its `repr` shows no secret."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        env_prefix="HERMES_",
+        env_nested_delimiter="__",
+        enable_decoding=False,
+    )
+
+    telegram: Telegram = Field(description="a table [telegram]")
+    questions: Questions = Field(default=Questions(), description="a table [questions]")
+    permissions: Permissions = Field(default=Permissions(), description="a table [permissions]")
+    store: Store = Field(default_factory=Store, description="a table [store]")
+    matching: Matching = Field(default=Matching(), description="a table [matching]")
+    opencode: tuple[OpenCode, ...] = Field(
+        default=(), description="tables [[opencode]] in double brackets, one a server, each with its own name"
+    )
+    log: Log = Field(default_factory=Log, description="a table [log]")
+    monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
+
+    def placed(self, *, store: Path | None, log_file: Path | None) -> "Config":
+        """The same, with another folder for the store or another log file, where one is given."""
+        changes: dict[str, BaseModel] = {}
+        if store is not None:
+            changes["store"] = self.store.model_copy(update={"path": store.absolute()})
+        if log_file is not None:
+            changes["log"] = self.log.model_copy(update={"file": log_file.absolute()})
+        return self.model_copy(update=changes)
+
+    @field_validator("opencode")
+    @classmethod
+    def _own_names(cls, value: tuple[OpenCode, ...]) -> tuple[OpenCode, ...]:
+        if len({server.name for server in value}) < len(value):
+            raise ValueError("has two servers of one name")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 (the signature is given)
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """`load` alone decides what is read, so that nothing comes from the process by stealth."""
+        return (init_settings,)
+
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "telegram": Telegram,
+    "questions": Questions,
+    "permissions": Permissions,
+    "store": Store,
+    "matching": Matching,
+    "opencode": OpenCode,
+    "log": Log,
+    "monitor": Monitor,
+}

@@ -1,0 +1,489 @@
+"""The dialog about one ask. Everything that affects it lives in this file.
+
+`step` is total: an event that is stale, doubled or foreign changes nothing and never raises. It does no I/O; what
+has to happen follows from the state it returns:
+
+    matching ──Matched──▶ open ──decision──▶ sending ──Delivered──▶ settled
+                           │                    │                      ▲
+                           │                    └────────Ended─────────┤
+                           └────────────────────Ended──────────────────┘   (answered at the desk, gone)
+
+Rules that hold on every edge (tests/test_dialog_walk.py walks them all):
+  * settled stays settled, and nothing but `Delivered` or `Ended` leaves `sending`;
+  * a button of an old page (another epoch) changes nothing;
+  * the same update twice is the same as once;
+  * a text that nobody asked for is only offered, whatever it says;
+  * what leaves is what the screen showed, frozen in `State.decision`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.model.actions import (
+    Action,
+    Arm,
+    AskTwice,
+    Back,
+    ClearText,
+    Confirmed,
+    Go,
+    KeepWaiting,
+    Pick,
+    Send,
+    Shelve,
+    ShowWhole,
+    TakeOffer,
+)
+from hermes.model.answer import Answer, Decision, Outcome, User
+from hermes.model.ask import Ask
+from hermes.model.events import (
+    Delivered,
+    Disarmed,
+    Ended,
+    Event,
+    Expired,
+    Failed,
+    Matched,
+    Tapped,
+    Texted,
+    Ticked,
+    Torn,
+    Worked,
+)
+from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, Toast
+
+if TYPE_CHECKING:
+    from hermes.model.answer import DecisionKind, OutcomeKind
+    from hermes.model.ask import Question
+    from hermes.model.events import TextHow
+    from hermes.model.state import Confirm
+
+JOIN_S: Final = 1.5
+"""How long to wait for the next part of a text (Telegram's apps split at 4096 units, at a blank if they can)."""
+SPLIT_UNITS: Final = 2000
+"""A text shorter than this is never the first part of a split one. In UTF-16 units."""
+HARD_CUT_UNITS: Final = 4096
+SEEN_KEPT: Final = 32
+RECOMMENDED_SUFFIX: Final = "(recommended)"
+
+
+def start(ask: Ask, *, matching: bool = False) -> State:
+    """Return the first state of an ask; `matching` where its request is not known yet."""
+    return State(phase="matching" if matching else "open", answers=tuple(Answer() for _ in ask.questions))
+
+
+def step(ask: Ask, state: State, event: Event) -> Step:
+    """Return what `event` makes of `state`. Never raises; a foreign event returns the state as it was."""
+    match event:
+        case Tapped() | Texted() if event.update_id in state.seen:
+            return Step(state)
+        case Tapped():
+            return _noted(state, event.update_id, _tapped(ask, state, event))
+        case Texted():
+            return _noted(state, event.update_id, _texted(ask, state, event))
+        case Ticked():
+            return Step(_ticked(ask, state, event.at_s))
+        case Expired():
+            return Step(_expired(ask, state, event))
+        case _:
+            return Step(_told(state, event))
+
+
+def bare_label(label: str) -> str:
+    """Return the label without the "(Recommended)" that agents append for the eye."""
+    trimmed = label.rstrip()
+    if trimmed.lower().endswith(RECOMMENDED_SUFFIX):
+        return trimmed[: -len(RECOMMENDED_SUFFIX)].rstrip()
+    return label
+
+
+def option_named(question: Question, text: str) -> int | None:
+    """Return the index of the option that `text` names by its exact label or its number (from 1), else None."""
+    wanted = text.strip()
+    for form in (lambda label: label.strip(), bare_label):
+        for index, option in enumerate(question.options):
+            if wanted and form(option.label) == wanted:
+                return index
+    if wanted.isascii() and wanted.isdigit() and len(wanted) <= len(str(len(question.options))):
+        number = int(wanted)
+        if 1 <= number <= len(question.options):
+            return number - 1
+    return None
+
+
+def leaves_at_once(ask: Ask) -> bool:
+    """Tell whether one choice or one text is the whole answer, so that it goes without a Send."""
+    return len(ask.questions) == 1 and not (ask.questions[0].multiple and ask.questions[0].options)
+
+
+def unanswered(state: State) -> tuple[int, ...]:
+    """Return the indices of the questions without an answer."""
+    return tuple(index for index, answer in enumerate(state.answers) if not answer)
+
+
+def open_to_people(ask: Ask, state: State) -> bool:
+    """Tell whether a tap or a text can change this ask now."""
+    return ask.answerable and state.phase == "open"
+
+
+# --- taps ---------------------------------------------------------------------------------------------------
+
+
+def _tapped(ask: Ask, state: State, event: Tapped) -> Step:
+    if state.phase in {"settled", "sending"}:
+        return Step(state, Toast("settled" if state.phase == "settled" else "on_its_way"))
+    if not ask.answerable:
+        return Step(state, Toast("not_answerable"))
+    return replace(_tapped_open(ask, state, event), touched=True)
+
+
+def _tapped_open(ask: Ask, state: State, event: Tapped) -> Step:
+    if isinstance(event.action, KeepWaiting):
+        return Step(state, Toast("kept_waiting"), extra_s=max(0, event.action.extra_s))
+    if state.joining is not None:
+        return Step(state, Toast("receiving"))
+    if isinstance(event.action, TakeOffer):
+        return _offer_taken(ask, state, event, event.action)
+    if event.epoch != state.epoch or state.phase != "open":
+        return Step(state, Toast("page_changed"))
+    return _acted(ask, state, event, event.action)
+
+
+def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> Step:
+    offer = state.offer
+    if offer is None or offer.message_id != action.message_id:
+        return Step(state, Toast("page_changed"))
+    if not action.on:
+        return Step(replace(state, offer=None), Toast("forgotten"))
+    changed = _said(ask, replace(state, offer=None), offer.question, event.user, offer.text, event.at_s)
+    return Step(changed, Toast("picked", offer.text))
+
+
+def _acted(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
+    match action:
+        case Pick() if _shown(ask, state, action.question) and _has_option(ask, action):
+            return _picked(ask, state, event, action)
+        case Go() if 0 <= action.page <= len(ask.questions) and len(ask.questions) > 1:
+            return Step(_turned(state, page=action.page), Toast("moved"))
+        case Shelve() if state.page < len(ask.questions) and _on_shelf(ask, state, action.shelf):
+            return Step(_turned(state, shelf=action.shelf), Toast("moved"))
+        case Arm() if _shown(ask, state, action.question) and ask.questions[action.question].custom:
+            return _armed(state, event, action)
+        case ClearText() if _shown(ask, state, action.question):
+            kept = replace(state.answers[action.question], text=None)
+            return Step(_answered(state, action.question, kept), Toast("dropped"))
+        case ShowWhole() if ask.permission is not None and state.confirm is None:
+            return Step(replace(state, whole=True), Toast("whole"))
+        case _:
+            return _settling(ask, state, event, action)
+
+
+def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
+    """The taps that end the dialog, and the second thoughts before them."""
+    match action:
+        case Send() | AskTwice("send") if _sendable(ask, state):
+            if unanswered(state):
+                return Step(_turned(state, confirm="send"), Toast("sure"))
+            return Step(_decided(state, "answer", event.at_s, event.user), Toast("on_its_way"))
+        case AskTwice(what) if _can_be(ask, what):
+            return Step(_turned(state, confirm=what), Toast("sure"))
+        case Confirmed(what) if what == state.confirm:
+            kind: DecisionKind = "answer" if what == "send" else what
+            return Step(_decided(state, kind, event.at_s, event.user), Toast("on_its_way"))
+        case Back() if state.confirm is not None:
+            return Step(_turned(state), Toast("moved"))
+        case _:
+            return Step(state, Toast("page_changed"))
+
+
+def _can_be(ask: Ask, what: Confirm) -> bool:
+    """Tell whether this may be asked for by a first tap."""
+    match what:
+        case "skip":
+            return ask.capabilities.can_skip
+        case "always":
+            return ask.permission is not None and bool(ask.permission.always)
+        case _:
+            return what == "reject"
+
+
+def _picked(ask: Ask, state: State, event: Tapped, action: Pick) -> Step:
+    label = ask.questions[action.question].options[action.option].label
+    changed = _with_pick(ask, state, action, event.user, event.at_s)
+    return Step(changed, Toast("picked" if action.on else "dropped", label))
+
+
+def _armed(state: State, event: Tapped, action: Arm) -> Step:
+    if not action.on:
+        return Step(replace(state, armed=None), Toast("typing_off"))
+    return Step(replace(state, armed=Armed(action.question, event.user.id, event.at_s), offer=None), Toast("type_now"))
+
+
+# --- texts --------------------------------------------------------------------------------------------------
+
+
+def _texted(ask: Ask, state: State, event: Texted) -> Step:
+    if state.phase == "settled":
+        return Step(state, hint=Hint("settled"))
+    if state.phase != "open" or not ask.answerable:
+        return Step(state, hint=Hint("taken"))
+    if not event.text.strip():
+        return Step(state)
+    if state.joining is not None:
+        return _while_joining(ask, state, state.joining, event)
+    question = _meant(ask, state, event.how)
+    if question is None:
+        return Step(state, hint=Hint("which_question"), touched=True)
+    return replace(_worded(ask, state, event, question), touched=True)
+
+
+def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> Step:
+    if event.user.id != joining.user.id:
+        return Step(state, hint=Hint("taken"))
+    if event.how == "part":
+        parts = {*joining.parts, Part(event.message_id, event.text, event.date_s)}
+        longer = replace(joining, parts=tuple(sorted(parts, key=lambda part: part.message_id)))
+        return Step(replace(state, joining=longer, due_s=event.at_s + JOIN_S), touched=True)
+    # Texts come in the order in which they were written, so that the joined one has no further part.
+    return replace(_texted(ask, _joined(ask, state, joining, event.at_s), event), touched=True)
+
+
+def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
+    # "yes" to a permission would be a refusal that says "yes": a text is taken as one only after ✏️.
+    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not _was_asked(state, event))
+    part = Part(event.message_id, event.text, event.date_s)
+    if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
+        joining = Joining(index, event.user, (part,), offered=unasked)
+        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
+    if unasked:
+        return Step(_with_offer(state, index, event.user, part))
+    if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
+        return Step(state, hint=Hint("no_such_option"))
+    return Step(_said(ask, state, index, event.user, event.text, event.at_s))
+
+
+def _was_asked(state: State, event: Texted) -> bool:
+    """Tell whether this person was asked to write: in a group, the answer to that is a reply."""
+    armed = state.armed is not None and state.armed.user_id == event.user.id
+    return event.how == "armed" or (event.how == "reply" and armed)
+
+
+def _with_offer(state: State, index: int, user: User, part: Part) -> State:
+    return replace(state, offer=Offer(index, user, part.message_id, part.text))
+
+
+def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
+    """Take a text as the answer: an option that it names, else free text; unchanged if neither is possible."""
+    question = ask.questions[index]
+    option = None if ask.permission is not None else option_named(question, text)
+    if option is not None and (not question.custom or not text.strip().isdigit()):
+        return _with_pick(ask, replace(state, armed=None), Pick(index, option), user, at_s)
+    return _with_text(ask, state, index, user, text, at_s) if question.custom else state
+
+
+def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
+    """Take the text whose parts have all come."""
+    whole = replace(joining.parts[0], text=joined_text(joining.parts))
+    heard = replace(state, joining=None, due_s=None)
+    if joining.offered:
+        return _with_offer(heard, joining.question, joining.user, whole)
+    return _said(ask, heard, joining.question, joining.user, whole.text, at_s)
+
+
+def _meant(ask: Ask, state: State, how: TextHow) -> int | None:
+    """Return the question that a text counts for, or None where nothing tells."""
+    if how == "armed" and state.armed is not None:
+        return state.armed.question
+    if state.page < len(ask.questions):
+        return state.page
+    open_ones = unanswered(state)
+    return open_ones[0] if len(open_ones) == 1 else None
+
+
+def joined_text(parts: tuple[Part, ...]) -> str:
+    """Put a split text together again: apps cut at a line break where they can, else in the middle of a word."""
+    text = ""
+    for index, part in enumerate(parts):
+        text += part.text
+        if index < len(parts) - 1 and utf16_units(part.text) < HARD_CUT_UNITS:
+            text += "\n"
+    return text
+
+
+def utf16_units(text: str) -> int:
+    """Return the length that Telegram counts: one for most characters, two for those beyond U+FFFF."""
+    return len(text) + sum(ord(character) > 0xFFFF for character in text)  # noqa: PLR2004  the BMP's end
+
+
+# --- time and the agent -------------------------------------------------------------------------------------
+
+
+def _ticked(ask: Ask, state: State, at_s: float) -> State:
+    if state.due_s is None or at_s < state.due_s:
+        return state
+    if state.phase == "open" and state.joining is not None:
+        return _joined(ask, state, state.joining, at_s)
+    return state
+
+
+def _expired(ask: Ask, state: State, event: Expired) -> State:
+    if state.phase != "open" or state.joining is not None:
+        return state
+    if not ask.answerable or event.rule == "keep":
+        return _released(ask, state, event.at_s)
+    if ask.permission is not None and event.rule != "reject":
+        return _released(ask, state, event.at_s)  # never allowed by time
+    if event.rule == "recommended":
+        answers = _recommended(ask, state)
+        if answers is not None:
+            return _decided(state, "answer", event.at_s, None, answers=answers)
+    if event.rule == "skip" and ask.capabilities.can_skip:
+        return _decided(state, "skip", event.at_s, None)
+    # A "no" that lets the agent go on would be an answer that nobody gave: the desk keeps the question instead.
+    if event.rule == "skip" or not ask.capabilities.reject_stops:
+        return _released(ask, state, event.at_s)
+    return _decided(state, "reject", event.at_s, None)
+
+
+def _recommended(ask: Ask, state: State) -> tuple[Answer, ...] | None:
+    answers = tuple(
+        given or Answer(_taken_by_time(ask, question))
+        for question, given in zip(ask.questions, state.answers, strict=True)
+    )
+    return answers if answers and all(answers) else None
+
+
+def _taken_by_time(ask: Ask, question: Question) -> tuple[int, ...]:
+    """Return what is recommended; else the first option where the agent's own timer takes it; else nothing."""
+    if question.recommended is not None:
+        return (question.recommended,)
+    return (0,) if ask.capabilities.else_first and question.options else ()
+
+
+def _released(ask: Ask, state: State, at_s: float) -> State:
+    """Leave it to the desk; who has none would wait for ever, and is told no."""
+    if ask.answerable and not ask.capabilities.desk_stays_open:
+        return _decided(state, "reject", at_s, None)
+    decided = _decided(state, "release", at_s, None)
+    return replace(decided, phase="settled", outcome=Outcome("expired", at_s))
+
+
+def _told(state: State, event: Event) -> State:
+    """What the agent, or another ask, makes of this one."""
+    match event:
+        case Disarmed() if state.phase == "open":
+            return replace(state, armed=None)
+        case Torn() if state.phase == "open" and state.joining is not None:
+            return replace(state, joining=replace(state.joining, offered=True))
+        case Matched() if state.phase == "matching":
+            return replace(state, phase="open")
+        case Delivered() if state.phase == "sending":
+            return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
+        case Failed() if state.phase == "sending":
+            return replace(state, away=True)
+        case Ended() if state.phase != "settled":
+            return _settled(state, Outcome(event.kind, event.at_s, event.answers, event.reason, event.proof))
+        case Worked() if state.phase in {"sending", "settled"}:
+            return replace(state, working=True)
+        case _:
+            return state
+
+
+_OUTCOMES: Final[dict[DecisionKind, OutcomeKind]] = {
+    "answer": "answered",
+    "reject": "rejected",
+    "skip": "skipped",
+    "release": "expired",
+    "always": "answered",
+}
+
+
+def _outcome(decision: Decision | None) -> OutcomeKind:
+    if decision is None or decision.by is None:
+        return "expired"
+    return _OUTCOMES[decision.kind]
+
+
+# --- the moves that the rules above are made of -------------------------------------------------------------
+
+
+def _noted(before: State, update_id: int, step: Step) -> Step:
+    """Remember the update, so that a second delivery of it changes nothing."""
+    seen = (*before.seen, update_id)[-SEEN_KEPT:]
+    return replace(step, state=replace(step.state, seen=seen))
+
+
+def _turned(state: State, **changes: object) -> State:
+    """Show another page: its buttons get a new meaning, so those of the old page lose theirs."""
+    fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None, offer=None)
+    if "page" in changes:
+        fresh = replace(fresh, shelf=0)
+    return replace(fresh, **changes)  # type: ignore[arg-type]
+
+
+def _answered(state: State, index: int, answer: Answer) -> State:
+    answers = (*state.answers[:index], answer, *state.answers[index + 1 :])
+    return replace(state, answers=answers)
+
+
+def _decided(
+    state: State, kind: DecisionKind, at_s: float, by: User | None, *, answers: tuple[Answer, ...] | None = None
+) -> State:
+    given = state.answers if answers is None else answers
+    decision = Decision(kind, at_s, given if kind == "answer" else (), by)
+    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None)
+
+
+def _settled(state: State, outcome: Outcome) -> State:
+    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None)
+
+
+def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) -> State:
+    question, given = ask.questions[action.question], state.answers[action.question]
+    if question.multiple:
+        others = tuple(pick for pick in given.picks if pick != action.option)
+        picks = given.picks if action.on and action.option in given.picks else others
+        picks = (*others, action.option) if action.on and action.option not in given.picks else picks
+        return _answered(state, action.question, replace(given, picks=picks))
+    answered = _answered(state, action.question, Answer((action.option,) if action.on else ()))
+    if not action.on:
+        return answered
+    return _moved_on(ask, answered, action.question, user, at_s)
+
+
+def _with_text(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
+    question = ask.questions[index]
+    if question.multiple and question.options:
+        return _turned(_answered(state, index, replace(state.answers[index], text=text)))
+    return _moved_on(ask, _answered(state, index, Answer((), text)), index, user, at_s)
+
+
+def _moved_on(ask: Ask, state: State, index: int, user: User, at_s: float) -> State:
+    """A question is answered: the answer leaves, or the next page comes, or the review where all is answered."""
+    if leaves_at_once(ask):
+        return _decided(state, "answer", at_s, user)
+    review = len(ask.questions)
+    return _turned(state, page=index + 1 if unanswered(state) else review)
+
+
+def _shown(ask: Ask, state: State, index: int) -> bool:
+    return state.page == index and 0 <= index < len(ask.questions) and state.confirm is None
+
+
+def _has_option(ask: Ask, action: Pick) -> bool:
+    return 0 <= action.option < len(ask.questions[action.question].options)
+
+
+def _on_shelf(ask: Ask, state: State, shelf: int) -> bool:
+    return state.confirm is None and 0 <= shelf < max(1, len(ask.questions[state.page].options))
+
+
+def _sendable(ask: Ask, state: State) -> bool:
+    """Send stands on the review, or on the page of an ask that has no review."""
+    if state.confirm is not None:
+        return False
+    if len(ask.questions) > 1:
+        return state.page == len(ask.questions)
+    return not ask.questions or not leaves_at_once(ask)

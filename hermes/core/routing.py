@@ -1,0 +1,142 @@
+"""Which open ask a written message belongs to. Pure; the order of the rules is the whole of it.
+
+ 1. a further part of a text that is being joined;
+ 2. a reply to a message of an ask, known by its id or, if our own bot wrote it (a copy), by the code in its last line;
+ 3. the next plain text after ✏️, in a private chat (in a group people reply to ✏️'s own message);
+ 4. with exactly one ask open, in a private chat: the text is offered as its answer by a button;
+ 5. everything else gets a word about how to answer, and nothing in a group, where people talk among themselves.
+
+A text belongs only to an ask that was on the phone when the text was written: Telegram's ids and dates of both
+messages tell, never our clock. A tap needs no rule: its button names the ask.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from hermes.core.dialog import SPLIT_UNITS, open_to_people, option_named, utf16_units
+from hermes.model.events import Texted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.model.entry import Entry
+    from hermes.model.events import Text, TextHow
+
+_CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
+PART_S: Final = 5.0
+"""The parts of a split text leave an app together: one with a later date than this is a text of its own."""
+
+TellKind = Literal["no_words", "two_open", "none_open", "too_early", "how_to_answer", "settled", "no_such_option"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToAsk:
+    """The text is an event of this entry's dialog."""
+
+    entry_id: str
+    event: Texted
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """The text changes nothing; the person gets a short word. `entry_ids` are the asks it speaks of."""
+
+    kind: TellKind
+    entry_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Nothing to do and nothing to say: seen before, or not meant for Hermes."""
+
+
+Destination = ToAsk | Tell | Ignore
+
+
+def route(text: Text, entries: Sequence[Entry]) -> Destination:
+    """Return where `text` belongs among `entries` (all that are not closed yet, in the order asked)."""
+    if any(text.update_id in entry.state.seen for entry in entries):
+        return Ignore()
+    here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
+    target = _replied_to(text, here)
+    if text.text is None or not text.text.strip():
+        return Tell("no_words") if target or not text.group else Ignore()
+    for entry in here:
+        if _is_part(text, entry, target):
+            return _to(entry, text, "part")
+    if target is not None:
+        return _to(target, text, "reply")
+    if text.reply_to is not None and _CODE.search(_last_line(text.reply_text)):
+        return Tell("settled")
+    return Ignore() if text.group else _plain(text, here)
+
+
+def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
+    """Tell whether it goes on with the text that is being joined for this entry."""
+    joining = entry.state.joining
+    if joining is None or joining.user.id != text.user.id or (text.reply_to is not None and entry is not target):
+        return False
+    last = joining.parts[-1]
+    is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
+    # Apps cut a long text late: behind a short part nothing of it follows.
+    return is_near and utf16_units(last.text) >= SPLIT_UNITS
+
+
+def _plain(text: Text, here: Sequence[Entry]) -> Destination:
+    armed = [entry for entry in here if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
+    if armed:
+        return _to(max(armed, key=lambda entry: _armed_at(entry, text.user.id) or 0.0), text, "armed")
+    if (text.text or "").startswith("/"):
+        return Tell("how_to_answer")
+    open_ones = [entry for entry in here if open_to_people(entry.ask, entry.state)]
+    candidates = [entry for entry in open_ones if _was_shown(entry, text)]
+    if len(candidates) == 1:
+        return _alone(text, candidates[0])
+    if candidates:
+        return Tell("two_open", tuple(entry.id for entry in candidates))
+    return Tell("too_early" if open_ones else "none_open")
+
+
+def _was_shown(entry: Entry, text: Text) -> bool:
+    """Tell whether this ask was on the phone when the text was written."""
+    phone = entry.phone
+    return phone.since_id is not None and text.message_id > phone.since_id and text.date_s >= phone.since_date_s
+
+
+def _alone(text: Text, entry: Entry) -> Destination:
+    page = entry.state.page
+    if page >= len(entry.ask.questions):
+        return Tell("how_to_answer", (entry.id,))
+    question = entry.ask.questions[page]
+    if not question.custom and option_named(question, text.text or "") is None:
+        return Tell("no_such_option", (entry.id,))
+    return _to(entry, text, "offered")
+
+
+def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
+    if text.reply_to is None:
+        return None
+    for entry in here:
+        phone = entry.phone
+        if text.reply_to in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides)):
+            return entry
+    code = _CODE.search(_last_line(text.reply_text))
+    return next((one for one in here if code and one.code == code[1] and text.reply_to > one.phone.after_id), None)
+
+
+def _last_line(shown: str) -> str:
+    """Only Hermes' own last line names an ask: what stands above it was written by an agent."""
+    return shown.rstrip().rpartition("\n")[2]
+
+
+def _armed_at(entry: Entry, user_id: int) -> float | None:
+    armed = entry.state.armed
+    return armed.at_s if armed is not None and armed.user_id == user_id and entry.state.phase == "open" else None
+
+
+def _to(entry: Entry, text: Text, how: TextHow) -> ToAsk:
+    event = Texted(text.update_id, text.at_s, text.user, text.message_id, text.text or "", how, text.date_s)
+    return ToAsk(entry.id, event)

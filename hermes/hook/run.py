@@ -1,0 +1,410 @@
+"""`hermes hook AGENT`: keep what an agent tells and leave; where it asks, stay until its answer is there.
+
+`generic` is for any program, and always waits. It takes one line of JSON on stdin, `{"questions": [{"question",
+"header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?, "recommended"?}], "agent"?, "title"?,
+"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}` (`recommended` counts from 0; `stops` is false
+where a no does not end its work; `stays` is true where somebody can still answer the program itself once the phone has
+let the question go, which is what the phone says then), and prints one: `{"kind": "answer", "answers": [[…]]}` (for
+each question its labels as chosen, then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with `"by":
+"timer"` where nobody answered in time, or `{"kind": "refused", "error"}` where nothing was asked: the questions have
+another shape, or could not be kept. Nothing printed means that nothing was answered: the time ran out and it is left to
+a program that `stays` (for any other, "keep" is "reject"), or it was stopped. Whoever no longer wants to know ends it
+by SIGTERM; the question is closed then, as it is when the program that started it is gone. A program that can be
+answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"kind": "reject"}`; the first wins: it gets
+`{"kind": "desk"}`, or the phone's answer.
+
+Where --store and --log are not given, the command line takes them from the configuration.
+
+An agent's environment is not to be trusted: agents load `.env` files and the settings of a project. A hook takes what
+it needs from its arguments alone, and the listener that it starts gets an environment of its own.
+
+An agent's plugin or settings start this, so it never gets in the agent's way: whatever happens it leaves with 0, and
+says nothing on stdout but the answer; trouble is one line in the log, without a word of any question.
+
+It is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the
+folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python. What waits
+stands in `waiting.py`.
+"""
+
+# ruff: noqa: PTH100, PTH104, PTH119, PTH120 (pathlib would cost as much as json does)
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import sys
+import time
+
+from hermes.hook import spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+MAX_LINE_BYTES = 1024 * 1024
+MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
+PATIENCE_S = 10.0
+REFUSED_S = 60.0  # for so long nobody tries again to start a listener that could not
+LOG_BYTES = 5_000_000  # before a log grows beyond this, it is put aside
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NOT_KEPT = "not kept:"
+
+
+class Agent:
+    """What this module knows of an agent: what tells its payload from rubbish, and an ask from news.
+
+    `shape` are the keys that must be there, `carried` what is kept of a payload (all of it where that is None). An
+    agent without `calls` has its asks called by their hooks; with them, its own plugin starts --wait where it needs it.
+    What is started `by_hand` ends with the terminal that it was started in, and at its Ctrl-C. `has_desk` tells of an
+    ask whether the agent shows a dialog of its own meanwhile.
+    """
+
+    def __init__(
+        self,
+        shape: Mapping[str, type],
+        carried: tuple[str, ...] | None,
+        asks: Callable[[Mapping[str, Any]], bool],
+        *,
+        calls: bool = False,
+        by_hand: bool = False,
+        has_desk: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+    ) -> None:
+        self.shape = shape
+        self.carried = carried
+        self.asks = asks
+        self.calls = calls
+        self.by_hand = by_hand
+        self.has_desk = has_desk
+
+
+OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
+CLAUDE_ASKS = frozenset({"PermissionRequest", "PreToolUse"})
+CLAUDE_TELLS = ("session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input")
+AGENTS = {
+    "opencode": Agent(
+        {"type": str, "properties": dict, "directory": str, "context": dict},
+        None,
+        lambda payload: payload["type"] in OPENING,
+        calls=True,
+    ),
+    "generic": Agent(
+        {"questions": list},
+        ("questions", "agent", "title", "directory", "context", "ttl_s", "on_expiry", "stops", "stays"),
+        lambda _: True,
+        by_hand=True,
+    ),
+    "claude-code": Agent(
+        {"hook_event_name": str, "session_id": str},
+        CLAUDE_TELLS,
+        lambda payload: payload["hook_event_name"] in CLAUDE_ASKS,
+        has_desk=lambda payload: payload["hook_event_name"] == "PermissionRequest",
+    ),
+    "oh-my-pi": Agent(
+        {"questions": list},
+        ("questions", "session", "directory", "title", "context", "headless"),
+        lambda _: True,
+        has_desk=lambda payload: not payload.get("headless"),
+    ),
+    "neovate": Agent(
+        {"questions": list},
+        ("questions", "session", "directory", "title", "context"),
+        lambda _: True,
+        has_desk=lambda _: True,
+    ),
+}
+USAGE = f"usage: hermes hook {'|'.join(AGENTS)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
+
+
+class _Refused(Exception):
+    """What came cannot be kept; the message is the line for the log."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the hook with what follows the word `hook` on the command line; the exit status is always 0.
+
+    Not even wrong usage gets another one: to some agents a hook's status 2 is a veto.
+    """
+    options = _options(argv)
+    if options is None:
+        sys.stderr.write(f"{USAGE}\n")
+        return 0
+    try:
+        _run(options)
+    except _Refused as refusal:
+        _log(options, str(refusal))
+        _refuse(options, str(refusal))
+        with contextlib.suppress(OSError):
+            os.write(2, b"refused\n")  # to try again would be of no use
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        why = f"{error.strerror or type(error).__name__}{place}"
+        _log(options, why)
+        _refuse(options, f"it could not be kept: {why}")
+    except Exception as error:  # noqa: BLE001 (the agent is never troubled)
+        # Only where and what kind: the message may quote what came.
+        _log(options, f"{type(error).__name__} at {_place_of(error)}")
+    return 0
+
+
+def _refuse(options: dict[str, str], why: str) -> None:
+    """Tell a program of its own hand why nothing was asked; it need not look into our log."""
+    if AGENTS[options["agent"]].by_hand and options["state"] == NOT_KEPT:
+        with contextlib.suppress(OSError):
+            os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
+
+
+def _options(argv: list[str]) -> dict[str, str] | None:
+    """Return the command line by name; argparse alone would cost as much as a bare Python."""
+    if not argv or argv[0] not in AGENTS:
+        return None
+    found = {"agent": argv[0], "state": NOT_KEPT, "parent": str(os.getppid())}
+    rest = iter(argv[1:])
+    for word in rest:
+        if word in {"--wait", "--stay"}:
+            found[word.removeprefix("--")] = "yes"
+        elif word in {"--store", "--log", "--config", "--test-clock"}:
+            found[word.removeprefix("--")] = next(rest, "")
+        else:
+            return None
+    return found if found.get("store") and found.get("log") else None
+
+
+def _run(options: dict[str, str]) -> None:
+    agent = AGENTS[options["agent"]]
+    if not agent.by_hand:
+        with contextlib.suppress(OSError):
+            os.setsid()  # no terminal's Ctrl-C or hang-up reaches us; fails where the plugin has done it already
+    if "wait" in options or not agent.calls:
+        _stay(options, agent)
+        return
+    payload = _payload(agent, _line(0, PATIENCE_S)[0])
+    _keep(options, payload)
+    _nudge(options, opens=agent.asks(payload))
+
+
+def _stay(options: dict[str, str], agent: Agent) -> None:
+    """Wait for what comes of an ask. News is kept if a listener runs or an ask is open; else it would pile up."""
+    from hermes.hook import wait  # noqa: PLC0415 (who only drops a record needs none of it)
+
+    released = wait.release_on_signal(by_hand=agent.by_hand)
+    line, rest = _line(0, PATIENCE_S, MAX_LINE_BYTES if agent.carried is None else MAX_READ_BYTES)
+    payload = _payload(agent, line)
+    asks = agent.asks(payload)
+    if asks or agent.calls:
+        options["machine"] = spool.machine(options["store"])
+        hook = wait.Hook(
+            options["agent"],
+            options["store"],
+            int(options["parent"]),
+            machine=options["machine"],
+            ours=not agent.calls,
+            patient=agent.has_desk(payload),
+            log=lambda sentence: _log(options | {"state": "no room:"}, sentence),
+        )
+        why = wait.wait(
+            hook,
+            _request_id(payload if "id" in payload else payload["properties"]),
+            released,
+            keep=lambda: _keep(options, payload),
+            nudge=lambda: _nudge(options, opens=asks),
+            told=lambda word: _told(options, payload, word),
+            rest=rest,
+            stay="stay" in options,
+        )
+        if why:
+            options["state"] = NOT_KEPT
+            raise _Refused(why)
+    elif spool.nudge(options["store"]) or spool.has_asks(options["store"]):
+        _keep(options, payload)
+        spool.nudge(options["store"])
+
+
+def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
+    """Keep what was said at the desk, and tell whether it could be understood."""
+    try:
+        _keep(options, payload | {"desk": _object(word)})
+    except _Refused as refusal:
+        _log(options, f"the word from the desk is passed over: {refusal}")
+        return False
+    return True
+
+
+# --- what comes in --------------------------------------------------------------------------------------
+
+
+def _line(stdin: int, patience_s: float, most: int = MAX_LINE_BYTES) -> tuple[bytes, bytes]:
+    """Read one line, and return it with what came behind it; the end of stdin ends it too."""
+    wait = select.poll()
+    wait.register(stdin, select.POLLIN)
+    end_s = time.monotonic() + patience_s
+    data = bytearray()
+    more = b""
+    while b"\n" not in more:
+        left_s = end_s - time.monotonic()
+        if left_s <= 0 or not wait.poll(left_s * 1000):
+            raise _Refused(f"no line came within {patience_s:g} s")
+        more = os.read(stdin, 65536)
+        if not more:
+            break
+        data += more
+        if len(data) > most + 1:
+            raise _Refused(f"more than {most} bytes")
+    line, _, rest = bytes(data).partition(b"\n")
+    return line, rest
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        payload = json.loads(line.decode())
+    except json.JSONDecodeError as error:
+        raise _Refused(f"no JSON (character {error.pos})") from None
+    except UnicodeDecodeError:
+        raise _Refused("not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise _Refused(f"no JSON that can be read ({type(error).__name__})") from None
+    if not isinstance(payload, dict):
+        raise _Refused("no JSON object")
+    return payload
+
+
+def _payload(agent: Agent, line: bytes) -> dict[str, Any]:
+    payload = _object(line)
+    for key, kind in agent.shape.items():
+        if not isinstance(payload.get(key, {} if key == "context" else None), kind):
+            raise _Refused(f"its {key!r} is missing or of the wrong type")
+    if agent.carried is None:
+        return payload
+    carried = {key: payload[key] for key in agent.carried if key in payload}
+    if len(line) > MAX_LINE_BYTES and _size(carried) > MAX_LINE_BYTES:
+        raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
+    # Each hook is an ask of its own, and what it is called is not for others to say.
+    return {"id": os.urandom(8).hex()} | carried if agent.asks(payload) else carried
+
+
+def _size(payload: dict[str, Any]) -> int:
+    """Return the bytes of a payload as an agent writes it: escapes make a letter of two bytes six."""
+    return len(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _request_id(request: object) -> str:
+    request_id = request.get("id") if isinstance(request, dict) else None
+    if not request_id or not isinstance(request_id, str):
+        raise _Refused("its 'properties' have no 'id' to wait for")
+    return request_id
+
+
+def _keep(options: dict[str, str], payload: dict[str, Any]) -> str:
+    named = {"machine": options["machine"]} if "machine" in options else {}
+    path = spool.drop(options["store"], spool.record(options["agent"], payload) | named)
+    if options["state"] == NOT_KEPT:
+        options["state"] = "kept, but then:"  # what the log says of any trouble from here on
+        with contextlib.suppress(OSError):
+            os.write(2, b"kept\n")
+    return path
+
+
+def _nudge(options: dict[str, str], *, opens: bool) -> bool:
+    """Tell the listener, and return whether there is one. If there is none and something was opened, start one.
+
+    One that could not start a moment ago is not started again: a hook that waits finds its word, and leaves.
+    """
+    store = options["store"]
+    try:
+        if spool.nudge(store):
+            return True
+        if opens and not spool.refusal(store, within_s=REFUSED_S):
+            spool.accept(store)
+            _start_listener(options)
+    except OSError as error:
+        _log(options, f"no listener was started: {error.strerror}")
+    return False
+
+
+def _start_listener(options: dict[str, str]) -> None:
+    """Start a listener that is nobody's child and holds nothing of ours: no pipe, no lock, no folder.
+
+    Two that start at once do no harm: the second leaves in silence.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)  # it leaves at once
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            _become_listener(options)
+    except OSError as error:
+        _log(options, f"no listener was started: {error.strerror}")
+    finally:
+        os._exit(0)
+
+
+def _become_listener(options: dict[str, str]) -> None:
+    import signal  # noqa: PLC0415 (only here, and in what waits)
+
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    command = [sys.executable, "-I", "-m", "hermes", "listen", "--until-idle"]
+    for name in ("store", "log", "config", "test-clock"):
+        if options.get(name):
+            command += [f"--{name}", os.path.abspath(options[name])]
+    os.chdir("/")
+    null = log = os.open(os.devnull, os.O_RDWR)
+    with contextlib.suppress(OSError):  # a listener needs no log to be of use
+        log = _open_log(options)
+    for ours, theirs in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(ours, theirs)
+    spool.close_inherited()
+    os.execve(sys.executable, command, built_environment(os.environ))  # noqa: S606 (no shell is wanted)
+
+
+def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process of ours that an agent has caused: language and time zone are the agent's."""
+    import pwd  # noqa: PLC0415 (only here)
+
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = "/"  # a container's user may have no name; what needs a home says then that it finds nothing there
+    kept = {name: text for name, text in environ.items() if name in {"LANG", "TZ"} or name.startswith("LC_")}
+    return {"HOME": home, "PATH": PATH, **kept}
+
+
+# --- trouble --------------------------------------------------------------------------------------------
+
+
+def _log(options: dict[str, str], sentence: str) -> bool:
+    """Add one line to the log, and tell whether it is there; if even that fails there is nobody left to tell."""
+    when = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING hook {options['agent']}:"
+    line = f"{when} {options['state']} {sentence}\n"
+    with contextlib.suppress(OSError):
+        log = _open_log(options)
+        try:
+            return os.write(log, line.encode("utf-8", "backslashreplace")) > 0
+        finally:
+            os.close(log)
+    return False
+
+
+def _open_log(options: dict[str, str]) -> int:
+    """Open the log to append to it; one that is too long is put aside first, as the listener does it."""
+    path, flags = options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    spool.make_folder(os.path.dirname(os.path.abspath(path)))
+    log = os.open(path, flags, 0o600)
+    if os.fstat(log).st_size < LOG_BYTES:
+        return log
+    os.close(log)
+    for older, newer in ((f"{path}.2", f"{path}.1"), (f"{path}.1", path)):
+        with contextlib.suppress(OSError):
+            os.rename(newer, older)
+    return os.open(path, flags, 0o600)
+
+
+def _place_of(error: BaseException) -> str:
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return f"{os.path.basename(at.tb_frame.f_code.co_filename)}:{at.tb_lineno}" if at else "an unknown place"

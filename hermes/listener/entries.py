@@ -1,0 +1,250 @@
+"""The book of open asks: in memory what the store has on disk, found by identity.
+
+The steps of the listener (intake, posting, delivery, expiry) meet here and nowhere else. Every change is on disk
+before it can be seen here; `on_change` then wakes whoever has something to do about it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from hermes.chat.screens.permission import is_refused
+from hermes.core import dialog
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
+from hermes.hook import spool
+from hermes.model.entry import Entry, Phone, Timing
+from hermes.model.state import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes.model.ask import Ask, Source
+    from hermes.model.entry import Route
+    from hermes.model.events import Event
+    from hermes.storage.store import Store
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+RECENT: Final = 200
+"""So many closed asks are read at a start, and known in short."""
+SEEN: Final = 1000
+"""So many ids of updates that closed asks have seen are remembered: Telegram sends the newest ones again."""
+
+Identity = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What is remembered of an ask that was closed a while ago; `allowed_by_us`: a permission given on the phone."""
+
+    session_id: str
+    call_id: str | None
+    allowed_by_us: bool
+
+
+class Book:
+    """All entries that are not closed. In memory nothing grows with the number of closed asks.
+
+    `recently_closed` has the last closed asks, the newest at its end. `unsaved` is why the last new ask could not be
+    saved, None once one can be saved again; `times_unsaved` counts the times of such trouble.
+
+    `chat_id` is where new asks are posted, `newest_message` the highest id of a message known there.
+    `retimed(entry, extra_s)` gives the timing of an ask that a person just touched, `routed(entry)` the route of a
+    decision that was just made, None where that needs a closer look.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        chat_id: int,
+        now: Callable[[], float],
+        retimed: Callable[[Entry, float], Timing],
+        routed: Callable[[Entry], Route | None] = lambda _: None,
+        on_change: Callable[[Entry], None],
+    ) -> None:
+        self.store = store
+        self.chat_id = chat_id
+        self.newest_message = 0
+        self._now = now
+        self._retimed = retimed
+        self._routed = routed
+        self._on_change = on_change
+        self._open: dict[str, Entry] = {}
+        self._by_identity: dict[Identity, str] = {}
+        self.recently_closed: deque[Closed] = deque(maxlen=RECENT)
+        self._seen_by_closed: deque[int] = deque(maxlen=SEEN)
+        self._said: dict[str, str] = {}
+        self.unsaved: NotSaved | None = None
+        self.times_unsaved = 0
+
+    def open(self) -> None:
+        """Read the open asks in, and in short those that were closed last."""
+        for entry in self.store.open():
+            self._index(entry)
+        for entry in reversed(self.store.newest_done(RECENT)):
+            self._remember_closed(entry)
+
+    def lay_out_again(self) -> None:
+        """Write all open entries into a store whose folder was removed or replaced, as they are known here.
+
+        Raises:
+            NotSaved: some of them are not there yet.
+        """
+        found = {entry.id for entry in self.store.open()}
+        for entry in self.entries():
+            with self.apart(entry):
+                if entry.id in found:
+                    self._index(self.store.change(entry.id, lambda _, entry=entry: entry))  # type: ignore[misc]
+                else:
+                    self._index(self.store.restore(entry))
+
+    def entries(self) -> list[Entry]:
+        """Return the open entries in the order asked."""
+        return sorted(self._open.values(), key=lambda entry: (entry.asked_s, entry.id))
+
+    def get(self, entry_id: str) -> Entry | None:
+        """Return the open entry, or None where it is closed or was never there."""
+        return self._open.get(entry_id)
+
+    def find(self, source: Source) -> Entry | None:
+        """Return the open entry with this identity."""
+        for identity in identities(source):
+            entry = self._open.get(self._by_identity.get(identity, ""))
+            # Some providers repeat their call ids: with another request id it is another ask.
+            if entry is not None and _same(entry.ask.source, source):
+                return entry
+        return None
+
+    def is_closed(self, source: Source) -> bool:
+        """Tell whether an ask with this request id was settled already. Raises StoreError."""
+        request_id = source.request_id
+        return request_id is not None and self.store.is_done(spool.wait_id(source.agent, source.machine, request_id))
+
+    def closed_by(self, wait_id: str) -> str | None:
+        """Return the agent of the closed ask with this wait id, None if there is none. Raises StoreError."""
+        return self.store.done_by(wait_id)
+
+    def note_message(self, message_id: int) -> None:
+        """Learn of a message in the chat: an ask that comes from now on has no older ones."""
+        self.newest_message = max(self.newest_message, message_id)
+
+    def was_seen(self, update_id: int) -> bool:
+        """Tell whether a closed ask has taken this update in."""
+        return update_id in self._seen_by_closed
+
+    def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
+        """Take a new ask in, for which a hook waits (`waits`). Raises NotSaved."""
+        entry = Entry(
+            id=self.store.new_id(),
+            code=self.store.new_code(self._open.values()),
+            ask=ask,
+            state=dialog.start(ask, matching=matching),
+            phone=Phone(self.chat_id, after_id=self.newest_message),
+            asked_s=self._now(),
+            waits=waits,
+        )
+        try:
+            entry = self.store.create(entry)
+        except NotSaved as error:
+            self.times_unsaved += self.unsaved is None
+            self.unsaved = error
+            raise
+        self.unsaved = None
+        self._index(entry)
+        self._on_change(entry)
+        return entry
+
+    def apply(self, entry_id: str, event: Event) -> Step:
+        """Let an event happen to an open entry; on disk when this returns. Raises NotSaved, Missing."""
+        steps: list[Step] = []
+
+        def happen(entry: Entry) -> Entry:
+            step = dialog.step(entry.ask, entry.state, event)
+            steps.append(step)
+            entry = replace(entry, state=step.state)
+            if step.state.phase == "sending" and entry.route is None:
+                entry = replace(entry, route=self._routed(entry))
+            return replace(entry, timing=self._retimed(entry, step.extra_s)) if step.touched else entry
+
+        self.change(entry_id, happen)
+        return steps[-1]
+
+    def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
+        """Change an open entry; on disk when this returns. Raises NotSaved, Missing."""
+        before = self._open.get(entry_id)
+        entry = self._on_file(before, lambda: self.store.change(entry_id, fn))
+        self._index(entry)
+        self._said.pop(entry_id, None)
+        if before is None or entry.revision != before.revision:
+            self._on_change(entry)
+        return entry
+
+    def close(self, entry_id: str) -> None:
+        """Put a settled entry away, once its last screen is on the phone or can never be."""
+        entry = self._open[entry_id]
+        self._on_file(entry, lambda: self.store.settle(entry_id))
+        del self._open[entry_id]
+        self._said.pop(entry_id, None)
+        for identity in identities(entry.ask.source):
+            if self._by_identity.get(identity) == entry_id:
+                del self._by_identity[identity]
+        self._remember_closed(entry)
+
+    @contextmanager
+    def apart(self, entry: Entry) -> Iterator[None]:
+        """Let the trouble of this entry's own file stop nothing else, and say it once. Raises NotSaved: the disk's."""
+        try:
+            yield
+        except NotSaved:
+            raise
+        except StoreError as error:
+            if self._said.get(entry.id) != str(error):
+                self._said[entry.id] = str(error)
+                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a file's trouble, not a defect)
+
+    def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
+        """Do this to an entry's file; one that was damaged or taken away under our hands is written anew first."""
+        try:
+            return act()
+        except (Missing, Unreadable) as error:
+            if known is None:
+                raise
+            log.error("entry %s: its file is bad (%s); it is written anew", known.id, error)  # noqa: TRY400 (no defect)
+            try:
+                self.store.restore(known)
+            except Conflict:
+                message = f"the damaged file of entry {known.id} could not be put into quarantine"
+                raise Stuck(f"{message}, and is not written over") from error
+            return act()
+
+    def _index(self, entry: Entry) -> None:
+        self._open[entry.id] = entry
+        for identity in identities(entry.ask.source):
+            self._by_identity[identity] = entry.id
+
+    def _remember_closed(self, entry: Entry) -> None:
+        source, outcome = entry.ask.source, entry.state.outcome
+        is_ours = entry.ask.permission is not None and outcome is not None and outcome.kind == "answered"
+        self.recently_closed.append(Closed(source.session_id, source.call_id, is_ours and not is_refused(entry)))
+        self._seen_by_closed.extend(entry.state.seen)
+
+
+def identities(source: Source) -> tuple[Identity, ...]:
+    """Return the keys by which an ask is the same: its request id, and its call in its session."""
+    keys: list[Identity] = []
+    if source.request_id is not None:
+        keys.append((source.agent, source.machine, source.request_id))
+    if source.call_id is not None:
+        keys.append((source.agent, source.machine, source.session_id, source.call_id))
+    return tuple(keys)
+
+
+def _same(known: Source, other: Source) -> bool:
+    return None in (known.request_id, other.request_id) or known.request_id == other.request_id

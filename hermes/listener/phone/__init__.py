@@ -1,0 +1,1 @@
+"""The phone side of the listener: what comes from Telegram, and what the chat shows."""

@@ -1,0 +1,72 @@
+"""What the chat must remember across restarts, in memory what the store has on disk or is about to have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.model.chat_memory import SettledDay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.model.chat_memory import ChatMemory
+    from hermes.storage.store import Store
+
+
+LONGEST_GAP_S: Final = 3600.0
+
+
+class Memory:
+    """The memory of one bot. `at` is its present value; nothing else changes it."""
+
+    def __init__(self, store: Store, bot_id: int) -> None:
+        self._store = store
+        self.at: ChatMemory = store.load_chat(bot_id)
+        self._steady_s: float | None = None
+        self._newest: dict[str, float] = {}
+
+    def chat_id(self, configured: int) -> int:
+        """Return where to post: the configured chat, or what became of it. A newly configured one wins."""
+        if self.at.moved_from != configured:
+            self.note(chat_id=None, moved_from=None)
+        return self.at.chat_id or configured
+
+    def note(self, **changes: Any) -> None:
+        """Change it here; it reaches the disk with the next `save`."""
+        self.at = replace(self.at, **changes)
+
+    def live(self, *, now_s: float, steady_s: float) -> None:
+        """Count how long Hermes was seen running: the steady time since the last call.
+
+        The first call adds the time for which nobody listened, by the wall clock, an hour at most: that clock may be
+        wrong by years.
+        """
+        if self._steady_s is None:
+            known_s = now_s if self.at.known_at_s is None else self.at.known_at_s
+            passed_s = min(max(0.0, now_s - known_s), LONGEST_GAP_S)
+        else:
+            passed_s = max(0.0, steady_s - self._steady_s)
+        self._steady_s = steady_s
+        self.note(lived_s=self.at.lived_s + passed_s)
+
+    def outlived(self, days: Mapping[str, float], keep_s: float) -> set[str]:
+        """Return the days whose asks were kept for `keep_s`, counted by `live`; the others are remembered.
+
+        `days` has the last moment (epoch) of each day on which asks were settled. A day that gets another one, or that
+        is not known yet, counts from now on.
+        """
+        lived_s, known = self.at.lived_s, {one.day: one.lived_s for one in self.at.settled_days}
+        since = {
+            day: lived_s if day not in known or self._newest.get(day, at_s) != at_s else known[day]
+            for day, at_s in days.items()
+        }
+        over = {day for day, from_s in since.items() if lived_s - from_s > keep_s}
+        self._newest = {day: at_s for day, at_s in days.items() if day not in over}
+        self.note(settled_days=tuple(SettledDay(day, from_s) for day, from_s in since.items() if day not in over))
+        return over
+
+    def save(self, **changes: Any) -> None:
+        """Change it, and return when it is on disk. Raises NotSaved."""
+        self.note(**changes)
+        self._store.save_chat(self.at)

@@ -1,0 +1,243 @@
+"""The listener's phone side: what Telegram brings becomes events of the asks, saved before it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.access import followed, permitted
+from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
+from hermes.chat.screens import notices
+from hermes.chat.screens.buttons import decode
+from hermes.core import routing
+from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
+from hermes.model.entry import Entry
+from hermes.model.events import Disarmed, Tap, Tapped, Text, Torn
+from hermes.model.state import Toast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Look, Screen
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.chat_commands import Commands
+
+log = logging.getLogger(__name__)
+
+SORRY_S: Final = 10.0
+"""For this long at most the poll loop waits until the person was told that nothing was saved."""
+INSIST_PAUSE_S: Final = 5.0
+ARRIVING_S: Final = 2.0
+"""A text that seems too early waits for this long at most: its question may be on the phone, and we not know it yet."""
+STALE: Final = notices.TOASTS["page_changed"]
+
+
+class PhoneSide:
+    """Takes updates in and answers what needs a word at once.
+
+    `bot_id` is our own bot. `moved` and `blocked` are called with what Telegram tells about the chat. `is_fresh` tells
+    whether an entry has only just come into the place of another one, under the person's finger.
+    """
+
+    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+        self,
+        book: Book,
+        outbox: Outbox,
+        look: Look,
+        *,
+        bot_id: int,
+        users: frozenset[int],
+        machine: str,
+        moved: Callable[[int], None],
+        blocked: Callable[[str], None],
+        commands: Callable[[Callable[..., None]], Commands],
+        spawn: Callable[[Any], asyncio.Task[None]],
+        now: Callable[[], float],
+        is_fresh: Callable[[str], bool] = lambda _: False,
+        sorry_s: float = SORRY_S,
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._look = look
+        self._bot_id = bot_id
+        self._users = users
+        self._machine = machine
+        self._moved = moved
+        self._blocked = blocked
+        self._spawn = spawn
+        self._now = now
+        self._commands = commands(self.say)
+        self._is_fresh = is_fresh
+        self._sorry_s = sorry_s
+        self.torn: set[str] = set()
+        """Entries of whose text a part could not be saved."""
+
+    async def handle(self, raw: dict[str, Any]) -> None:
+        """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
+        incoming = self._read(raw)
+        try:
+            await self._take(incoming)
+        except NotSaved:
+            raise
+        except StoreError as error:
+            # A newer Hermes took the entry over, say: nothing is saved, and the person must hear of it.
+            raise NotSaved(str(error)) from error
+
+    def _read(self, raw: dict[str, Any]) -> Incoming:
+        return read_update(raw, bot_id=self._bot_id, now=self._now)
+
+    async def _take(self, incoming: Incoming) -> None:
+        if isinstance(incoming, Tap | Text) and incoming.chat_id == self._book.chat_id:
+            self._book.note_message(incoming.message_id)
+        match incoming:
+            case Tap() | Text() if not self._is_permitted(incoming):
+                return
+            case Tap() if self._book.store.is_phone_locked():
+                self._outbox.answer(incoming.query_id, notices.locked_toast(self._machine))
+            case Text() if self._book.store.is_phone_locked():
+                self._shut_out(incoming)
+            case Tap():
+                self._tapped(incoming)
+            case Text():
+                await self._texted(incoming)
+            case Migrated(old=old, new=new):
+                if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
+                    self._moved(new)
+            case Blocked(chat_id=chat_id) if chat_id == self._book.chat_id:
+                self._blocked("the bot was blocked, or removed from the group")
+
+    def _shut_out(self, text: Text) -> None:
+        for entry_id in self._joining(text):
+            self._book.apply(entry_id, Torn())
+        self.say(notices.locked(self._machine), reply_to=text.message_id)
+
+    async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
+        """Tell the person that a tap or a text could not be saved. Raises ChatError."""
+        incoming = self._read(raw)
+        if isinstance(incoming, Text):
+            self.torn.update(self._joining(incoming))
+        sorry = notices.not_saved(self._machine, "disk full" if error.disk_full else "see its log")
+        log.error("not saved: %s", error)
+        try:
+            # The poll loop waits for this: Telegram must not hold it up for longer than taps live.
+            async with asyncio.timeout(self._sorry_s):
+                if isinstance(incoming, Tap):
+                    await self._outbox.answer(incoming.query_id, sorry.text)
+                elif isinstance(incoming, Text):
+                    await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
+        except TimeoutError:
+            raise ChatAway("the person could not be told in time") from None
+
+    def _joining(self, text: Text) -> list[str]:
+        """Return the entries for which a text of this person is being joined: this may be a part of it."""
+        found = [(entry.id, entry.state.joining) for entry in self._book.entries()]
+        return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
+
+    def insist(self, screen: Screen, *, sent: Callable[[], None]) -> None:
+        """Send a message that is tried until Telegram takes it; then call `sent`."""
+        self._spawn(self._insist(screen, sent))
+
+    async def _insist(self, screen: Screen, sent: Callable[[], None]) -> None:
+        while True:
+            try:
+                await self._outbox.send(self._book.chat_id, screen)
+            except ChatError as error:
+                log.warning("what the person must hear of was not sent: %s", error)
+                await asyncio.sleep(INSIST_PAUSE_S)
+            else:
+                return sent()
+
+    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
+        """Send a message that nothing depends on."""
+        self._spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
+
+    def _is_permitted(self, incoming: Tap | Text) -> bool:
+        return permitted(incoming, users=self._users, chat_id=self._book.chat_id)
+
+    # --- taps -----------------------------------------------------------------------------------------------
+
+    def _tapped(self, tap: Tap) -> None:
+        try:
+            entry_id, epoch, action = decode(tap.data)
+        except ValueError:
+            log.info("a button with unknown data was tapped")
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        entry = self._book.get(entry_id)
+        if entry is None:
+            self._late(entry_id, tap)
+            return
+        if isinstance(action, Pick | Confirmed) and self._is_fresh(entry_id):
+            # Taken in as a tap on another page, so that it does not count when it comes again, either.
+            self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
+            self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
+            return
+        step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
+        after = self._book.get(entry_id) or entry
+        self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
+        if isinstance(action, Arm) and action.on and step.state.armed is not None:
+            self._disarm_others(entry_id, tap.user.id)
+        if isinstance(action, KeepWaiting):
+            log.info("entry %s: the person wants it to wait", entry_id)
+        self._notice_copy(after, tap.message_id)
+
+    def _late(self, entry_id: str, tap: Tap) -> None:
+        """Answer a tap on a closed ask. Where a send that nobody confirmed had left it, its message goes away."""
+        try:
+            entry = self._book.store.done(entry_id)
+        except StoreError:
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        self._outbox.answer(tap.query_id, notices.toast(entry, Toast("settled"), self._look))
+        if tap.message_id != entry.phone.message_id:
+            self._spawn(self._outbox.discard(tap.chat_id, tap.message_id))
+
+    def _disarm_others(self, entry_id: str, user_id: int) -> None:
+        for other in self._book.entries():
+            armed = other.state.armed
+            if other.id != entry_id and armed is not None and armed.user_id == user_id:
+                self._book.apply(other.id, Disarmed())
+
+    def _notice_copy(self, entry: Entry, message_id: int) -> None:
+        """A send that timed out may have arrived all the same: the copy that is not ours goes away."""
+        phone = entry.phone
+        known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
+        if message_id in known:
+            return
+        if phone.message_id is None:
+            # The send that nobody confirmed had arrived: this is the message.
+            adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
+        else:
+            log.info("entry %s: message %d is a second copy", entry.id, message_id)
+            since_id = min(phone.since_id or message_id, message_id)
+            adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
+        self._book.change(entry.id, lambda found: replace(found, phone=adopted))
+
+    # --- texts ----------------------------------------------------------------------------------------------
+
+    async def _texted(self, text: Text) -> None:
+        if self._book.was_seen(text.update_id) or self._commands.take(text):
+            return
+        if routing.route(text, self._book.entries()) == routing.Tell("too_early"):
+            await self._outbox.arrived(text.chat_id, ARRIVING_S)
+        match routing.route(text, self._book.entries()):
+            case routing.ToAsk(entry_id, event):
+                step = self._book.apply(entry_id, event)
+                entry = self._book.get(entry_id)
+                if event.how == "reply" and text.reply_to is not None and entry is not None:
+                    self._notice_copy(entry, text.reply_to)
+                if step.hint is not None:
+                    self._tell(step.hint.kind, (entry_id,), text.message_id)
+            case routing.Tell(kind, entry_ids):
+                self._tell(kind, entry_ids, text.message_id)
+            case routing.Ignore():
+                return
+
+    def _tell(self, kind: notices.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
+        entry = self._book.get(entry_ids[0]) if len(entry_ids) == 1 else None
+        self.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

@@ -1,0 +1,293 @@
+"""What the phone shows of an entry, made true one step at a time.
+
+A step compares what should stand on the phone (the screens of the saved entry) with what stands there (the digests
+in `Entry.phone`) and does the first thing that differs. So nothing has to be remembered beside the entry: a process
+that died between a request and its note at worst repeats the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.bot import vanished
+from hermes.chat.screens.main_message import main, sides
+from hermes.errors import ChatRefused
+from hermes.model.entry import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.main_message import Look, SideScreen
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.permission_queue import Left, Row
+    from hermes.model.entry import Entry, Phone, SideKind, Timing
+
+log = logging.getLogger(__name__)
+
+SETTLING_S: Final = 0.6
+"""How long a screen that is about to change again is not drawn: one edit shows the answer and its end."""
+LINGER_S: Final = 10.0
+"""How long a settled ask stays open for the news that the agent is working again."""
+AT_ONCE: Final = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """What was sent: the entry as it was shown, and the message that it replaces."""
+
+    timed: Entry
+    message_id: int
+    date_s: float
+    drawn: str
+    left: Left | None
+
+
+class Posting:
+    """Moves the phone's side of an entry.
+
+    `started(entry)` gives the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
+    not ring now; `sent` hears that the chat took a question.
+    """
+
+    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+        self,
+        book: Book,
+        outbox: Outbox,
+        look: Look,
+        row: Row,
+        *,
+        post_after_s: float,
+        started: Callable[[Entry], Timing],
+        quiet: Callable[[], bool],
+        sent: Callable[[], None] = lambda: None,
+        now: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._look = look
+        self._row = row
+        self._post_after_s = post_after_s
+        self._started = started
+        self._quiet = quiet
+        self._sent = sent
+        self._now = now
+        # What was sent and could not be noted (a full disk): it must not be sent again and again.
+        self._unnoted: dict[str, _Post] = {}
+
+    async def step(self, entry_id: str) -> float | None:
+        """Do the next thing; return the seconds until the step after it, or None where all is shown.
+
+        Raises:
+            ChatError: the phone could not be reached, or refused; the step is to be tried again.
+            NotSaved: the phone shows something that could not be noted; it will be shown again.
+        """
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.phase == "matching":
+            return None
+        if entry.phone.message_id is None:
+            return await self._post(entry)
+        if entry.timing.posted_s is None:
+            return self._adopted(entry)
+        if entry.phone.copies:
+            return await self._remove_copy(entry, entry.phone.copies[0])
+        wait_s = self._settles_in(entry)
+        if wait_s > 0:
+            return wait_s
+        if main(entry, self._look).digest != entry.phone.drawn:
+            return await self._redraw(entry)
+        beside = await self._beside(entry)
+        return beside if beside is not None else self._closed(entry)
+
+    async def _post(self, entry: Entry) -> float | None:
+        if self._is_over_unseen(entry):
+            self._book.close(entry.id)
+            return None
+        wait_s = self._not_before(entry)
+        if wait_s is not None:
+            return wait_s
+        if entry.id not in self._unnoted:
+            self._unnoted[entry.id] = await self._sent_now(entry)
+        post = self._unnoted[entry.id]
+        self._note_post(post)
+        if post.left is not None and self._row.moved(entry, post.left):
+            await self._outbox.discard(post.left.chat_id, post.left.message_id)
+        self._sent()
+        log.info("posted: entry %s is message %d", entry.id, post.message_id)
+        return AT_ONCE
+
+    async def _sent_now(self, entry: Entry) -> _Post:
+        timed, left = entry, None
+        if entry.timing.posted_s is None:
+            left = self._row.left_for(entry)
+            trail = entry.trail if left is None else left.trail
+            timed = replace(entry, timing=self._started(entry), trail=trail)
+        screen = main(timed, self._look)
+        sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
+        self._book.note_message(sent.message_id)
+        return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
+
+    def _is_over_unseen(self, entry: Entry) -> bool:
+        """Tell whether it was over before anybody saw it: there is nothing to say."""
+        state = entry.state
+        unseen = entry.timing.posted_s is None and state.decision is None and not state.seen
+        over = state.outcome is not None and state.outcome.reason != "ambiguous"
+        return over and unseen and entry.id not in self._unnoted
+
+    def _not_before(self, entry: Entry) -> float | None:
+        """Return when to look again where it is too early: the desk comes first, and what was asked before; or None."""
+        age_s = self._now() - entry.asked_s
+        # Of another age than it could have, the wall clock was set back: nobody must wait for that.
+        if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
+            return self._post_after_s - age_s
+        return self._row.wait_s(entry)
+
+    def _note_post(self, post: _Post) -> None:
+        """Save what was posted. Raises NotSaved: it is known here until that succeeds."""
+        timed, message_id = post.timed, post.message_id
+
+        def posted(found: Entry) -> Entry:
+            if found.phone.chat_id != timed.phone.chat_id:
+                return found
+            timing = timed.timing if found.timing.posted_s is None else found.timing
+            copies = found.phone.copies
+            if found.phone.message_id not in {None, message_id}:
+                # An earlier send had arrived all the same, and was tapped while this one was on its way.
+                copies = (*copies, found.phone.message_id)
+            phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
+            if phone.since_id is None:
+                phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
+            return replace(found, phone=phone, timing=timing, trail=timed.trail)
+
+        self._book.change(timed.id, posted)
+        del self._unnoted[timed.id]
+
+    def _adopted(self, entry: Entry) -> float:
+        """A send that nobody confirmed had arrived, and was tapped: its time to answer begins as any other's."""
+        post = self._unnoted.pop(entry.id, None)
+        more = () if post is None or post.message_id == entry.phone.message_id else (post.message_id,)
+
+        def noted(found: Entry) -> Entry:
+            phone = replace(found.phone, copies=(*found.phone.copies, *more))
+            return replace(found, phone=phone, timing=self._started(found))
+
+        self._book.change(entry.id, noted)
+        return AT_ONCE
+
+    async def _redraw(self, entry: Entry) -> float:
+        screen = main(entry, self._look)
+        message_id = entry.phone.message_id or 0
+        try:
+            await self._outbox.edit(entry.phone.chat_id, message_id, screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            log.info("entry %s: its message was deleted on the phone", entry.id)
+            again = entry.state.phase != "settled"
+            self._note(
+                entry, lambda phone: replace(phone, message_id=None if again else message_id, drawn=screen.digest)
+            )
+            return AT_ONCE
+        self._note(entry, lambda phone: replace(phone, drawn=screen.digest))
+        return AT_ONCE
+
+    def _settles_in(self, entry: Entry) -> float:
+        """Return how long to wait for the next state, which most often is there at once."""
+        state, now_s = entry.state, self._now()
+        since_s = LINGER_S
+        if state.phase == "sending" and state.decision is not None and not state.away:
+            since_s = now_s - state.decision.at_s
+        if state.phase == "settled" and state.outcome is not None and _goes_on(entry) and not state.working:
+            since_s = now_s - state.outcome.at_s
+        return SETTLING_S - since_s if 0 <= since_s < SETTLING_S else 0.0
+
+    async def _remove_copy(self, entry: Entry, message_id: int) -> float:
+        await self._delete(entry, message_id)
+        self._note(entry, lambda phone: replace(phone, copies=tuple(c for c in phone.copies if c != message_id)))
+        return AT_ONCE
+
+    # --- messages beside the main one -----------------------------------------------------------------------
+
+    async def _beside(self, entry: Entry) -> float | None:
+        wanted = sides(entry, self._look)
+        there = {side.kind: side for side in entry.phone.sides}
+        for kind, side in there.items():
+            if kind not in wanted or (wanted[kind].fresh and side.drawn != wanted[kind].screen.digest):
+                await self._delete(entry, side.message_id)
+                self._note(entry, lambda phone, gone=side: replace(phone, sides=_without(phone, gone.kind)))  # type: ignore[misc]
+                return AT_ONCE
+        for kind, screen in wanted.items():
+            if kind not in there:
+                return await self._send_beside(entry, kind, screen)
+            if there[kind].drawn != screen.screen.digest:
+                return await self._edit_beside(entry, there[kind], screen)
+        return None
+
+    async def _send_beside(self, entry: Entry, kind: SideKind, side: SideScreen) -> float:
+        silent = not side.ring or self._quiet()
+        reply_to = entry.phone.message_id if side.reply else None
+        chat_id = entry.phone.chat_id
+        if side.document is None:
+            sent = await self._outbox.send(chat_id, side.screen, reply_to=reply_to, silent=silent)
+        else:
+            sent = await self._outbox.document(chat_id, side.screen, side.document, reply_to=reply_to, silent=silent)
+        message_id = sent.message_id
+        self._book.note_message(message_id)
+        shown = Side(kind, message_id, side.screen.digest)
+
+        def noted(phone: Phone) -> Phone:
+            # One that was tapped before its send was answered was taken for a copy.
+            copies = tuple(copy for copy in phone.copies if copy != message_id)
+            return replace(phone, sides=(*_without(phone, kind), shown), copies=copies)
+
+        self._note(entry, noted)
+        return AT_ONCE
+
+    async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
+        try:
+            await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            # Sent anew by the next step, unless it only stays for the record.
+            if not wanted.lasting:
+                self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
+                return AT_ONCE
+        drawn = replace(side, drawn=wanted.screen.digest)
+        self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, side.kind), drawn)))
+        return AT_ONCE
+
+    async def _delete(self, entry: Entry, message_id: int) -> None:
+        try:
+            await self._outbox.delete(entry.phone.chat_id, message_id)
+        except ChatRefused as error:
+            log.info("entry %s: message %d could not be deleted: %s", entry.id, message_id, error)
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def _closed(self, entry: Entry) -> float | None:
+        """Put the entry away where its last screen is on the phone."""
+        outcome = entry.state.outcome
+        if entry.state.phase != "settled" or outcome is None:
+            return None
+        passed_s = self._now() - outcome.at_s
+        if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
+            return LINGER_S - passed_s
+        log.info("closed: entry %s, %s", entry.id, outcome.kind)
+        self._row.put_away(entry)
+        return None
+
+    def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
+        self._book.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
+
+
+def _goes_on(entry: Entry) -> bool:
+    """Tell whether a server's events will show the agent working again."""
+    outcome = entry.state.outcome
+    return bool(entry.ask.source.server) and outcome is not None and outcome.kind in {"answered", "skipped"}
+
+
+def _without(phone: Phone, kind: SideKind) -> tuple[Side, ...]:
+    return tuple(side for side in phone.sides if side.kind != kind)

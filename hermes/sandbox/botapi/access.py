@@ -1,0 +1,92 @@
+"""Which chat and message a request means, and whether the bot may touch them, as in Client.cpp."""
+
+from typing import Literal
+
+from hermes.sandbox.botapi.text import Entity, parse_entities, prepare, units
+from hermes.sandbox.botapi.wire import ApiError, Params, refused
+from hermes.sandbox.botapi.world import Chat, Message, World
+
+Access = Literal["read", "edit", "write"]
+
+
+def chat_of(world: World, params: Params, access: Access) -> Chat:
+    """The chat of the request; ApiError 400 or 403 if there is none or the bot may not."""
+    given = params.text("chat_id")
+    if not given:
+        raise refused("chat_id is empty")
+    chat = None if given.startswith("@") else world.chats.get(params.integer("chat_id"))
+    if chat is None:
+        raise refused("chat not found")
+    if chat.blocked and (access != "read" or chat.kind == "supergroup"):
+        raise refused(_shut_out(chat), 403)
+    if chat.migrated_to is not None and access == "write":
+        sentence = "Bad Request: group chat was upgraded to a supergroup chat"
+        raise ApiError(400, sentence, migrate_to_chat_id=chat.migrated_to)
+    return chat
+
+
+def _shut_out(chat: Chat) -> str:
+    if chat.kind == "private":
+        return "bot was blocked by the user"
+    return f"bot was kicked from the {chat.kind} chat"
+
+
+def message_of(world: World, params: Params, chat: Chat, purpose: str) -> Message:
+    """The message of the request; 400 "message to … not found" if there is none or it was deleted."""
+    message_id = params.integer("message_id")
+    if message_id == 0:
+        raise refused("Message identifier is not specified")
+    message = world.message(chat.id, message_id)
+    if message is None or message.deleted:
+        raise refused(f"{purpose} not found")
+    return message
+
+
+def text_of(params: Params, field: str, entities: str, *, limit: int, too_long: str) -> tuple[str, tuple[Entity, ...]]:
+    """A text field with its entities, cleaned; 400 for an empty, a too long or a badly marked one."""
+    if params.text("parse_mode").lower() not in {"", "none"}:
+        # only plain text with entities is spoken here: anything else would hide errors of escaping
+        raise refused("Unsupported parse_mode")
+    marks = parse_entities(_structure_or_none(params, entities))
+    text, placed = prepare(params.text(field), marks, allow_empty=field == "caption")
+    if units(text) > limit:
+        raise refused(too_long)
+    return text, placed
+
+
+def _structure_or_none(params: Params, name: str) -> object:
+    try:
+        return params.structure(name, "")
+    except ApiError:
+        return None  # the real server reads entities that are no JSON as none
+
+
+def reply_target(world: World, params: Params, chat: Chat) -> int | None:
+    """The message replied to, if any; 400 if it is gone, unless the bot said that it may be."""
+    wanted = params.structure("reply_parameters", "Can't parse reply parameters JSON object")
+    if wanted is None:
+        wanted = {"message_id": params.integer("reply_to_message_id")}
+        wanted["allow_sending_without_reply"] = params.flag("allow_sending_without_reply")
+    if not isinstance(wanted, dict):
+        raise refused("Object expected as reply parameters")
+    if not wanted:
+        return None
+    if not isinstance(wanted.get("message_id"), int):
+        raise refused('Can\'t find field "message_id"')
+    message_id: int = wanted["message_id"]
+    if message_id <= 0:
+        return None
+    message = world.message(chat.id, message_id)
+    if message is not None and not message.deleted:
+        return message_id
+    if wanted.get("allow_sending_without_reply"):
+        return None
+    raise refused("message to be replied not found")
+
+
+def thread_of(params: Params, chat: Chat) -> int | None:
+    """The topic of the request, if any; 400 if the chat has no such topic."""
+    thread_id = params.integer("message_thread_id")
+    if thread_id and thread_id not in chat.topics:
+        raise refused("message thread not found")
+    return thread_id or None

@@ -1,0 +1,228 @@
+"""The HTTP face: `/bot<token>/<method>` for bots, `/control/<secret>/…` for persons and tests.
+
+Faults happen here and nowhere else: what a method does knows nothing of them.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic_core import to_json
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from hermes.sandbox.botapi.cutting import cut, gone
+from hermes.sandbox.botapi.methods import METHODS
+from hermes.sandbox.botapi.people import Control
+from hermes.sandbox.botapi.polling import OTHER_POLL, get_updates
+from hermes.sandbox.botapi.wire import ApiError, Params, failure, read_params, success, too_many
+from hermes.sandbox.botapi.world import World
+from hermes.sandbox.phone_values import Fault
+
+T = TypeVar("T")
+
+NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
+CONTROL_WAIT_S = 30.0
+ACTS = frozenset(
+    {"tap", "write", "send", "rewrite", "delete", "block", "unblock", "migrate"}
+    | {"advance", "fault", "clear_faults", "redeliver", "inject"}
+)
+SENTENCES = {
+    401: "Unauthorized",
+    403: "Forbidden: bot was blocked by the user",
+    404: "Not Found",
+    409: f"Conflict: {OTHER_POLL}",
+    500: "Internal Server Error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a request; no response is a connection that is cut."""
+
+    response: Response | None
+    description: str | None = None
+
+
+class BotSide:
+    """Answers the bot."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def __call__(self, request: Request) -> Response:
+        """One request: log it, let its fault happen, answer it."""
+        world = self.world
+        try:
+            self._check_token(request.path_params["token"])
+            params = await read_params(request)
+        except ApiError as error:
+            return failure(error)
+        method = request.path_params["method"]
+        method = NAMES.get(method.lower(), method)
+        with world.lock:
+            place = world.calls.begin(method, params.loggable())
+            fault = world.faults.take(method)
+        world.bump()
+        outcome = await self._outcome(request, method, params, fault)
+        with world.lock:
+            status = outcome.response.status_code if outcome.response else 0
+            world.calls.end(place, status, outcome.description)
+        world.bump()
+        if outcome.response is not None:
+            return outcome.response
+        await cut(request)
+        return Response()
+
+    def _check_token(self, token: str) -> None:
+        if token.startswith("0") or ":" not in token:
+            raise ApiError(401, "Unauthorized: invalid token specified")
+        if not secrets.compare_digest(token.encode(), self.world.token.encode()):
+            raise ApiError(401, "Unauthorized")
+
+    async def _outcome(self, request: Request, method: str, params: Params, fault: Fault | None) -> Outcome:
+        if fault is None:
+            return await self._process(request, method, params)
+        if fault.action == "error":
+            return _refusal(_error_of(fault))
+        if fault.action == "html":
+            return Outcome(HTMLResponse(_page(fault.status), fault.status), "a proxy's page")
+        done = Outcome(None, "cut")
+        if fault.action == "cut_after" or fault.processed:
+            done = await self._process(request, method, params)
+        if fault.action == "hang":
+            await _unless_gone(request, self._hang(fault.hang_s))
+            return done
+        return Outcome(None, done.description)
+
+    async def _process(self, request: Request, method: str, params: Params) -> Outcome:
+        try:
+            if method == "getUpdates":
+                updates = await _unless_gone(request, get_updates(self.world, params))
+                return Outcome(success(updates or []))
+            if method not in METHODS:
+                return _refusal(ApiError(404, "Not Found: method not found"))
+            with self.world.lock:
+                return Outcome(success(METHODS[method](self.world, params)))
+        except ApiError as error:
+            return _refusal(error)
+
+    async def _hang(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline, generation = loop.time() + seconds, self.world.faults.generation
+        while not self.world.closed and self.world.faults.generation == generation:
+            version = self.world.version
+            if (left := deadline - loop.time()) <= 0:
+                return
+            await self.world.changed(version, left)
+
+
+def _refusal(error: ApiError) -> Outcome:
+    return Outcome(failure(error), error.description)
+
+
+def _error_of(fault: Fault) -> ApiError:
+    if fault.retry_after_s is not None:
+        return too_many(fault.retry_after_s)
+    if fault.status == 429:  # noqa: PLR2004 - a 429 always says how long
+        return too_many(1)
+    return ApiError(fault.status, fault.description or SENTENCES.get(fault.status, "Bad Request: demanded"))
+
+
+def _page(status: int) -> str:
+    return f"<html><head><title>{status}</title></head><body><h1>{status} Bad Gateway</h1></body></html>"
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of the work, or none when the client hung up first (then the work is ended)."""
+    working, watching = asyncio.create_task(work), asyncio.create_task(gone(request))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+class ControlSide:
+    """Answers persons and tests."""
+
+    def __init__(self, control: Control, secret: str) -> None:
+        self.control = control
+        self.secret = secret
+
+    async def look(self, request: Request) -> Response:
+        """GET state, messages, toasts, calls, wait."""
+        self._check(request)
+        query = request.query_params
+        what = request.path_params["what"]
+        try:
+            if what == "wait":
+                timeout_s = min(float(query.get("timeout", "0")), CONTROL_WAIT_S)
+                return _json(await self.control.world.changed(int(query["version"]), timeout_s))
+            chat_id = int(query["chat_id"]) if "chat_id" in query else None
+            return _json(self._look(what, chat_id, query.get("method"), float(query.get("after", "0"))))
+        except (LookupError, ValueError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    def _look(self, what: str, chat_id: int | None, method: str | None, after: float) -> object:
+        if what == "messages":
+            return self.control.messages(chat_id, after=int(after))
+        if what == "calls":
+            return self.control.calls(method)
+        if what == "toasts":
+            return self.control.toasts(after_s=after)
+        if what == "state":
+            return self.control.state()
+        raise LookupError(f"there is nothing called {what!r} to see")
+
+    async def act(self, request: Request) -> Response:
+        """POST any act of Control, its arguments as a JSON object."""
+        self._check(request)
+        act = request.path_params["what"]
+        if act not in ACTS:
+            raise HTTPException(404)
+        try:
+            body = json.loads(await request.body() or b"{}")
+            return _json(getattr(self.control, act)(**body))
+        except (LookupError, TypeError, ValueError, ApiError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    def _check(self, request: Request) -> None:
+        if not secrets.compare_digest(request.path_params["secret"].encode(), self.secret.encode()):
+            raise HTTPException(404)
+
+
+def _json(value: object) -> Response:
+    return Response(to_json(value), media_type="application/json")
+
+
+async def _not_there(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return failure(ApiError(status, SENTENCES.get(status, "Bad Request")))
+
+
+async def _nobody(*_: object) -> Response:
+    """Who asked has hung up before the end of the request."""
+    return Response()
+
+
+def create_app(control: Control, *, control_secret: str) -> Starlette:
+    """The ASGI application of one world."""
+    side = ControlSide(control, control_secret)
+    bot = BotSide(control.world)
+    return Starlette(
+        routes=[
+            Route("/bot{token}/{method}", bot.__call__, methods=["GET", "POST"]),
+            Route("/control/{secret}/{what}", side.look, methods=["GET"]),
+            Route("/control/{secret}/{what}", side.act, methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: _not_there, ClientDisconnect: _nobody},
+    )

@@ -1,0 +1,92 @@
+"""reply_markup, checked as strictly as Telegram may check it. Pure.
+
+td silently drops surplus buttons and those without a text; a bot that relies on that loses buttons, so here
+they are refused. `callback_data` is counted in bytes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.sandbox.botapi.text import encodable
+from hermes.sandbox.botapi.wire import refused
+
+MAX_BUTTONS = 100
+MAX_BUTTONS_A_ROW = 8
+MAX_DATA_BYTES = 64
+
+STYLES = frozenset({"primary", "success", "danger"})
+KINDS = frozenset({"url", "callback_data", "copy_text", "web_app", "login_url", "pay", "callback_game"}) | {
+    "switch_inline_query",
+    "switch_inline_query_current_chat",
+    "switch_inline_query_chosen_chat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """A parsed reply_markup: inline rows (button objects as sent), or a forced reply, or neither."""
+
+    rows: tuple[tuple[dict[str, Any], ...], ...] = ()
+    force_reply: bool = False
+    other: bool = False  # a reply keyboard or its removal
+
+    @property
+    def editable(self) -> bool:
+        """A message with any other markup than inline buttons can't be edited (td, can_edit_message)."""
+        return not (self.force_reply or self.other)
+
+
+def parse_markup(value: object) -> Markup:
+    """The markup of a request; none and {} are no markup. ApiError 400 for what Telegram refuses."""
+    if value is None:
+        return Markup()
+    if not isinstance(value, dict):
+        raise refused("Object expected as reply markup")
+    rows = value.get("inline_keyboard") or []
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise refused('Field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays')
+    parsed = tuple(tuple(map(_parse_button, row)) for row in rows if row)
+    _check_size(parsed)
+    if parsed:
+        return Markup(parsed)
+    return Markup(force_reply=bool(value.get("force_reply")), other="keyboard" in value or "remove_keyboard" in value)
+
+
+def parse_inline(value: object) -> Markup:
+    """The markup of an edit, which may only be inline."""
+    markup = parse_markup(value)
+    if not markup.editable:
+        raise refused("Inline keyboard expected")
+    return markup
+
+
+def _check_size(rows: tuple[tuple[object, ...], ...]) -> None:
+    if sum(map(len, rows)) > MAX_BUTTONS or any(len(row) > MAX_BUTTONS_A_ROW for row in rows):
+        raise refused("reply markup is too long")
+
+
+def _parse_button(value: object) -> dict[str, Any]:
+    wrong = "Can't parse inline keyboard button: "
+    if not isinstance(value, dict):
+        raise refused(wrong + "InlineKeyboardButton must be an Object")
+    text = value.get("text")
+    if not isinstance(text, str):
+        raise refused(wrong + 'Can\'t find field "text"')
+    if not encodable(text):
+        raise refused("Inline keyboard button text must be encoded in UTF-8")
+    if not text.strip():
+        raise refused("Inline keyboard button text must be non-empty")
+    if value.get("style") and value["style"] not in STYLES:
+        raise refused(wrong + "invalid button style specified")
+    if not any(value.get(kind) or (kind not in {"url", "callback_data"} and kind in value) for kind in KINDS):
+        # an empty callback_data reads as none at all, so this is what it is refused with
+        raise refused(wrong + "Text buttons are unallowed in the inline keyboard")
+    _check_data(value.get("callback_data"))
+    return value
+
+
+def _check_data(data: object) -> None:
+    if data is None:
+        return
+    if not isinstance(data, str) or not encodable(data) or not 1 <= len(data.encode()) <= MAX_DATA_BYTES:
+        raise refused("BUTTON_DATA_INVALID")

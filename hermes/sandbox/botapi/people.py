@@ -1,0 +1,314 @@
+"""What persons do, and what a test may see and stir up: the control side as a plain object.
+
+Every method takes the lock itself, so a `Control` may be used from any thread. What is impossible (no such
+message, no such button) is a LookupError; a wrong argument is a ValueError.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import TypeAdapter
+
+from hermes.sandbox.botapi.privacy import bot_may_see
+from hermes.sandbox.botapi.seen import shown
+from hermes.sandbox.botapi.shapes import chat_json, member_json, message_json, tap_json, user_json
+from hermes.sandbox.botapi.text import MAX_TEXT_UNITS, prepare, units
+from hermes.sandbox.botapi.updates import MESSAGE_TTL_S, TAP_TTL_S
+from hermes.sandbox.botapi.world import SUPERGROUP_BELOW, Chat, Message, Question, World
+from hermes.sandbox.phone_values import Call, Fault, PhoneState, ShownMessage, Tap, Toast
+
+T = TypeVar("T")
+_FAULT = TypeAdapter(Fault)
+Kind = Literal["sticker", "photo", "document"]
+
+
+class Control:
+    """The control side of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    # seeing
+
+    def state(self) -> PhoneState:
+        """Counts, clock and who polls."""
+        world = self.world
+        with world.lock:
+            now = world.now()
+            return PhoneState(
+                version=world.version,
+                now=now,
+                default_user=world.default_user,
+                default_chat=world.default_chat,
+                polling=world.held > 0,
+                pending_update_count=world.updates.pending(now),
+                webhook=world.webhook,
+                blocked=tuple(chat.id for chat in world.chats.values() if chat.blocked),
+                calls=world.calls.counts(),
+            )
+
+    def messages(self, chat_id: int | None = None, *, after: int = 0) -> tuple[ShownMessage, ...]:
+        """Every message of a chat in order, with all its versions; only those with a higher id than `after`."""
+        with self.world.lock:
+            chat = self._chat(chat_id)
+            found = [message for message in self.world.messages(chat.id) if message.message_id > after]
+            return tuple(shown(self.world, message) for message in found)
+
+    def toasts(self, *, after_s: float = 0.0) -> tuple[Toast, ...]:
+        """The answers to taps that were given after that time, in order."""
+        with self.world.lock:
+            return tuple(toast for toast in self.world.toasts if toast.at_s > after_s)
+
+    def calls(self, method: str | None = None) -> tuple[Call, ...]:
+        """What the bot asked, in order."""
+        with self.world.lock:
+            return self.world.calls.of(method)
+
+    async def wait_for(self, predicate: Callable[[], T | None], timeout_s: float = 10.0) -> T:
+        """The first true value of the predicate, looked at after each change; TimeoutError otherwise."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            version = self.world.version
+            if value := predicate():
+                return value
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"nothing within {timeout_s:g} s made the condition true")
+            await self.world.changed(version, left)
+
+    # doing, as a person
+
+    def tap(
+        self,
+        message_id: int,
+        label: str | None = None,
+        *,
+        data: str | None = None,
+        row: int | None = None,
+        column: int | None = None,
+        user_id: int | None = None,
+        chat_id: int | None = None,
+        times: int = 1,
+    ) -> tuple[Tap, ...]:
+        """Tap a button that is shown (by label or place), or send any data at all as if it had been shown."""
+        with self.world.lock:
+            chat, person = self._chat(chat_id, user_id), self._person(user_id)
+            if self.world.message(chat.id, message_id) is None:
+                raise LookupError(f"there never was a message {message_id} in chat {chat.id}")
+            if data is None:
+                data = self._data(chat.id, message_id, label, (row, column))
+            return tuple(self._tap(person, chat.id, message_id, data) for _ in range(times))
+
+    def write(
+        self,
+        text: str,
+        *,
+        reply_to: int | None = None,
+        thread_id: int | None = None,
+        user_id: int | None = None,
+        chat_id: int | None = None,
+    ) -> tuple[int, ...]:
+        """Send a text as a client does: over 4096 units as several messages that reply to the same one."""
+        with self.world.lock:
+            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            sent = []
+            for part in _parts(text):
+                cleaned, entities = prepare(part, ())
+                message = self._new(chat, person, reply_to, thread_id, text=cleaned, entities=entities)
+                sent.append(message.message_id)
+            return tuple(sent)
+
+    def send(
+        self,
+        kind: Kind,
+        *,
+        caption: str = "",
+        reply_to: int | None = None,
+        user_id: int | None = None,
+        chat_id: int | None = None,
+    ) -> int:
+        """Send something that is no text; its message id."""
+        with self.world.lock:
+            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            text, entities = prepare(caption, (), allow_empty=True)
+            content = {kind: _media(kind)}
+            return self._new(chat, person, reply_to, None, text=text, entities=entities, content=content).message_id
+
+    def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None) -> None:
+        """Edit a text that a person wrote; the bot gets an edited_message."""
+        with self.world.lock:
+            message = self._there(self._chat(chat_id).id, message_id)
+            cleaned, entities = prepare(text, ())
+            changed = replace(message, text=cleaned, entities=entities, edit_date=int(self.world.now()))
+            self._tell("edited_message", self.world.put(changed))
+
+    def delete(self, message_id: int, *, chat_id: int | None = None) -> None:
+        """Delete a message for everyone; the bot is not told."""
+        with self.world.lock:
+            self.world.delete(self._there(self._chat(chat_id).id, message_id))
+
+    def block(self, *, chat_id: int | None = None) -> None:
+        """Block the bot, or throw it out of a group."""
+        self._set_blocked(chat_id, blocked=True)
+
+    def unblock(self, *, chat_id: int | None = None) -> None:
+        """Let the bot back in."""
+        self._set_blocked(chat_id, blocked=False)
+
+    def migrate(self, *, chat_id: int | None = None) -> int:
+        """Turn a group into a supergroup: service messages in both chats; the new chat id."""
+        with self.world.lock:
+            old = self._chat(chat_id)
+            if old.kind != "group" or old.migrated_to is not None:
+                raise LookupError(f"chat {old.id} is no group that could become a supergroup")
+            new = self.world.put_chat(Chat(SUPERGROUP_BELOW - 1_000_000 + old.id, old.title, old.topics))
+            old = self.world.put_chat(replace(old, migrated_to=new.id))
+            person = self._person(None)
+            self._new(old, person, None, None, content={"migrate_to_chat_id": new.id})
+            self._new(new, person, None, None, content={"migrate_from_chat_id": old.id})
+            return new.id
+
+    # doing, as the world
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        self.world.advance(seconds)
+
+    def fault(self, **fault: Any) -> None:
+        """Queue trouble, see phone.Fault."""
+        with self.world.lock:
+            self.world.faults.put(_FAULT.validate_python(fault))
+        self.world.bump()
+
+    def clear_faults(self) -> None:
+        """Forget the trouble that has not come yet, and end what hangs."""
+        with self.world.lock:
+            self.world.faults.clear()
+        self.world.bump()
+
+    def redeliver(self, update_id: int) -> None:
+        """Send an update once more, although it was confirmed."""
+        with self.world.lock:
+            self.world.updates.redeliver(update_id)
+        self.world.bump()
+
+    def inject(self, update: dict[str, Any]) -> int:
+        """Send anything as an update; its id."""
+        with self.world.lock:
+            update_id = self.world.updates.inject(update, now=self.world.now())
+        self.world.bump()
+        return update_id
+
+    # below here: whoever calls holds the lock
+
+    def _person(self, user_id: int | None) -> int:
+        return self.world.user(self.world.default_user if user_id is None else user_id).id
+
+    def _chat(self, chat_id: int | None, user_id: int | None = None) -> Chat:
+        world = self.world
+        if chat_id is None:
+            chat_id = world.default_chat
+            if user_id is not None and chat_id > 0:
+                chat_id = user_id
+        if chat_id > 0 and user_id not in {None, chat_id}:
+            raise LookupError(f"user {user_id} is not in the private chat {chat_id}")
+        if chat_id not in world.chats and chat_id > 0:
+            world.user(chat_id)
+            return world.put_chat(Chat(chat_id))  # a stranger starts the bot
+        if chat_id not in world.chats:
+            raise LookupError(f"there is no chat {chat_id}")
+        return world.chats[chat_id]
+
+    def _open(self, chat_id: int | None, user_id: int | None) -> Chat:
+        chat = self._chat(chat_id, user_id)
+        if chat.blocked or chat.migrated_to is not None:
+            raise LookupError(f"nobody can write to the bot in chat {chat.id}: it was blocked or has moved")
+        return chat
+
+    def _there(self, chat_id: int, message_id: int) -> Message:
+        message = self.world.message(chat_id, message_id)
+        if message is None or message.deleted:
+            raise LookupError(f"there is no message {message_id} in chat {chat_id}")
+        return message
+
+    def _data(self, chat_id: int, message_id: int, label: str | None, place: tuple[int | None, int | None]) -> str:
+        seen = shown(self.world, self._there(chat_id, message_id))
+        row, column = place
+        if label is not None:
+            button = seen.button(label)
+        elif row is not None and 0 <= row < len(seen.rows) and 0 <= (column or 0) < len(seen.rows[row]):
+            button = seen.rows[row][column or 0]
+        else:
+            raise LookupError(f"no button at {place} among {seen.labels}")
+        if button.data is None:
+            raise LookupError(f"the button {button.text!r} sends nothing")
+        return button.data
+
+    def _tap(self, user_id: int, chat_id: int, message_id: int, data: str) -> Tap:
+        world = self.world
+        tap = Question(world.new_tap_id(), user_id, chat_id, message_id, data, world.now())
+        world.questions[tap.tap_id] = tap
+        update_id = world.updates.add("callback_query", tap_json(world, tap), now=tap.at_s, ttl_s=TAP_TTL_S)
+        world.bump()
+        return Tap(tap.tap_id, update_id, user_id, chat_id, message_id, data, tap.at_s)
+
+    def _new(self, chat: Chat, user_id: int, reply_to: int | None, thread_id: int | None, **what: Any) -> Message:
+        if reply_to is not None:
+            self._there(chat.id, reply_to)
+        message_id = self.world.next_message_id(chat.id)
+        message = Message(
+            chat.id,
+            message_id,
+            user_id,
+            int(self.world.now()),
+            reply_to=reply_to,
+            thread_id=thread_id,
+            **what,
+        )
+        self._tell("message", self.world.put(message))
+        return message
+
+    def _tell(self, kind: str, message: Message) -> None:
+        world = self.world
+        if bot_may_see(world, message):
+            world.updates.add(kind, message_json(world, message), now=world.now(), ttl_s=MESSAGE_TTL_S)
+        world.bump()
+
+    def _set_blocked(self, chat_id: int | None, *, blocked: bool) -> None:
+        world = self.world
+        with world.lock:
+            chat = world.put_chat(replace(self._chat(chat_id), blocked=blocked))
+            person = chat.id if chat.kind == "private" else self._person(None)
+            change = {
+                "chat": chat_json(world, chat),
+                "from": user_json(world.user(person)),
+                "date": int(world.now()),
+                "old_chat_member": member_json(world, world.me, present=blocked),
+                "new_chat_member": member_json(world, world.me, present=not blocked),
+            }
+            world.updates.add("my_chat_member", change, now=world.now(), ttl_s=MESSAGE_TTL_S)
+            world.bump()
+
+
+def _parts(text: str) -> list[str]:
+    parts, part, size = [], "", 0
+    for char in text:
+        if size + units(char) > MAX_TEXT_UNITS:
+            parts.append(part)
+            part, size = "", 0
+        part, size = part + char, size + units(char)
+    return [*parts, part]
+
+
+def _media(kind: Kind) -> Any:
+    number = secrets.token_hex(4)
+    file = {"file_id": f"demo-file-{number}", "file_unique_id": f"demo-{number}"}
+    if kind == "document":
+        return file | {"file_name": "note.txt", "mime_type": "text/plain", "file_size": 12}
+    picture = cast("dict[str, Any]", file) | {"width": 512, "height": 512}
+    if kind == "photo":
+        return [picture]
+    return picture | {"type": "regular", "is_animated": False, "is_video": False, "emoji": "👍"}

@@ -1,0 +1,73 @@
+"""getUpdates: the long poll, and who loses when two of them meet.
+
+Facts from Client.cpp: only a poll that has to wait throws out the one already waiting (the newcomer wins, the
+older gets 409); a negative offset counts once, when the request comes; a webhook shuts getUpdates out.
+"""
+
+import time
+
+from hermes.sandbox.botapi.updates import MAX_LIMIT, MAX_TIMEOUT_S, Update
+from hermes.sandbox.botapi.wire import ApiError, Params, refused
+from hermes.sandbox.botapi.world import World
+
+OTHER_POLL = "terminated by other getUpdates request; make sure that only one bot instance is running"
+WEBHOOK_SET = "terminated by setWebhook request"
+WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
+
+
+async def get_updates(world: World, params: Params) -> list[Update]:
+    """Updates from the offset on; waits up to `timeout` (50 s at most) for the first. ApiError 409."""
+    limit = params.clamped("limit", MAX_LIMIT, 1, MAX_LIMIT)
+    deadline = time.monotonic() + params.clamped("timeout", 0, 0, MAX_TIMEOUT_S) / world.pace
+    offset = params.integer("offset")
+    with world.lock:
+        if world.webhook:
+            raise _conflict(WEBHOOK_ACTIVE)
+        _remember_allowed(world, params)
+        updates = world.updates.fetch(offset, limit, now=world.now())
+    if updates or deadline <= time.monotonic():
+        return updates
+    return await _held(world, max(offset, 0), limit, deadline)
+
+
+async def _held(world: World, offset: int, limit: int, deadline: float) -> list[Update]:
+    with world.lock:
+        world.polls += 1
+        world.held += 1
+        turn = world.polls
+    world.bump()
+    try:
+        while True:
+            with world.lock:
+                version = world.version
+                _check_turn(world, turn)
+                updates = world.updates.fetch(offset, limit, now=world.now())
+            left = deadline - time.monotonic()
+            if updates or left <= 0 or world.closed or world.faults.await_poll():
+                return updates
+            await world.changed(version, left)
+    finally:
+        with world.lock:
+            world.held -= 1
+        world.bump()
+
+
+def _check_turn(world: World, turn: int) -> None:
+    if world.webhook:
+        raise _conflict(WEBHOOK_SET)
+    if world.polls != turn:
+        raise _conflict(OTHER_POLL)
+
+
+def _conflict(message: str) -> ApiError:
+    return ApiError(409, f"Conflict: {message}")
+
+
+def _remember_allowed(world: World, params: Params) -> None:
+    if "allowed_updates" not in params.values:
+        return
+    kinds = params.structure("allowed_updates", "Can't parse allowed_updates JSON object")
+    if isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds):
+        world.updates.allow(kinds)
+    elif kinds is not None:
+        raise refused("Expected an Array of String")

@@ -1,0 +1,35 @@
+"""Group privacy mode: what a bot that is no administrator gets to see in a group."""
+
+from hermes.sandbox.botapi.text import piece
+from hermes.sandbox.botapi.world import Message, World
+
+
+def bot_may_see(world: World, message: Message) -> bool:
+    """All of a private chat; of a group commands, mentions, replies to the bot, and its own notices.
+
+    What another bot says is seen by none; a reply to it quotes it.
+    """
+    chat = world.chats[message.chat_id]
+    if world.user(message.sender_id).is_bot:
+        return False
+    if chat.kind == "private" or chat.standing == "administrator" or not world.privacy_mode:
+        return True
+    if "migrate_to_chat_id" in message.content or "migrate_from_chat_id" in message.content:
+        return True
+    return _replies_to_bot(world, message) or _calls_bot(world, message)
+
+
+def _replies_to_bot(world: World, message: Message) -> bool:
+    replied = world.message(message.chat_id, message.reply_to) if message.reply_to else None
+    return replied is not None and replied.sender_id == world.me.id
+
+
+def _calls_bot(world: World, message: Message) -> bool:
+    name = f"@{world.me.username}".lower()
+    for entity in message.entities:
+        said = piece(message.text, entity["offset"], entity["length"]).lower()
+        if entity["type"] == "mention" and said == name:
+            return True
+        if entity["type"] == "bot_command" and entity["offset"] == 0:
+            return "@" not in said or said.endswith(name)
+    return False

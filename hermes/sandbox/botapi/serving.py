@@ -1,0 +1,207 @@
+"""Starting and stopping the local Bot API: in a thread of this process, or as a process of its own."""
+
+import asyncio
+import json
+import os
+import secrets
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+import hermes
+from hermes.sandbox.botapi.app import create_app
+from hermes.sandbox.botapi.cutting import CuttableProtocol
+from hermes.sandbox.botapi.people import Control
+from hermes.sandbox.botapi.rates import UNLIMITED
+from hermes.sandbox.botapi.world import DEMO_TOKEN, Chat, User, World
+from hermes.sandbox.phone import Phone
+
+HOST = "127.0.0.1"
+LOOK_S = 1.0
+START_S = 20.0
+STOP_S = 5.0
+TOKEN_VARIABLE = "HERMES_DEMO_TOKEN"  # noqa: S105 - its name, not its value
+SECRET_VARIABLE = "HERMES_DEMO_CONTROL_SECRET"  # noqa: S105 - the same
+
+FIRST_USER = User(1001, "Ann", "ann")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBotApi:
+    """A Bot API in a thread. `base_url` is what Telegram's own is to a bot: http://127.0.0.1:PORT."""
+
+    base_url: str
+    control_url: str = field(repr=False)
+    token: str = field(repr=False)
+    phone: Phone
+    control: Control
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnedBotApi:
+    """A Bot API in a process of its own."""
+
+    base_url: str
+    control_url: str = field(repr=False)
+    token: str = field(repr=False)
+    phone: Phone
+    process: "subprocess.Popen[str]"
+
+
+class BotApiServer(uvicorn.Server):
+    """uvicorn on a socket of loopback, which ends its long polls before it stops."""
+
+    def __init__(self, world: World, *, control_secret: str, port: int = 0) -> None:
+        self.world = world
+        self.socket = _listening(port)
+        self.base_url = f"http://{HOST}:{self.socket.getsockname()[1]}"
+        self.control_url = f"{self.base_url}/control/{control_secret}/"
+        self.control = Control(world)
+        super().__init__(
+            uvicorn.Config(
+                create_app(self.control, control_secret=control_secret),
+                http=CuttableProtocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,  # its lines hold URLs, and those hold the token
+                log_config=None,
+                log_level="error",
+                timeout_graceful_shutdown=2,
+            )
+        )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal ends the held requests too."""
+        self.stop()
+        super().handle_exit(sig, frame)
+
+    async def main_loop(self) -> None:
+        """As uvicorn's own, which looks at `should_exit` ten times a second; here the end is news at once."""
+        while not self.should_exit:
+            date = formatdate(self.world.now(), usegmt=True).encode()
+            self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
+            await self.world.changed(self.world.version, LOOK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own; whoever does not take the rest of an answer by then (a frozen client) is cut off."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # what is cut off is closed in the loop's next turn, and the loop ends here
+
+    def serve_forever(self) -> None:
+        """Serve until `stop`."""
+        try:
+            self.run(sockets=[self.socket])
+        finally:
+            self.socket.close()
+
+    def stop(self) -> None:
+        """Ask for the end; may be called from any thread."""
+        self.should_exit = True
+        self.world.close()
+
+
+def _listening(port: int) -> socket.socket:
+    # asyncio turns Nagle's algorithm off only where the protocol is named: without that each answer on a
+    # connection kept alive takes 40 ms
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((HOST, port))
+    listening.listen(128)
+    return listening
+
+
+@contextmanager
+def running_botapi(
+    *,
+    token: str = DEMO_TOKEN,
+    users: Sequence[User] = (FIRST_USER,),
+    chats: Sequence[Chat] = (),
+    rate_scale: float = UNLIMITED,
+    privacy_mode: bool = True,
+    now: Callable[[], float] = time.time,
+    port: int = 0,
+) -> Iterator[RunningBotApi]:
+    """A Bot API in a thread of this process; without `chats` each user has a private one."""
+    world = World(token=token, users=users, chats=chats, rate_scale=rate_scale, privacy_mode=privacy_mode, now=now)
+    server = BotApiServer(world, control_secret=secrets.token_urlsafe(12), port=port)
+    thread = threading.Thread(target=server.serve_forever, name="botapi", daemon=True)
+    thread.start()
+    try:
+        with Phone(server.control_url) as phone:
+            yield RunningBotApi(server.base_url, server.control_url, token, phone, server.control)
+    finally:
+        server.stop()
+        thread.join(STOP_S)
+
+
+@contextmanager
+def spawn_botapi(
+    *,
+    token: str = DEMO_TOKEN,
+    users: Sequence[User] = (FIRST_USER,),
+    chats: Sequence[Chat] = (),
+    rate_scale: float = UNLIMITED,
+    privacy_mode: bool = True,
+    port: int = 0,
+    test_clock: Path | None = None,
+) -> Iterator[SpawnedBotApi]:
+    """The same as a process of its own, which ends with this one. RuntimeError if it does not start."""
+    arguments = [sys.executable, "-m", "hermes.demo.botapi", "--port", str(port), "--end-with-stdin"]
+    arguments += [f"--user={user.id}={user.first_name}" for user in users]
+    arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
+    arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]
+    arguments += [] if test_clock is None else ["--test-clock", str(test_clock)]
+    process = subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token)
+    )
+    with process:
+        try:
+            address = _address(process)
+            with Phone(address["control_url"]) as phone:
+                yield SpawnedBotApi(address["base_url"], address["control_url"], token, phone, process)
+        finally:
+            _end(process)
+
+
+def _chat_argument(chat: Chat) -> str:
+    topics = "".join(f"#{topic}" for topic in chat.topics)
+    return f"{chat.id}={chat.title}{topics}"
+
+
+def _environment(token: str) -> dict[str, str]:
+    """Secrets travel in the environment: arguments are there for everyone on the machine to read."""
+    root = str(Path(hermes.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    own = {TOKEN_VARIABLE: token, SECRET_VARIABLE: secrets.token_urlsafe(12), "PYTHONPATH": path}
+    return {**os.environ, **own}
+
+
+def _address(process: "subprocess.Popen[str]") -> dict[str, str]:
+    assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
+    ready, _, _ = select.select([process.stdout], [], [], START_S)
+    line = process.stdout.readline() if ready else ""
+    if not line:
+        raise RuntimeError("the local Bot API did not start; its words are on standard error")
+    address: dict[str, str] = json.loads(line)
+    return address
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -1,0 +1,134 @@
+"""How the world's things look as JSON of the Bot API (User, Chat, Message, CallbackQuery …)."""
+
+from typing import Any
+
+from hermes.sandbox.botapi.world import Chat, Message, Question, User, World
+
+Json = dict[str, Any]
+
+_SENDS = "messages audios documents photos videos video_notes voice_notes polls other_messages"
+_MAY = "react_to_messages add_web_page_previews edit_tag change_info invite_users pin_messages manage_topics"
+_RULES = (
+    "be_edited manage_chat delete_messages manage_video_chats restrict_members promote_members change_info "
+    "invite_users post_stories edit_stories delete_stories send_welcome_messages"
+)
+
+
+def user_json(user: User) -> Json:
+    """User."""
+    shape: Json = {"id": user.id, "is_bot": user.is_bot, "first_name": user.first_name}
+    if user.username:
+        shape["username"] = user.username
+    return shape if user.is_bot else shape | {"language_code": "en"}
+
+
+def me_json(world: World) -> Json:
+    """The User that getMe returns."""
+    return user_json(world.me) | {
+        "can_join_groups": True,
+        "can_read_all_group_messages": not world.privacy_mode,
+        "supports_inline_queries": False,
+        "can_connect_to_business": False,
+        "has_main_web_app": False,
+        "has_topics_enabled": False,
+        "allows_users_to_create_topics": False,
+    }
+
+
+def chat_json(world: World, chat: Chat) -> Json:
+    """Chat."""
+    if chat.kind == "private":
+        person = world.user(chat.id)
+        shape: Json = {"id": chat.id, "first_name": person.first_name, "type": "private"}
+        return shape | ({"username": person.username} if person.username else {})
+    shape = {"id": chat.id, "title": chat.title or "Group", "type": chat.kind}
+    return shape | ({"is_forum": True} if chat.topics else {})
+
+
+def full_chat_json(world: World, chat: Chat) -> Json:
+    """ChatFullInfo, with what it must have."""
+    return chat_json(world, chat) | {
+        "accent_color_id": 0,
+        "max_reaction_count": 11,
+        "accepted_gift_types": dict.fromkeys(
+            (
+                "unlimited_gifts",
+                "limited_gifts",
+                "unique_gifts",
+                "premium_subscription",
+                "gifts_from_channels",
+            ),
+            False,
+        ),
+    }
+
+
+def member_json(world: World, user: User, *, present: bool = True) -> Json:
+    """ChatMember: a member, one who left, or (for the bot itself) one who was thrown out."""
+    if present:
+        return {"status": "member", "user": user_json(user)}
+    if user == world.me:
+        return {"status": "kicked", "user": user_json(user), "until_date": 0}
+    return {"status": "left", "user": user_json(user)}
+
+
+def standing_json(world: World, chat: Chat) -> Json:
+    """ChatMember of the bot itself: what it is in this chat."""
+    if chat.blocked:
+        return member_json(world, world.me, present=False)
+    shape = member_json(world, world.me) | {"status": chat.standing}
+    if chat.standing == "administrator":
+        return shape | dict.fromkeys((f"can_{right}" for right in _RULES.split()), False) | {"is_anonymous": False}
+    if chat.standing == "restricted":
+        rights = [*(f"can_send_{kind}" for kind in _SENDS.split()), *(f"can_{right}" for right in _MAY.split())]
+        return shape | dict.fromkeys(rights, False) | {"is_member": True, "until_date": 0}
+    return shape
+
+
+def message_json(world: World, message: Message, *, nested: bool = False) -> Json:
+    """Message; what it replies to is in it once, without what that replies to."""
+    shape: Json = {
+        "message_id": message.message_id,
+        "from": user_json(world.user(message.sender_id)),
+        "chat": chat_json(world, world.chats[message.chat_id]),
+        "date": message.date,
+    }
+    if message.edit_date:
+        shape["edit_date"] = message.edit_date
+    if message.thread_id:
+        shape |= {"message_thread_id": message.thread_id, "is_topic_message": True}
+    if message.reply_to and not nested:
+        replied = world.message(message.chat_id, message.reply_to)
+        if replied is not None and not replied.deleted:
+            shape["reply_to_message"] = message_json(world, replied, nested=True)
+    return shape | _content_json(message)
+
+
+def _content_json(message: Message) -> Json:
+    shape: Json = dict(message.content)
+    text, entities = ("caption", "caption_entities") if message.content else ("text", "entities")
+    if message.text:
+        shape[text] = message.text
+    if message.entities:
+        shape[entities] = list(message.entities)
+    if message.protected:
+        shape["has_protected_content"] = True
+    if message.preview:
+        shape["link_preview_options"] = message.preview
+    if message.markup.rows:
+        shape["reply_markup"] = {"inline_keyboard": [list(row) for row in message.markup.rows]}
+    return shape
+
+
+def tap_json(world: World, tap: Question) -> Json:
+    """CallbackQuery; its message is inaccessible (date 0) if it has been deleted."""
+    message = world.message(tap.chat_id, tap.message_id)
+    chat = chat_json(world, world.chats[tap.chat_id])
+    gone = {"message_id": tap.message_id, "chat": chat, "date": 0}
+    return {
+        "id": tap.tap_id,
+        "from": user_json(world.user(tap.user_id)),
+        "message": gone if message is None or message.deleted else message_json(world, message),
+        "chat_instance": str(tap.chat_id * 31 + 7),
+        "data": tap.data,
+    }

@@ -1,0 +1,256 @@
+"""The world behind the Bot API: users, chats, messages, taps, the clock. No HTTP here.
+
+One `World` is one bot with everybody it talks to. Whoever reads or changes it holds `lock`; whoever changed
+it says so with `bump`, which wakes all that wait, in whatever thread or event loop they are.
+"""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hermes.sandbox.botapi.calls import Calls, Faults
+from hermes.sandbox.botapi.keyboard import Markup
+from hermes.sandbox.botapi.rates import UNLIMITED, Rates
+from hermes.sandbox.botapi.text import Entity
+from hermes.sandbox.botapi.updates import Updates
+from hermes.sandbox.phone_values import Toast
+
+DEMO_TOKEN = "7000000001:demo-token-of-a-bot-that-does-not-exist"  # noqa: S105 - opens nothing but this server
+SUPERGROUP_BELOW = -1_000_000_000_000
+
+ChatKind = Literal["private", "group", "supergroup"]
+Standing = Literal["member", "administrator", "restricted"]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person or a bot."""
+
+    id: int
+    first_name: str = "Ann"
+    username: str | None = None
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup).
+
+    `standing` is what the bot is in a group; one that is restricted may not write.
+    """
+
+    id: int
+    title: str = ""
+    topics: tuple[int, ...] = ()
+    blocked: bool = False
+    migrated_to: int | None = None
+    standing: Standing = "member"
+
+    @property
+    def kind(self) -> ChatKind:
+        """private, group or supergroup."""
+        if self.id > 0:
+            return "private"
+        return "supergroup" if self.id < SUPERGROUP_BELOW else "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One state of a message. `content` holds what is no text (sticker, document, service fields) as JSON."""
+
+    chat_id: int
+    message_id: int
+    sender_id: int
+    date: int
+    text: str = ""
+    entities: tuple[Entity, ...] = ()
+    markup: Markup = field(default_factory=Markup)
+    content: dict[str, Any] = field(default_factory=dict)
+    reply_to: int | None = None
+    thread_id: int | None = None
+    silent: bool = False
+    protected: bool = False
+    preview: dict[str, Any] | None = None
+    edit_date: int | None = None
+    deleted: bool = False
+
+    def says(self, text: str, entities: tuple[Entity, ...], markup: Markup) -> bool:
+        """Whether the message already reads like this (then an edit is refused)."""
+        return (self.text, self.entities, self.markup.rows) == (text, entities, markup.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A tap that the bot may still answer, once."""
+
+    tap_id: str
+    user_id: int
+    chat_id: int
+    message_id: int
+    data: str
+    at_s: float
+
+
+class World:
+    """See the module. `users` and `chats` are who is there at the start; the first of each is the default."""
+
+    def __init__(
+        self,
+        *,
+        token: str = DEMO_TOKEN,
+        users: Iterable[User] = (),
+        chats: Iterable[Chat] = (),
+        rate_scale: float = UNLIMITED,
+        privacy_mode: bool = True,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        pace: float = 1.0,
+    ) -> None:
+        self.token = token
+        self.pace = pace  # long polls are this much shorter
+        self.me = User(int(token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
+        self.privacy_mode = privacy_mode
+        self.lock = threading.RLock()
+        self.version = 0
+        self.polls = 0  # how many long polls there have been; the newest one is the one that counts
+        self.held = 0  # how many are being held
+        self.webhook = ""
+        self.closed = False
+        self.commands: list[dict[str, str]] = []
+        self.updates = Updates()
+        self.rates = Rates(rate_scale)
+        self.calls = Calls(monotonic)
+        self.faults = Faults()
+        self.users = {user.id: user for user in users}
+        self.chats = {chat.id: chat for chat in chats}
+        self.questions: dict[str, Question] = {}
+        self.toasts: list[Toast] = []
+        self._messages: dict[tuple[int, int], Message] = {}
+        self._history: dict[tuple[int, int], list[tuple[float, Message]]] = {}
+        self._last_ids: dict[int, int] = {}
+        self._now = now
+        self._offset_s = 0.0
+        self._wakers: set[Callable[[], None]] = set()
+        self._complete()
+
+    def _complete(self) -> None:
+        """A person needs a chat and a private chat its person."""
+        if not self.chats:
+            self.chats = {user_id: Chat(user_id) for user_id in tuple(self.users) or (1001,)}
+        for chat_id in self.chats:
+            if chat_id > 0:
+                self.user(chat_id)
+        if not self.users:
+            self.user(1001)
+
+    # the clock and the news
+
+    def now(self) -> float:
+        """Unix time in this world."""
+        return self._now() + self._offset_s
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        with self.lock:
+            self._offset_s += seconds
+        self.bump()
+
+    def bump(self) -> None:
+        """Say that something has changed."""
+        with self.lock:
+            self.version += 1
+            wakers = tuple(self._wakers)
+        for wake in wakers:
+            wake()
+
+    def close(self) -> None:
+        """End every wait: the server goes down."""
+        self.closed = True
+        self.bump()
+
+    async def changed(self, version: int, timeout_s: float) -> int:
+        """The version, once it has passed `version` or the time is over."""
+        loop = asyncio.get_running_loop()
+        news = asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # its loop has ended meanwhile, and nobody waits there any more
+                loop.call_soon_threadsafe(news.set)
+
+        with self.lock:
+            self._wakers.add(wake)
+            if self.version > version or self.closed:
+                news.set()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            with self.lock:
+                self._wakers.discard(wake)
+        return self.version
+
+    # people and chats
+
+    @property
+    def default_user(self) -> int:
+        """The first person."""
+        return next(iter(self.users))
+
+    @property
+    def default_chat(self) -> int:
+        """The first chat."""
+        return next(iter(self.chats))
+
+    def user(self, user_id: int) -> User:
+        """This person; a stranger is given a name."""
+        if user_id == self.me.id:
+            return self.me
+        return self.users.setdefault(user_id, User(user_id, f"Person {user_id}"))
+
+    def put_chat(self, chat: Chat) -> Chat:
+        """Keep a chat, new or changed."""
+        self.chats[chat.id] = chat
+        return chat
+
+    # messages
+
+    def message(self, chat_id: int, message_id: int) -> Message | None:
+        """The message, deleted or not."""
+        return self._messages.get((chat_id, message_id))
+
+    def messages(self, chat_id: int) -> list[Message]:
+        """All messages of a chat in order, deleted ones too."""
+        return sorted((m for m in self._messages.values() if m.chat_id == chat_id), key=lambda m: m.message_id)
+
+    def history(self, message: Message) -> list[tuple[float, Message]]:
+        """Every state the message was in, with the time it began."""
+        return self._history[message.chat_id, message.message_id]
+
+    def put(self, message: Message) -> Message:
+        """Keep a message, new or changed."""
+        key = (message.chat_id, message.message_id)
+        self._messages[key] = message
+        self._history.setdefault(key, []).append((self.now(), message))
+        self.bump()
+        return message
+
+    def next_message_id(self, chat_id: int) -> int:
+        """Supergroups count for themselves; private chats and small groups share the bot's own count."""
+        box = chat_id if chat_id < SUPERGROUP_BELOW else 0
+        self._last_ids[box] = self._last_ids.get(box, 0) + 1
+        return self._last_ids[box]
+
+    def delete(self, message: Message) -> Message:
+        """Take a message away for everyone."""
+        return self.put(replace(message, deleted=True))
+
+    def new_tap_id(self) -> str:
+        """A number no one can guess."""
+        return str(secrets.randbelow(2**63))

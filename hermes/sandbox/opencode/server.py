@@ -1,0 +1,323 @@
+"""A scripted agent server: what OpenCode asks, on loopback; truthful in both manners, and in trouble on demand.
+
+    with running_agent() as agent:           # an AgentWorld with an address
+        request = agent.ask([{"question": "Which colour?", "header": "Colour", "options": [{"label": "Red"}]}])
+        …
+        agent.answer(request, [["Red"]])     # at the desk
+        agent.permit(agent.ask_permission("bash", ["rm -rf build"]), "reject", "Keep it.")
+        agent.away(); agent.back()           # nobody answers there; the same port again
+
+`python -m hermes.demo.agent_server` runs one as a process: it prints one JSON line with its URL, and takes one JSON
+line `{"do": METHOD, …}` of standard input for each thing that the agent or its desk shall do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import posixpath
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TextIO
+from urllib.parse import unquote
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from hermes import clock
+from hermes.sandbox.botapi.cutting import ABORT, CuttableProtocol, cut
+from hermes.sandbox.opencode.routes import ROUTES, Answers, Asked, unknown
+from hermes.sandbox.opencode.world import AgentWorld, Fault, Json, Manner, Received
+
+HOST: Final = "127.0.0.1"
+LOOK_S: Final = 0.02
+CUTS: Final = 3
+STOP_S: Final = 5.0
+PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
+HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
+ACTS: Final = frozenset(
+    {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
+    | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
+    | {"away", "back", "double_events", "came_of", "listed", "request_count"}
+    | {"ask_permission", "permit", "listed_permissions"}
+)
+
+
+class Http:
+    """Reads requests, lets their faults happen, streams events."""
+
+    def __init__(self, world: AgentWorld) -> None:
+        self.world = world
+        self.answers = Answers(world)
+
+    def app(self) -> Starlette:
+        """Return the ASGI application."""
+        routes = [Route(path, self._endpoint(name), methods=[method]) for name, (method, path, _) in ROUTES.items()]
+        routes.append(Route("/global/event", self._events, methods=["GET"]))
+        routes.append(Route("/{rest:path}", self._unknown, methods=["GET", "POST"]))
+        return Starlette(routes=routes, exception_handlers={ClientDisconnect: _nobody})
+
+    def _endpoint(self, name: str) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            asked, fault = await self._read(request, name), self.world.take_fault(name)
+            if asked is None:
+                return self._unauthorized()
+            return await self._answered(request, ROUTES[name][2], asked, fault)
+
+        return endpoint
+
+    async def _answered(
+        self, request: Request, answer: Callable[[Answers, Asked], Response], asked: Asked, fault: Fault | None
+    ) -> Response:
+        action = fault.action if fault else None
+        if fault and action == "slow":
+            await asyncio.sleep(fault.delay_s)
+        if fault and action == "error":
+            return JSONResponse({"name": "UnknownError", "data": {"message": "Unexpected server error."}}, fault.status)
+        if action == "lie":
+            return JSONResponse(content=True)
+        response = Response()
+        if action != "cut":
+            with self.world.lock:
+                response = answer(self.answers, asked)
+        if action in {"cut", "cut_after"}:
+            await cut(request)
+        return response
+
+    async def _read(self, request: Request, name: str) -> Asked | None:
+        """Note the request; None where it does not say the password."""
+        content = await request.body()
+        directory = self._directory(request)
+        body = _json(content)
+        self.world.received.append(Received(name, request.method, request.url.path, directory, body))
+        if not self._may(request):
+            return None
+        return Asked(directory, request.query_params, request.path_params, body)
+
+    def _directory(self, request: Request) -> str:
+        """The query wins over the header; it is decoded twice."""
+        told = request.query_params.get("directory", "")
+        told = unquote(told or request.headers.get("x-opencode-directory", "")) or self.world.directory
+        return posixpath.normpath(told) if self.world.manner == "new" else told
+
+    def _may(self, request: Request) -> bool:
+        if not self.world.password:
+            return True
+        wanted = "Basic " + base64.b64encode(f"opencode:{self.world.password}".encode()).decode()
+        return secrets.compare_digest(request.headers.get("authorization", "").encode(), wanted.encode())
+
+    def _unauthorized(self) -> Response:
+        body = "Unauthorized" if self.world.manner == "old" else ""
+        return Response(body, 401, {"www-authenticate": 'Basic realm="Secure Area"'})
+
+    async def _unknown(self, request: Request) -> Response:
+        if await self._read(request, "unknown") is None:
+            return self._unauthorized()
+        return unknown(self.world)
+
+    async def _events(self, request: Request) -> Response:
+        """`GET /global/event`: what happens from now on, in every directory."""
+        if await self._read(request, "events") is None:
+            return self._unauthorized()
+        fault = self.world.take_fault("events")
+        if fault is not None:
+            return await self._answered(request, lambda *_: Response(), Asked("", {}, {}, None), fault)
+        return StreamingResponse(self._stream(request), media_type="text/event-stream")
+
+    async def _stream(self, request: Request) -> AsyncIterator[str]:
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
+
+        def sink(event: Json | None) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        with self.world.lock:
+            self.world.sinks.add(sink)
+        try:
+            yield _line({"payload": self.world.payload("server.connected", {})})
+            while True:
+                event = await self._next(queue)
+                if event is None:
+                    request.scope["extensions"][ABORT]["abort"]()
+                    return
+                yield _line(event)
+        finally:
+            with self.world.lock:
+                self.world.sinks.discard(sink)
+
+    async def _next(self, queue: asyncio.Queue[Json | None]) -> Json | None:
+        try:
+            async with asyncio.timeout(HEARTBEAT_S[self.world.manner] / self.world.pace):
+                return await queue.get()
+        except TimeoutError:
+            return {"payload": self.world.payload("server.heartbeat", {})}
+
+
+async def _nobody(*_: object) -> Response:
+    """Who asked has hung up before the end of the question."""
+    return Response()
+
+
+def _line(event: Json) -> str:
+    return f"data: {json.dumps(event)}\n\n"
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content) if content else None
+    except ValueError:
+        return None
+
+
+# --- running ------------------------------------------------------------------------------------------------------
+
+
+class AbruptServer(uvicorn.Server):
+    """uvicorn in a thread, which leaves within moments."""
+
+    async def main_loop(self) -> None:
+        """As uvicorn's own, which looks at `should_exit` ten times a second."""
+        await self.on_tick(0)
+        while not self.should_exit:  # noqa: ASYNC110 - uvicorn's flag is no event
+            await asyncio.sleep(LOOK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As a cut cable does it: nothing is finished, nobody is waited for."""
+        for server in self.servers:
+            server.close()
+        for one in sockets or []:
+            one.close()
+        # Whom the loop had just accepted comes late; only what nobody hangs up on is cancelled, with a traceback.
+        tasks = self.server_state.tasks
+        for _ in range(CUTS):
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
+            if not tasks:
+                return
+            await asyncio.wait(tasks, timeout=LOOK_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class ScriptedAgent(AgentWorld):
+    """An agent with an address: `url`, which stays the same while it is away."""
+
+    def __init__(self, *, port: int = 0, **world: Any) -> None:
+        super().__init__(**world)
+        self._reserved = bound(port)
+        self._server: AbruptServer | None = None
+        self._thread: threading.Thread | None = None
+        self.port: int = self._reserved.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return f"http://{HOST}:{self.port}"
+
+    def back(self) -> None:
+        """Answer (again), and return when somebody is there to answer. Safe to repeat."""
+        if self._server is not None:
+            return
+        config = uvicorn.Config(
+            Http(self).app(), http=CuttableProtocol, ws="none", lifespan="off", log_config=None, log_level="error",
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        self._server = AbruptServer(config)
+        self._reserved.listen(128)
+        sockets = [self._reserved]
+        self._thread = threading.Thread(target=self._server.run, args=(sockets,), name="agent", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(LOOK_S / 4)
+
+    def away(self) -> None:
+        """Cut every connection and answer nobody; the port stays ours. Safe to repeat."""
+        if self._server is None or self._thread is None:
+            return
+        self.cut_events()
+        self._server.should_exit = True
+        self._thread.join(STOP_S)
+        self._server = self._thread = None
+        self._reserved = bound(self.port)  # bound, not listening: it refuses, and nobody else can take it
+
+    def close(self) -> None:
+        """End it."""
+        self.away()
+        self._reserved.close()
+
+
+def bound(port: int) -> socket.socket:
+    """Return a socket of loopback at this port (0: a free one), which does not listen yet. Raises OSError."""
+    # Named as TCP, so that asyncio turns Nagle's algorithm off.
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((HOST, port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+@contextmanager
+def running_agent(
+    *, manner: Manner = "new", directory: str = "/home/dev/project", password: str = "", port: int = 0, **world: Any
+) -> Iterator[ScriptedAgent]:
+    """An agent server in a thread of this process; `world` as of `AgentWorld`."""
+    agent = ScriptedAgent(manner=manner, directory=directory, password=password, port=port, **world)
+    agent.back()
+    try:
+        yield agent
+    finally:
+        agent.close()
+
+
+def main(
+    arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] = os.environ, stdin: TextIO | None = None
+) -> None:
+    """Serve until standard input ends."""
+    parser = argparse.ArgumentParser(prog="hermes.demo.agent_server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
+    parser.add_argument("--manner", choices=("old", "new"), default="new")
+    parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")
+    parser.add_argument("--test-clock", type=Path, metavar="FILE", help="a clock that a test bends")
+    given = parser.parse_args(arguments)
+    password, told = environ.get(PASSWORD_VARIABLE, ""), clock.bent(given.test_clock)
+    world = {"manner": given.manner, "directory": given.directory, "password": password}
+    with running_agent(**world, port=given.port, now=told.now, pace=told.pace) as agent:
+        _say({"url": agent.url})
+        for line in sys.stdin if stdin is None else stdin:
+            _say(_done(agent, line))
+
+
+def _done(agent: ScriptedAgent, line: str) -> Json:
+    """Do what one line says; what came of it."""
+    try:
+        wish = json.loads(line)
+        act = wish.pop("do")
+        if act not in ACTS:
+            return {"error": f"nothing is called {act!r}; there are {', '.join(sorted(ACTS))}"}
+        return {"done": getattr(agent, act)(**wish)}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return {"error": str(error)}
+
+
+def _say(told: Json) -> None:
+    sys.stdout.write(f"{json.dumps(told)}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The turns of the scripted agent server: sessions, messages, tool calls, what came of what was asked. No HTTP here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hermes.sandbox.opencode.events import Events, Json, Manner
+
+Answers = Sequence[Sequence[str]]
+
+VERSIONS: Final[dict[Manner, str]] = {"old": "1.1.53", "new": "1.18.33"}
+ABORTED: Final = "Tool execution aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A request that a waiting agent saw answered; `answers` is None where a question was dismissed.
+
+    A permission's is one tuple: what was said, and the message to the model, if there was one.
+    """
+
+    request_id: str
+    answers: tuple[tuple[str, ...], ...] | None
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation. `deleted` sessions are kept, since what they asked stays listed."""
+
+    id: str
+    title: str
+    directory: str
+    parent_id: str | None
+    created_ms: int
+    updated_ms: int
+    busy: bool = False
+    deleted: bool = False
+    messages: list[Json] = field(default_factory=list)
+
+
+class Turns(Events):
+    """See the module; the parameters are those of `AgentWorld`."""
+
+    stopping: frozenset[str]
+    """The errors of a tool call after which the model is not called again."""
+
+    def __init__(self, manner: Manner, directory: str, *, now: Callable[[], float] = time.time) -> None:
+        super().__init__(manner)
+        self.version = VERSIONS[manner]
+        self.directory = directory
+        self.finishes = True
+        self.sessions: dict[str, Session] = {}
+        self.effects: list[Effect] = []
+        self._now = now
+        self._held_tools: list[Callable[[], None]] | None = None
+        self._created_ms = 0
+
+    # --- what the agent does --------------------------------------------------------------------------------------
+
+    def session(self, title: str = "A session", *, directory: str | None = None, parent: str | None = None) -> str:
+        """Begin a conversation (a subagent's, below `parent`), idle so far; its id."""
+        with self.lock:
+            at_ms = self.now_ms()
+            made = Session(self.new_id("ses"), title, directory or self.directory, parent, at_ms, at_ms)
+            self.sessions[made.id] = made
+            self.emit("session.created", {"info": session_json(made, self.version)}, made.directory)
+            return made.id
+
+    def finish(self, session: str) -> None:
+        """Let the session's turn end."""
+        with self.lock:
+            self._rest(self.sessions[session])
+
+    def work(self, session: str) -> None:
+        """Let the session be seen at work."""
+        with self.lock:
+            self._busy(self.sessions[session])
+
+    # --- what a person at the desk does ---------------------------------------------------------------------------
+
+    def abort(self, session: str) -> None:
+        """Stop the turn: what it asked stays listed, and nobody waits for it."""
+        with self.lock:
+            stopped = self.sessions[session]
+            if self.manner == "new":
+                self._abort_calls(stopped)
+                error = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
+                self.emit("session.error", {"sessionID": session, "error": error}, stopped.directory)
+            self._rest(stopped)
+
+    def delete(self, session: str) -> None:
+        """Delete the conversation: what it asked stays listed."""
+        with self.lock:
+            gone = self.sessions[session]
+            gone.deleted = True
+            self.emit("session.deleted", {"info": session_json(gone, self.version)}, gone.directory)
+
+    def came_of(self, request_id: str) -> list[Answers | None]:
+        """Return every effect that a request had, see `Effect`."""
+        with self.lock:
+            return [effect.answers for effect in self.effects if effect.request_id == request_id]
+
+    # --- trouble that only this world knows -----------------------------------------------------------------------
+
+    def hold_tools(self) -> None:
+        """Keep tool calls, and with them their turns, from going on after their answer until they are let go."""
+        with self.lock:
+            self._held_tools = self._held_tools or []
+
+    def release_tools(self) -> None:
+        """Let answered tool calls end."""
+        with self.lock:
+            held, self._held_tools = self._held_tools or [], None
+            for end in held:
+                end()
+
+    def now_ms(self) -> int:
+        """Return the time, never the same twice: messages are told apart by it."""
+        self._created_ms = max(self._created_ms + 1, int(self._now() * 1000))
+        return self._created_ms
+
+    # --- below here: whoever calls holds the lock -------------------------------------------------------------------
+
+    def _stop(self, place: str | None = None) -> None:
+        """Stop every turn, or those of one directory; what was answered and had not ended is lost, too.
+
+        In one directory new ends the calls that run; a restart leaves them as they are.
+        """
+        if place is None:
+            self._held_tools = None if self._held_tools is None else []
+        for session in self.sessions.values():
+            if place in {None, session.directory}:
+                session.busy = False
+            if place == session.directory and self.manner == "new":
+                self._abort_calls(session)
+
+    def _abort_calls(self, session: Session) -> None:
+        for part in open_parts(session):
+            part["state"] |= {"status": "error", "error": ABORTED, "metadata": {"interrupted": True}}
+
+    def _works_on(self, session: Session, request: Json) -> bool:
+        """Tell whether the turn that asked is not over: nothing stopped it, and no other has begun."""
+        asked = request.get("tool", {}).get("messageID")
+        return session.busy and (asked is None or newest_of_model(session)["info"]["id"] == asked)
+
+    def _is_waiting(self, session: Session) -> bool:
+        """Tell whether a call of its newest step has not ended."""
+        return session.busy and any(self._works_on(session, {"tool": part}) for part in open_parts(session))
+
+    def _is_live(self, session: Session, request: Json) -> bool:
+        return not session.deleted and self._works_on(session, request)
+
+    def _turn(self, session: Session, parts: list[Json], *, same_step: bool) -> Json:
+        """Let the model say something: in the message of its step, or in a turn that begins; that message."""
+        if same_step:
+            message = newest_of_model(session)
+            message["parts"] += self._named(session, message["info"]["id"], parts)
+            return message
+        self._busy(session)
+        self._message(session, "user", [{"type": "text", "text": "Go on."}])
+        return self._message(session, "assistant", parts)
+
+    def _call(self, tool: str, call_id: str, given: Json) -> Json:
+        state = {"status": "running", "input": given, "time": {"start": self.now_ms()}}
+        return {"type": "tool", "tool": tool, "callID": call_id, "state": state}
+
+    def _message(self, session: Session, role: str, parts: list[Json]) -> Json:
+        message_id = self.new_id("msg")
+        session.updated_ms = created_ms = self.now_ms()
+        info = {"id": message_id, "role": role, "sessionID": session.id, "time": {"created": created_ms}}
+        message = {"info": info, "parts": self._named(session, message_id, parts)}
+        session.messages.append(message)
+        self.emit("message.updated", {"info": info, "sessionID": session.id}, session.directory)
+        return message
+
+    def _named(self, session: Session, message_id: str, parts: list[Json]) -> list[Json]:
+        return [{"id": self.new_id("prt"), "messageID": message_id, "sessionID": session.id, **part} for part in parts]
+
+    def _tell_parts(self, session: Session, message: Json) -> None:
+        for part in message["parts"]:
+            self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
+
+    def _tell_asked(self, kind: str, session: Session, request: Json, message: Json) -> None:
+        """Tell of the request and of the call that asks; old tells of the request first."""
+        if self.manner == "new":
+            self._tell_parts(session, message)
+        self.emit(kind, request, session.directory)
+        if self.manner == "old":
+            self._tell_parts(session, message)
+
+    def _end_tool(self, still: Callable[[], bool], end: Callable[[], None]) -> None:
+        """Do it now, or when tools are let go: unless the turn was stopped meanwhile, as its tools are with it."""
+        if self._held_tools is None:
+            end()
+        else:
+            self._held_tools.append(lambda: end() if still() else None)
+
+    def _ended(self, session: Session, request: Json, state: Json) -> None:
+        call = request.get("tool", {}).get("callID")
+        for part in open_parts(session):
+            if part["callID"] == call:
+                part["state"] |= state
+                part["state"]["time"]["end"] = self.now_ms()
+                # New cannot write what it has deleted, and does not tell of it.
+                if self.manner == "old" or not session.deleted:
+                    self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
+
+    def _step_over(self, session: Session, request: Json, text: str, *, stops: bool = False) -> None:
+        """Let the model go on or rest, once no other call of its step runs."""
+        asked = request.get("tool", {}).get("messageID")
+        states = [part["state"] for part in tool_parts(session) if part["messageID"] == asked]
+        if any(state["status"] == "running" for state in states):
+            return
+        if stops or session.deleted or any(state.get("error") in self.stopping for state in states):
+            self._rest(session)
+        else:
+            told = [state.get("output") or state.get("error", "") for state in states]
+            self._go_on(session, "\n".join(told) if told else text)
+
+    def _go_on(self, session: Session, text: str) -> None:
+        self._busy(session)
+        if self.finishes:
+            final = [{"type": "text", "text": f"FINAL: {text}"}]
+            self._tell_parts(session, self._message(session, "assistant", final))
+            self._rest(session)
+
+    def _busy(self, session: Session) -> None:
+        session.busy = True
+        status = {"sessionID": session.id, "status": {"type": "busy"}}
+        self.emit("session.status", status, session.directory)
+
+    def _rest(self, session: Session) -> None:
+        session.busy = False
+        status = {"sessionID": session.id, "status": {"type": "idle"}}
+        self.emit("session.status", status, session.directory)
+        self.emit("session.idle", {"sessionID": session.id}, session.directory)
+
+
+def session_json(session: Session, version: str) -> Json:
+    """Return a session as OpenCode shows it."""
+    shown: Json = {
+        "id": session.id,
+        "slug": "quiet-pixel",
+        "projectID": "global",
+        "directory": session.directory,
+        "title": session.title,
+        "version": version,
+        "time": {"created": session.created_ms, "updated": session.updated_ms},
+    }
+    return shown | ({"parentID": session.parent_id} if session.parent_id else {})
+
+
+def tool_parts(session: Session) -> list[Json]:
+    """Return the parts of all its messages that are tool calls."""
+    return [part for message in session.messages for part in message["parts"] if part["type"] == "tool"]
+
+
+def open_parts(session: Session) -> list[Json]:
+    """Return its tool calls that have not ended."""
+    return [part for part in tool_parts(session) if part["state"]["status"] == "running"]
+
+
+def newest_of_model(session: Session) -> Json:
+    """Return the model's newest message."""
+    return next(message for message in reversed(session.messages) if message["info"]["role"] == "assistant")

@@ -1,0 +1,203 @@
+"""The world behind the scripted agent server: sessions, messages, what is asked, events. No HTTP here.
+
+It behaves as OpenCode was seen to behave, in both manners: "old" (1.1.53) says `true` to any reply, "new" (1.18.33)
+says 404 where there is nothing to answer. What a person at the desk does, and what a test stirs up, are methods; they
+may be called from any thread. What is impossible (no such request, no such session) is a LookupError.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from hermes.sandbox.opencode.events import Fault, Json, Manner, Received
+from hermes.sandbox.opencode.permissions import REJECTED, Permissions, Reply
+from hermes.sandbox.opencode.turns import VERSIONS, Answers, Effect, Session, session_json
+
+__all__ = [
+    "VERSIONS",
+    "AgentWorld",
+    "Effect",
+    "Fault",
+    "Json",
+    "Manner",
+    "Received",
+    "Reply",
+    "Session",
+    "session_json",
+]
+
+DISMISSED: Final[dict[Manner, str]] = {
+    "old": "Error: The user dismissed this question",
+    "new": "The user dismissed this question",
+}
+
+
+class AgentWorld(Permissions):
+    """See the module. `directory` is the server's own folder; `finishes` says whether an answered turn ends by itself.
+
+    `effects` is what came of all that was answered, over HTTP and at the desk.
+    """
+
+    def __init__(
+        self,
+        *,
+        manner: Manner = "new",
+        directory: str = "/home/dev/project",
+        password: str = "",
+        now: Callable[[], float] = time.time,
+        pace: float = 1.0,
+    ) -> None:
+        super().__init__(manner, directory, now=now)
+        self.pace = pace  # heartbeats come this much sooner
+        self.password = password
+        self.stopping = frozenset({REJECTED[manner], DISMISSED[manner]})
+        self.pending: dict[str, Json] = {}
+
+    # --- what the agent does --------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        questions: Sequence[Json],
+        *,
+        session: str | None = None,
+        directory: str | None = None,
+        say: str = "",
+        call_id: str | None = None,
+        beside: str | None = None,
+        tool: bool = True,
+    ) -> str:
+        """Let the agent ask, in a session that exists or a new one; the request id.
+
+        `say` is what the model says before; `beside` is a request of the same step, asked by another of its calls.
+        Without `tool` the request names no call, so nothing but an event proves what becomes of it.
+        """
+        with self.lock:
+            asking = self._asking(session, directory, beside)
+            call = call_id or f"call_{secrets.token_hex(8)}"
+            parts: list[Json] = [{"type": "text", "text": say}] if say else []
+            if tool:
+                parts.append(self._call("question", call, {"questions": list(questions)}))
+            message = self._turn(asking, parts, same_step=beside is not None)
+            request: Json = {"id": self.new_id("que"), "sessionID": asking.id, "questions": list(questions)}
+            if tool:
+                request["tool"] = {"messageID": message["info"]["id"], "callID": call}
+            self.pending[request["id"]] = request
+            self._tell_asked("question.asked", asking, request, message)
+            return str(request["id"])
+
+    def call(self, questions: Sequence[Json], *, session: str) -> str:
+        """Let the tool call begin, of which a plugin tells, without a request (yet); the call id."""
+        with self.lock:
+            call = f"call_{secrets.token_hex(8)}"
+            asking = self.sessions[session]
+            begun = self._call("question", call, {"questions": list(questions)})
+            self._tell_parts(asking, self._turn(asking, [begun], same_step=False))
+            return call
+
+    # --- what a person at the desk does ---------------------------------------------------------------------------
+
+    def answer(self, request_id: str, answers: Answers) -> None:
+        """Answer at the desk."""
+        self._there(request_id)
+        self.reply(request_id, tuple(tuple(one) for one in answers))
+
+    def dismiss(self, request_id: str) -> None:
+        """Press Esc at the desk."""
+        self._there(request_id)
+        self.reject(request_id)
+
+    def restart(self) -> None:
+        """End and begin anew: nothing that was asked is left, nobody is told, and streams are cut."""
+        with self.lock:
+            self.pending.clear()
+            self._forget_permissions()
+            self._stop()
+        self.cut_events()
+
+    def dispose(self, directory: str | None = None) -> None:
+        """End what runs in one directory, the server's own by default, as `POST /instance/dispose` and a reload do.
+
+        All that was asked there vanishes with no event of its own; streams go on.
+        """
+        place = directory or self.directory
+        with self.lock:
+            self.pending = {one: asked for one, asked in self.pending.items() if self._place(asked) != place}
+            self._dispose_permissions(place)
+            self._stop(place)
+            self.emit("server.instance.disposed", {"directory": place}, place)
+
+    # --- what HTTP asks for ---------------------------------------------------------------------------------------
+
+    def listed(self, directory: str) -> list[Json]:
+        """Return the pending questions of a directory, in creation order, those of dead sessions too."""
+        with self.lock:
+            return [one for one in self.pending.values() if self._place(one) == directory]
+
+    def known(self, request_id: str, directory: str) -> bool:
+        """Tell whether this question is pending in this directory."""
+        with self.lock:
+            return request_id in self.pending and self._place(self.pending[request_id]) == directory
+
+    def reply(self, request_id: str, answers: tuple[tuple[str, ...], ...]) -> None:
+        """Answer a pending question; a zombie is cleared by it, and the event comes all the same."""
+        with self.lock:
+            request = self.pending.pop(request_id)
+            session = self.sessions[request["sessionID"]]
+            told = {"sessionID": session.id, "requestID": request_id, "answers": [list(one) for one in answers]}
+            text = _output(request["questions"], answers)
+            live = self._is_live(session, request)
+            if live:
+                self._end(session, request, lambda: self._completed(session, request, answers))
+            self.emit("question.replied", told, session.directory)
+            if live:
+                self._end(session, request, lambda: self._step_over(session, request, text))
+
+    def reject(self, request_id: str) -> None:
+        """Dismiss a pending question: the turn ends."""
+        with self.lock:
+            request = self.pending.pop(request_id)
+            session = self.sessions[request["sessionID"]]
+            live = self._is_live(session, request)
+            if live:
+                self._end(session, request, lambda: self._dismissed(session, request))
+            self.emit("question.rejected", {"sessionID": session.id, "requestID": request_id}, session.directory)
+            if live:
+                self._end(session, request, lambda: self._step_over(session, request, "", stops=True))
+
+    # --- below here: whoever calls holds the lock -------------------------------------------------------------------
+
+    def _there(self, request_id: str) -> None:
+        if request_id not in self.pending:
+            raise LookupError(f"nothing is asked by {request_id}")
+
+    def _asking(self, session: str | None, directory: str | None, beside: str | None) -> Session:
+        if beside is not None:
+            session = (self.pending | self.permissions)[beside]["sessionID"]
+        return self.sessions[session or self.session(directory=directory)]
+
+    def _end(self, session: Session, request: Json, end: Callable[[], None]) -> None:
+        self._end_tool(lambda: self._is_live(session, request), end)
+
+    def _completed(self, session: Session, request: Json, answers: Answers) -> None:
+        state = {
+            "status": "completed",
+            "title": f"Asked {len(request['questions'])} question",
+            "output": _output(request["questions"], answers),
+            "metadata": {"answers": [list(one) for one in answers], "truncated": False},
+        }
+        self.effects.append(Effect(request["id"], tuple(tuple(one) for one in answers)))
+        self._ended(session, request, state)
+
+    def _dismissed(self, session: Session, request: Json) -> None:
+        self.effects.append(Effect(request["id"], None))
+        self._ended(session, request, {"status": "error", "error": DISMISSED[self.manner]})
+
+
+def _output(questions: Sequence[Json], answers: Answers) -> str:
+    given = [", ".join(one) if one else "Unanswered" for one in answers[: len(questions)]]
+    given += ["Unanswered"] * (len(questions) - len(given))
+    told = [f'"{asked["question"]}"="{one}"' for asked, one in zip(questions, given, strict=True)]
+    return f"User has answered your questions: {', '.join(told)}. You can now continue with the user's answers in mind."
