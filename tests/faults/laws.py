@@ -51,10 +51,10 @@ def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:
 def end(person: Person, came: Sequence[Answers | None]) -> str:
     """Return how an ask ended, in a word or two."""
     ask = person.ask
-    if not came:
-        return "gone" + (", though acknowledged" if ask.promised else "")
     if person.time_was_up:
         return "expired"
+    if not came:
+        return "gone" + (", though acknowledged" if ask.promised else "")
     if came[0] == ask.wanted:
         return "by the phone"
     return "at the desk"
@@ -102,7 +102,7 @@ def shown_once(ask: Ask, view: View) -> Iterator[str]:
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
     """Return the words of which one must be shown."""
     if not came:
-        return [NO_LONGER]
+        return [TIME_OUT if person.time_was_up and "left" in ask.ended_by else NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
     # Nor can a hook tell of it that has left a full disk.
     said = [NO_LONGER] if ask.ended_by & {"deleted", "left"} else []

@@ -131,9 +131,9 @@ class Person:
             # A copy that Telegram never confirmed began nothing: time begins with the last one.
             self._copies.update(message.message_id for message in about)
             self.first_seen_s = self.now()
-        if not self.over_s and came():
-            self.over_s = self.now()
         self.time_was_up = self.time_was_up or any("Nobody answered" in message.text for message in about)
+        if not self.over_s and (came() or self.time_was_up):
+            self.over_s = self.now()
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""
