@@ -43,6 +43,8 @@ UNCONFIRMING: Final = frozenset(
 
 With the store's folder the machine's id is gone: what a hook tells before the listener has put it back is another ask.
 """
+OPENING: Final = "plain texts"
+"""Among them is /open."""
 LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
 WRITTEN: Final = ("typed", "why")
 COPY_S: Final = 8.0
@@ -385,6 +387,7 @@ class Round:
                 pace=self.world.pace,
                 gap_s=self.world.gap_s,
                 stalled_s=self._stalled_s,
+                reopened=OPENING in self.kinds,
             )
 
     def _take_copies_away(self) -> None:

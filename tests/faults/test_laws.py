@@ -159,17 +159,19 @@ def test_the_phone_tells_the_truth(
         (100.0 + FLEETING_S / 2, {}, "expired after 20.0 s of 40 s"),
         (100.0 + FLEETING_S / 2, {"pace": 2.0}, ""),
         (100.0 + FLEETING_S, {"gap_s": 101.0}, "a gap in which nobody could answer"),
+        (90.0 + FLEETING_S, {}, "expired after 30.0 s of 40 s"),
+        (90.0 + FLEETING_S, {"reopened": True}, ""),
     ],
 )
 def test_nothing_expires_too_early(over_s: float, more: dict[str, Any], broken: str) -> None:
     """Not where nothing expires, not before its time, and not soon after nobody could answer."""
-    person = a_person(first_seen_s=100.0, over_s=over_s, time_was_up=True)
+    person = a_person(first_seen_s=90.0, last_copy_s=100.0, over_s=over_s, time_was_up=True)
     told(laws.time_ran_out_rightly(person, **{"fleeting": True, "pace": 1.0, "gap_s": 0.0, **more}), broken)
 
 
 def test_a_tap_starts_the_time_anew() -> None:
     """What was touched expires its whole time after that."""
-    person = a_person(first_seen_s=100.0, touches_s=[120.0, 140.9], over_s=141.0, time_was_up=True)
+    person = a_person(first_seen_s=100.0, last_copy_s=100.0, touches_s=[120.0, 140.9], over_s=141.0, time_was_up=True)
     told(laws.time_ran_out_rightly(person, fleeting=True, pace=1.0, gap_s=0.0), "expired after 21.0 s")
 
 
