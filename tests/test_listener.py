@@ -460,8 +460,26 @@ async def test_a_listener_whose_store_was_removed_leaves_if_nothing_is_open(
         pass
 
 
+async def test_a_store_that_cannot_be_made_again_is_tried_until_it_can(home: House) -> None:
+    """What is open stands in memory alone until then; the bot's lock is free, since no store belongs to it."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    remove(home.store, "removed")
+    home.store.touch()
+    spool.nudge(home.store)
+    await until(lambda: not home.listener._locks, "the locks released")
+    with holding.hold_bot(home.config().telegram.bot_id, home.store, "a test"):
+        pass
+    spool.nudge(home.store)
+    home.store.unlink()
+    await home.person.sees(store_made_again(1, spool.host()).text)
+    await home.person.taps(shown, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+
+
 async def test_a_file_in_the_place_of_the_store_ends_the_listener(home: House) -> None:
-    """It can make no folder there, and must not go on without its locks."""
+    """It can make no folder there, and nothing is open that would be lost."""
     await home.start()
     remove(home.store, "removed")
     home.store.touch()

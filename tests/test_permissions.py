@@ -245,6 +245,20 @@ async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> Non
 
 
 @BOTH
+async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House) -> None:
+    """Not as an effect of the phone's own word on the same request, which had none."""
+    await home.start()
+    request_id, _ = await wishes(home, "npm i")
+    shown = await home.person.sees("npm i")
+    home.agent.fault("permit", "lie")
+    await home.person.taps(shown, "✏️ Refuse, and say why")
+    home.person.write("use pnpm")
+    await until(lambda: home.listener._delivery._accepted_s, "the accepted word")
+    home.agent.permit(request_id, "reject")
+    await home.person.sees("🖥 Refused on the computer", buttons=False)
+
+
+@BOTH
 async def test_a_lie_is_no_word(home: House) -> None:
     """Contract 4 and 10.4: `200 true` for nothing proves nothing; it is said again until its tool goes on."""
     await home.start()

@@ -465,11 +465,13 @@ class Listener:
     def _keep_store(self) -> None:
         """Notice that the folder of the store was removed or replaced: make it again for open asks, else leave.
 
-        If only folders in it are gone (a removal may still go on while it is made again), these are made again.
+        If only folders in it are gone (a removal may still go on while it is made again), these are made again. If it
+        cannot be made while something is open (a full disk), the listener goes on without its locks, saves nothing,
+        and tries again at each look.
         """
-        if not self._locks:
+        if self._fate is not None:
             return  # it is leaving
-        is_ours = self._locks[0].is_there()
+        is_ours = bool(self._locks) and self._locks[0].is_there()
         if is_ours and self._store.is_whole():
             self._phone_was_locked = self._store.is_phone_locked()
             self._keep_bot()
@@ -482,7 +484,11 @@ class Listener:
         try:
             self._make_store_again()
         except HermesError as error:
-            self._leave(error)
+            self._release_locks()
+            if count and isinstance(error, NotSaved):
+                log.error("%d asks are open: %s", count, error)  # noqa: TRY400 (a full disk, not a defect)
+            else:
+                self._leave(error)
             return
         log.error("%s was removed while Hermes listened: made again, with %d open asks", self._root, count)
         if count:

@@ -51,10 +51,10 @@ def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:
 def end(person: Person, came: Sequence[Answers | None]) -> str:
     """Return how an ask ended, in a word or two."""
     ask = person.ask
-    if not came:
-        return "gone" + (", though acknowledged" if ask.promised else "")
     if person.time_was_up:
         return "expired"
+    if not came:
+        return "gone" + (", though acknowledged" if ask.promised else "")
     if came[0] == ask.wanted:
         return "by the phone"
     return "at the desk"
@@ -102,7 +102,7 @@ def shown_once(ask: Ask, view: View) -> Iterator[str]:
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
     """Return the words of which one must be shown."""
     if not came:
-        return [NO_LONGER]
+        return [TIME_OUT if person.time_was_up and "left" in ask.ended_by else NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
     # Nor can a hook tell of it that has left a full disk.
     said = [NO_LONGER] if ask.ended_by & {"deleted", "left"} else []
@@ -123,17 +123,20 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
 
 
 def time_ran_out_rightly(
-    person: Person, *, fleeting: bool, pace: float, gap_s: float, stalled_s: float = 0.0
+    person: Person, *, fleeting: bool, pace: float, gap_s: float, stalled_s: float = 0.0, reopened: bool = False
 ) -> Iterator[str]:
     """Nothing expires that was not answerable for its time to live.
 
-    `gap_s`: when the last listener was ended; `stalled_s`: how long the driver stood still at most.
+    `gap_s`: when the last listener was ended; `stalled_s`: how long the driver stood still at most. `reopened`:
+    somebody wrote /open, which shows a question again, and its time goes on. Any other copy follows one that Telegram
+    never confirmed: time begins with the last copy.
     """
     if not person.time_was_up:
         return
     ask = person.ask
     # What was done in the last moment may have come too late.
-    since_s = max([person.first_seen_s, *(at_s for at_s in person.touches_s if at_s < person.over_s - LATE_S)])
+    shown_s = person.first_seen_s if reopened else person.last_copy_s
+    since_s = max([shown_s, *(at_s for at_s in person.touches_s if at_s < person.over_s - LATE_S)])
     open_s = (person.over_s - since_s) * pace
     if not fleeting or person.first_seen_s == 0.0:
         yield f"{ask.token} expired, though nothing expires here"

@@ -108,6 +108,8 @@ class Person:
     """What was ever tapped: message and data, for taps on old pages."""
     updates: list[int] = field(default_factory=list)
     first_seen_s: float = 0.0
+    last_copy_s: float = 0.0
+    """When the newest message of the question came; the first one is a copy, too."""
     over_s: float = 0.0
     touches_s: list[float] = field(default_factory=list)
     """When this person did something about the question; any tap or text starts its time anew."""
@@ -128,12 +130,12 @@ class Person:
         """Note when the question was first seen, and when time has ended it."""
         about = view.about(self.ask)
         if not self._copies.issuperset(message.message_id for message in about):
-            # A copy that Telegram never confirmed began nothing: time begins with the last one.
             self._copies.update(message.message_id for message in about)
-            self.first_seen_s = self.now()
-        if not self.over_s and came():
-            self.over_s = self.now()
+            self.last_copy_s = self.now()
+            self.first_seen_s = self.first_seen_s or self.last_copy_s
         self.time_was_up = self.time_was_up or any("Nobody answered" in message.text for message in about)
+        if not self.over_s and (came() or self.time_was_up):
+            self.over_s = self.now()
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""

@@ -43,6 +43,8 @@ UNCONFIRMING: Final = frozenset(
 
 With the store's folder the machine's id is gone: what a hook tells before the listener has put it back is another ask.
 """
+OPENING: Final = "plain texts"
+"""Among them is /open."""
 LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
 WRITTEN: Final = ("typed", "why")
 COPY_S: Final = 8.0
@@ -326,15 +328,15 @@ class Round:
         self.world.programs.step()
 
     def _see_who_left(self) -> None:
-        """A hook that learns that nobody can hear it leaves, and its agent asks at its desk alone.
+        """A hook leaves if nobody can hear it or its time is up without a "no", and its agent asks at its desk alone.
 
-        One that found the disk full cannot tell either that it has handed an answer over.
+        If it found the disk full, it cannot tell either that it has handed an answer over.
         """
-        if not LEAVING & set(self.kinds):
-            return
         for person in self.persons:
             waiting = self.world.programs.asks.get(person.ask.request_id)
-            if waiting is not None and not waiting.alive and (FULL in self.kinds or not waiting.is_answered):
+            if waiting is None or waiting.alive or not (person.time_was_up or LEAVING & set(self.kinds)):
+                continue
+            if FULL in self.kinds or not waiting.is_answered:
                 person.ask.ended_by.add("left")
 
     # --- how it ends ------------------------------------------------------------------------------------------
@@ -385,6 +387,7 @@ class Round:
                 pace=self.world.pace,
                 gap_s=self.world.gap_s,
                 stalled_s=self._stalled_s,
+                reopened=OPENING in self.kinds,
             )
 
     def _take_copies_away(self) -> None:

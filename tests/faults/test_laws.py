@@ -103,6 +103,22 @@ def test_only_time_dismisses_what_nobody_dismissed() -> None:
     told(laws.effects(a_person(), [None]), "its person meant")
 
 
+@pytest.mark.parametrize(("ended_by", "time_was_up", "broken"), [
+    ({"left"}, True, ""), ({"left"}, False, "the phone says"), (set(), True, "the phone says"),
+])  # fmt: skip
+def test_time_lets_a_hook_leave_without_an_effect(ended_by: set[str], time_was_up: bool, broken: str) -> None:
+    """Its agent goes on asking on the computer; the phone says that nobody answered."""
+    person = a_person(an_ask(ended_by=ended_by), time_was_up=time_was_up)
+    told(laws.shows(person, [], a_view(a_message("⌛ Nobody answered until 00:14. It can still q1w"))), broken)
+
+
+def test_time_that_is_up_is_noted_at_once() -> None:
+    """Also if no effect ever comes."""
+    person = a_person(now=lambda: 77.0)
+    person.look(a_view(a_message("⌛ Nobody answered until 00:14. It can still q1w")), lambda: ())
+    assert (person.time_was_up, person.over_s) == (True, 77.0)
+
+
 GONE = "The agent no longer needs this q1w"
 
 
@@ -143,17 +159,19 @@ def test_the_phone_tells_the_truth(
         (100.0 + FLEETING_S / 2, {}, "expired after 20.0 s of 40 s"),
         (100.0 + FLEETING_S / 2, {"pace": 2.0}, ""),
         (100.0 + FLEETING_S, {"gap_s": 101.0}, "a gap in which nobody could answer"),
+        (90.0 + FLEETING_S, {}, "expired after 30.0 s of 40 s"),
+        (90.0 + FLEETING_S, {"reopened": True}, ""),
     ],
 )
 def test_nothing_expires_too_early(over_s: float, more: dict[str, Any], broken: str) -> None:
     """Not where nothing expires, not before its time, and not soon after nobody could answer."""
-    person = a_person(first_seen_s=100.0, over_s=over_s, time_was_up=True)
+    person = a_person(first_seen_s=90.0, last_copy_s=100.0, over_s=over_s, time_was_up=True)
     told(laws.time_ran_out_rightly(person, **{"fleeting": True, "pace": 1.0, "gap_s": 0.0, **more}), broken)
 
 
 def test_a_tap_starts_the_time_anew() -> None:
     """What was touched expires its whole time after that."""
-    person = a_person(first_seen_s=100.0, touches_s=[120.0, 140.9], over_s=141.0, time_was_up=True)
+    person = a_person(first_seen_s=100.0, last_copy_s=100.0, touches_s=[120.0, 140.9], over_s=141.0, time_was_up=True)
     told(laws.time_ran_out_rightly(person, fleeting=True, pace=1.0, gap_s=0.0), "expired after 21.0 s")
 
 
@@ -218,7 +236,7 @@ def test_an_end_has_a_name() -> None:
     """The report counts how asks ended."""
     assert laws.end(a_person(), []) == "gone"
     assert laws.end(a_person(an_ask(promised=True)), []) == "gone, though acknowledged"
-    assert laws.end(a_person(time_was_up=True), [None]) == "expired"
+    assert laws.end(a_person(time_was_up=True), [None]) == laws.end(a_person(time_was_up=True), []) == "expired"
     assert laws.end(a_person(), [wanted()]) == "by the phone"
     assert laws.end(a_person(), [DESK]) == "at the desk"
 

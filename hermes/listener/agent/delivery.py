@@ -117,7 +117,7 @@ class Delivery:
         self._heard: dict[str, Replied | Dismissed] = {}
         # What is true of an ask and could not be noted yet: its proof may be gone by the time that the disk has room.
         self._proven: dict[str, Verdict] = {}
-        self._said: dict[str, tuple[str, float]] = {}
+        self._said: dict[str, tuple[str, str, float]] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Bring one decision one step further; return the seconds until the next step, None where it is over.
@@ -380,9 +380,9 @@ class Delivery:
         """Return "together" where our word on another permission of its session ended this one, too."""
         if entry.ask.permission is None or not isinstance(verdict, AnsweredWith) or not verdict.answers:
             return ""
-        word, at_s = self._said.get(entry.ask.source.session_id, ("", -math.inf))
+        other_id, word, at_s = self._said.get(entry.ask.source.session_id, (entry.id, "", -math.inf))
         lately = self._monotonic() - at_s < TOGETHER_S
-        return "together" if lately and (word,) == verdict.answers[0][:1] else ""
+        return "together" if other_id != entry.id and lately and (word,) == verdict.answers[0][:1] else ""
 
     def _note_word(self, entry: Entry, decision: Decision) -> None:
         """Remember a word that ends more than its own permission: a no its session's, an "always" its like."""
@@ -391,8 +391,8 @@ class Delivery:
         word = self._adapters[entry.ask.source.agent].answers(entry.ask, decision)[0][0]
         if word in {"refused", "always"}:
             now_s = self._monotonic()
-            kept = {session: said for session, said in self._said.items() if now_s - said[1] < TOGETHER_S}
-            self._said = {**kept, entry.ask.source.session_id: (word, now_s)}
+            kept = {session: said for session, said in self._said.items() if now_s - said[-1] < TOGETHER_S}
+            self._said = {**kept, entry.ask.source.session_id: (entry.id, word, now_s)}
 
     def _expected(self, entry: Entry, proof: Proof = "") -> Verdict:
         """Return the verdict that proves our own decision."""
