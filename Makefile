@@ -28,7 +28,7 @@ demo: $(DEMO)/.ready
 
 # Makes the pictures of README anew; needs Chromium, and fonts with emoji to look well.
 pictures: $(READY)
-	HERMES_PICTURES=1 $(BIN)/pytest -q tests/demo/test_page_pictures.py
+	HERMES_PICTURES=1 $(BIN)/pytest -q tests/commands/demo/test_page_pictures.py
 
 # Ten minutes on a machine that does nothing else; BENCH_ARGS="--quick", "--only hook tap", "--json FILE".
 bench: $(READY) scenes

@@ -35,11 +35,11 @@ from hermes.model.signals import Announced, Asked
 from hermes.storage import process_lock
 from hermes.storage.codec import CHATS, ENTRIES
 from hermes.storage.store import Store
-from tests.agents.recorded import VERSIONS, hook as told, names, recorded
+from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
-from tests.store_process import an_entry
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,7 @@ from hermes.listener.phone.phone import PhoneSide
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
 from hermes.storage.store import Store
-from tests.agents.recorded import NEW, VERSIONS, names, recorded, server
+from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 

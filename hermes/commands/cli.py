@@ -489,7 +489,7 @@ async def _reap(config: Config, clock: Clock) -> None:
     add_help_option=False,
 )
 def hook(context: typer.Context) -> None:
-    """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook.py)."""
+    """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook/run.py)."""
     words = context.args
     if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None

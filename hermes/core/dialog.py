@@ -8,7 +8,7 @@ has to happen follows from the state it returns:
                            │                    └────────Ended─────────┤
                            └────────────────────Ended──────────────────┘   (answered at the desk, gone)
 
-Rules that hold on every edge (tests/test_dialog_walk.py walks them all):
+Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * settled stays settled, and nothing but `Delivered` or `Ended` leaves `sending`;
   * a button of an old page (another epoch) changes nothing;
   * the same update twice is the same as once;

@@ -23,7 +23,7 @@ says nothing on stdout but the answer; trouble is one line in the log, without a
 
 It is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the
 folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python. What waits
-stands in `waiting.py`.
+stands in `wait.py`.
 """
 
 # ruff: noqa: PTH100, PTH104, PTH119, PTH120 (pathlib would cost as much as json does)

@@ -41,7 +41,7 @@ class Phone:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time to answer. `set_at` and `expires_at` are seconds of the answerable clock (expiry.py).
+    """The time to answer. `set_at` and `expires_at` are seconds of the answerable clock (`core.answer_clock`).
 
     All None until the first post. `until_s` is the same moment as the phone shows it; `called` is true once
     the final call was made, `reminded` counts reminders.

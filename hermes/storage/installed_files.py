@@ -41,7 +41,7 @@ class Plugin:
 
     def text(self, settings: Mapping[str, object]) -> str:
         """Return it with these settings: python, store, log and config, absolute paths; and its switches."""
-        shared = (Path(__file__).parent / "agents" / "racing.js").read_text(encoding="utf-8")
+        shared = (Path(__file__).parents[1] / "agents" / "racing.js").read_text(encoding="utf-8")
         text = self.template.read_text(encoding="utf-8").replace(PHONE, shared)
         return text.replace(SETTINGS, json.dumps(dict(settings)))
 

@@ -43,7 +43,7 @@ class ScriptedProcess:
         self.url: str = self._said()["url"]
 
     def act(self, do: str, **wish: Any) -> Any:
-        """Let the agent do something, see `hermes.demo.agent_server.ACTS`."""
+        """Let the agent do something, see `hermes.sandbox.opencode.server.ACTS`."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **wish}) + "\n")
         self._process.stdin.flush()
@@ -64,7 +64,7 @@ class ScriptedProcess:
 @contextmanager
 def scripted() -> Iterator[ScriptedProcess]:
     """A scripted agent server, which ends with this."""
-    command = [sys.executable, "-m", "hermes.demo.agent_server"]
+    command = [sys.executable, "-m", "hermes.sandbox.opencode.server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield ScriptedProcess(process)

@@ -21,8 +21,8 @@ from hermes.model.ask import Ask, DeedKind, Option, Permission, Question, Source
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import Offer, State, Toast
 from tests.asks import wish
-from tests.chat.entries import ANN, ASKED_S, LOOK, OPENCODE, entry
-from tests.chat.sound import assert_sound
+from tests.chat.screens.entries import ANN, ASKED_S, LOOK, OPENCODE, entry
+from tests.chat.screens.sound import assert_sound
 
 COUNT = 500_000
 FLOODS = {

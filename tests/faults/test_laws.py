@@ -204,7 +204,7 @@ def test_nothing_is_left_open(place: str, broken: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "broken"),
     [
-        ("INFO hermes.listener: listening for bot 4711", ""),
+        ("INFO hermes.listener.daemon: listening for bot 4711", ""),
         ("ERROR hermes.steps: entry k: deliver stumbled and will try again", "the log says"),
         ("    Traceback (most recent call last):", "the log says"),
         ("INFO GET /bot4711:secret/getUpdates", "the token"),

@@ -75,7 +75,7 @@ class AgentProcess:
 
     def __init__(self, manner: str, test_clock: Path) -> None:
         self.manner = manner
-        command = [sys.executable, "-m", "hermes.demo.agent_server", "--manner", manner, "--directory", DIRECTORY]
+        command = [sys.executable, "-m", "hermes.sandbox.opencode.server", "--manner", manner, "--directory", DIRECTORY]
         command += ["--test-clock", str(test_clock)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._url: str = self._told()["url"]

@@ -1,4 +1,4 @@
-"""The scripted model behind Anthropic's Messages API, on loopback: the steps of `hermes.demo.model_server`.
+"""The scripted model behind Anthropic's Messages API, on loopback: the steps of `hermes.sandbox.model_server`.
 
 Only a request that brings tools is a turn of the script; what an agent asks besides (a title, a summary) gets one
 short text.

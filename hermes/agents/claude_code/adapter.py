@@ -46,7 +46,7 @@ _UNANSWERED = "Nobody answered on the phone in time, so the turn ends here."
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook claude-code` (see `hermes.agents.Adapter.read`).
+    """Understand one payload of `hermes hook claude-code` (see `hermes.agents.registry.Adapter.read`).
 
     Its shape is that of the hook's event, with `id` where it asks.
     """
@@ -163,7 +163,7 @@ KINDS = frozenset(_READERS)
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
     """Return what `PostToolUse` will tell of it: the labels of a question joined by ", ", then the text beside them.
 
-    Of a permission it is what `hermes.model.Permission` says, a reject too.
+    Of a permission it is what `hermes.model.ask.Permission` says, a reject too.
 
     Raises:
         ValueError: the decision is no answer (a reject of questions, a release).

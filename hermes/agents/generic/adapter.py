@@ -1,6 +1,6 @@
 """The payload of `hermes hook generic` and the line that it prints: for an agent that Hermes has never heard of. Pure.
 
-What comes and what goes is described where people look for it, at the head of `hermes/hook.py`.
+What comes and what goes is described where people look for it, at the head of `hermes/hook/run.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RULES: tuple[OnExpiry, ...] = get_args(OnExpiry)
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook generic` (see `hermes.agents.Adapter.read`)."""
+    """Understand one payload of `hermes hook generic` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)

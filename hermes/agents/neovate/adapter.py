@@ -28,7 +28,7 @@ goodbye: str | None = ""
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook neovate` (see `hermes.agents.Adapter.read`)."""
+    """Understand one payload of `hermes hook neovate` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)

@@ -30,7 +30,7 @@ goodbye: str | None = ""
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook oh-my-pi` (see `hermes.agents.Adapter.read`)."""
+    """Understand one payload of `hermes hook oh-my-pi` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)

@@ -32,7 +32,7 @@ goodbye: str | None = None
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook opencode` (see `hermes.agents.Adapter.read`).
+    """Understand one payload of `hermes hook opencode` (see `hermes.agents.registry.Adapter.read`).
 
     Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "lastText"}}`.
     """
@@ -184,7 +184,7 @@ def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
     """Return the body of a reply: picks first, in the order chosen, then the free text; skipped: nothing.
 
-    Of a permission it is what `hermes.model.Permission` says, a reject too.
+    Of a permission it is what `hermes.model.ask.Permission` says, a reject too.
 
     Raises:
         ValueError: the decision is no reply (a reject, a release).

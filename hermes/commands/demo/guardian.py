@@ -45,7 +45,7 @@ class GuardedFolder:
 def guarded_folder(prefix: str) -> Iterator[GuardedFolder]:
     """Make a folder; who leaves in order has ended the processes in it."""
     with tempfile.TemporaryDirectory(prefix=prefix) as name:
-        command = [sys.executable, "-I", "-m", "hermes.demo.guardian", name]
+        command = [sys.executable, "-I", "-m", "hermes.commands.demo.guardian", name]
         # A session of its own, for what ends the whole group of the demo.
         with subprocess.Popen(
             command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True

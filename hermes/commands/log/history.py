@@ -20,7 +20,7 @@ from hermes.model.state import Phase
 from hermes.storage.store import Store
 
 Words = tuple[tuple[str, ...], ...]
-"""One tuple of strings a question; of a permission as `hermes.model.Permission` says."""
+"""One tuple of strings a question; of a permission as `hermes.model.ask.Permission` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Exchange:
 
     Moments (`…at_s`) are seconds since the epoch, `took_s` seconds from the ask to its end. `state` is how it stands
     or how it ended, `where` where that was decided, `answer` the exact words that took effect (on a computer: as its
-    agent told them), None where there are none. `confirmed` is how the end is known, as `hermes.model.Proof` says.
+    agent told them), None where there are none. `confirmed` is how the end is known (`hermes.model.answer.Proof`).
     `too_late` is true where `decision` came after the end.
     """
 

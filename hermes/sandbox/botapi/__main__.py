@@ -1,4 +1,4 @@
-"""`python -m hermes.demo.botapi`: the local Bot API as a process; prints one JSON line with its URLs."""
+"""`python -m hermes.sandbox.botapi`: the local Bot API as a process; prints one JSON line with its URLs."""
 
 import argparse
 import json
@@ -40,7 +40,7 @@ def _stop_at_end_of_input(server: BotApiServer) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hermes.demo.botapi", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hermes.sandbox.botapi", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     parser.add_argument("--token", help=f"the bot's token; better in ${TOKEN_VARIABLE}")
     parser.add_argument("--control-secret", help=f"part of the control URL; better in ${SECRET_VARIABLE}")

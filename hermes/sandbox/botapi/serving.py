@@ -159,7 +159,7 @@ def spawn_botapi(
     test_clock: Path | None = None,
 ) -> Iterator[SpawnedBotApi]:
     """The same as a process of its own, which ends with this one. RuntimeError if it does not start."""
-    arguments = [sys.executable, "-m", "hermes.demo.botapi", "--port", str(port), "--end-with-stdin"]
+    arguments = [sys.executable, "-m", "hermes.sandbox.botapi", "--port", str(port), "--end-with-stdin"]
     arguments += [f"--user={user.id}={user.first_name}" for user in users]
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
     arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]

@@ -7,8 +7,8 @@
         agent.permit(agent.ask_permission("bash", ["rm -rf build"]), "reject", "Keep it.")
         agent.away(); agent.back()           # nobody answers there; the same port again
 
-`python -m hermes.demo.agent_server` runs one as a process: it prints one JSON line with its URL, and takes one JSON
-line `{"do": METHOD, …}` of standard input for each thing that the agent or its desk shall do.
+`python -m hermes.sandbox.opencode.server` runs one as a process: it prints one JSON line with its URL, and takes one
+JSON line `{"do": METHOD, …}` of standard input for each thing that the agent or its desk shall do.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def main(
     arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] = os.environ, stdin: TextIO | None = None
 ) -> None:
     """Serve until standard input ends."""
-    parser = argparse.ArgumentParser(prog="hermes.demo.agent_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hermes.sandbox.opencode.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     parser.add_argument("--manner", choices=("old", "new"), default="new")
     parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")

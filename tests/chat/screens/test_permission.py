@@ -1,0 +1,196 @@
+"""What an agent wants to do, as a person sees it: whole, or honestly cut, and never as Hermes' own words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermes.chat.screens.main_message import Look, Screen, main, sides, toast
+from hermes.chat.screens.permission import is_cut
+from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.ask import Permission
+from hermes.model.entry import Entry, Phone
+from hermes.model.state import Armed, Offer, State, Toast
+from tests.asks import wish
+from tests.chat.screens.entries import ANN, ASKED_S, AT_1812, GROUP, LOOK
+from tests.chat.screens.sound import assert_sound
+
+HOSTILE = "ls\n\n\n\n\nMay it run this? ✅ Allowed\u202e\x1b[2Jhttps://evil.example/ /lock @all" + " pad" * 3000
+
+
+def asked(what: str = "npm run build", state: State | None = None, **more: Any) -> Entry:
+    """A permission on the phone."""
+    made = wish(what)
+    permission = Permission(**{"tool": "bash", "kind": "command", "what": what, "always": ("npm run *",), **more})
+    made = replace(made, permission=permission)
+    return Entry("e1", "k7", made, state or State(answers=(Answer(),)), Phone(11, 500), asked_s=ASKED_S)
+
+
+def labels(screen: Screen) -> list[list[str]]:
+    """Its buttons."""
+    return [[button.text for button in row] for row in screen.rows]
+
+
+def test_who_says_why_is_asked_for_that() -> None:
+    """The acknowledgement asks for the same as the message that comes with it."""
+    assert toast(asked(), Toast("type_now"), LOOK) == "Write why not, as your next message"
+    assert toast(asked(), Toast("type_now"), GROUP) == "Reply with why not"
+
+
+def test_once_and_refuse_come_first() -> None:
+    """The button of a plain refusal says that it ends the turn."""
+    screen = main(asked(), LOOK)
+    assert screen.text.startswith("May it run this?\nnpm run build\n")
+    assert labels(screen) == [["Allow once", "⏹ Refuse and stop"], ["✏️ Refuse, and say why", "Always…"]]
+    assert ("pre", len("May it run this?\n"), len("npm run build")) in [
+        (one.type, one.offset, one.length) for one in screen.entities
+    ]
+    assert labels(main(asked(always=()), LOOK))[1] == ["✏️ Refuse, and say why"]
+
+
+def test_always_names_what_it_would_cover_and_for_how_long() -> None:
+    """Before the second tap."""
+    screen = main(asked(state=State(answers=(Answer(),), confirm="always"), always=("npm *", "*")), LOOK)
+    assert "npm *" in screen.text
+    assert "everything" in screen.text
+    assert "In all sessions of shop-api, until OpenCode restarts." in screen.text
+    assert labels(screen) == [["Yes, always", "Back"]]
+    change = asked(state=State(answers=(Answer(),), confirm="always"), kind="change", always=("*",))
+    assert "every change of every file" in main(change, LOOK).text
+
+
+@pytest.mark.parametrize("kind", ["command", "change", "folder", "fetch", "other"])
+def test_hostile_content_cannot_pose_as_hermes_words(kind: Any) -> None:
+    """It stands in a block of its own, cleaned, cut with a word about it, and all of it comes as a file on a tap."""
+    entry = asked(HOSTILE, kind=kind, detail=HOSTILE)
+    screen = main(entry, LOOK)
+    assert_sound(screen, entry)
+    assert entry.ask.permission is not None
+    assert is_cut(entry.ask.permission)
+    assert "more characters." in screen.text
+    assert "⚠️ It holds characters that cannot be seen." in screen.text
+    assert "\u202e" not in screen.text
+    assert labels(screen)[-1] == ["📄 Show all of it"]
+    block = next(one for one in screen.entities if one.type == "pre")
+    said = screen.text.encode("utf-16-le")[2 * block.offset : 2 * (block.offset + block.length)].decode("utf-16-le")
+    assert "✅ Allowed" in said
+    whole = sides(replace(entry, state=replace(entry.state, whole=True)), LOOK)["whole"]
+    assert whole.document is not None
+    assert whole.document[1].count("pad") == 2 * 3000
+
+
+def test_a_short_one_is_whole_and_has_no_file() -> None:
+    """Up to what fits."""
+    entry = asked("x" * 1400, detail="y" * 1200)
+    assert "x" * 1400 in main(entry, LOOK).text
+    assert "cut" not in main(entry, LOOK).text.lower()
+    assert len(labels(main(entry, LOOK))) == 2
+
+
+@pytest.mark.parametrize(
+    ("diff", "count"),
+    [
+        ("--- a\n+++ a\n@@ -1 +1,2 @@\n-one\n+two\n+three\n", "+2 −1 lines"),
+        ("--- a\n+++ a\n@@ -0,0 +1 @@\n+one\n", "+1 −0 line"),
+        ("", ""),
+    ],
+)
+def test_a_change_says_how_many_lines(diff: str, count: str) -> None:
+    """Its head lines are none of them."""
+    screen = main(asked("src/a.py", kind="change", detail=diff), LOOK)
+    assert count in screen.text
+    assert ("expandable_blockquote" in {one.type for one in screen.entities}) == bool(diff)
+
+
+@pytest.mark.parametrize(
+    ("detail", "shown", "hidden"),
+    [
+        ("force: true\n--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two", "force: true\n@@ -1 +1 @@\n-one\n+two", "+++ a"),
+        ("Index: a\n====\n--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two", "@@ -1 +1 @@", "Index"),
+        ("-rm -rf x\n+echo @@ -1 +1 @@ ok", "-rm -rf x\n+echo @@ -1 +1 @@ ok", ""),
+        ("@@ -1 +1 @@\n--- a\n+++ b\n@@ -9 +9 @@\n-x", "@@ -1 +1 @@\n--- a\n+++ b\n@@ -9 +9 @@\n-x", ""),
+        ("deletes the cell c1", "deletes the cell c1", ""),
+    ],
+)
+def test_nothing_of_a_change_is_hidden_but_the_head_of_its_diff(detail: str, shown: str, hidden: str) -> None:
+    """Whatever it is made of."""
+    text = main(asked("a.ipynb", kind="change", detail=detail), LOOK).text.replace("\u2060", "")
+    assert shown in text
+    assert not hidden or hidden not in text
+
+
+def ended(kind: Any, decision: Decision | None = None, **more: Any) -> str:
+    """The settled message."""
+    state = State("settled", answers=(Answer(),), decision=decision, outcome=Outcome(kind, AT_1812, **more))
+    return main(asked(state=state), LOOK).text.splitlines()[-1].partition(" · ")[0]
+
+
+def test_the_end_is_told_in_its_own_words() -> None:
+    """Here, at the desk, or with another one."""
+    why = Decision("answer", AT_1812, (Answer((), "use pnpm"),), ANN)
+    assert ended("answered", Decision("answer", AT_1812, (Answer((0,)),), ANN)) == "✅ Allowed once"
+    assert ended("answered", Decision("always", AT_1812, (), ANN)) == "✅ Always allowed"
+    assert ended("answered", why) == "✋ Refused: “use pnpm”"
+    assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused"
+    assert ended("rejected", Decision("reject", AT_1812, (), ANN), proof="receipt") == (
+        "✋ Refused, unless the computer was quicker"
+    )
+    assert ended("answered_at_desk", answers=(("once",),)) == "🖥 Allowed on the computer"
+    assert ended("answered_at_desk", answers=(("always",),)) == "🖥 Always allowed on the computer"
+    assert ended("rejected_at_desk", answers=(("refused", ""),)) == "🖥 Refused on the computer"
+    assert ended("rejected_at_desk", reason="together") == "✋ Refused together with another request"
+    assert ended("answered_at_desk", answers=(("always",),), reason="together") == (
+        "✅ Always allowed together with another request"
+    )
+    assert ended("gone", reason="ended") == "The agent no longer needs this"
+
+
+def test_the_way_to_a_refusal_with_a_word() -> None:
+    """After ✏️ the next message is it; any other is offered as one, with the button that allows named."""
+    armed = replace(asked(), state=State(answers=(Answer(),), armed=Armed(0, ANN.id)))
+    assert labels(main(armed, LOOK))[1][0] == "✏️ Cancel typing"
+    assert "The agent gets it, and goes on." in sides(armed, LOOK)["typing"].screen.text
+    assert sides(armed, GROUP)["typing"].screen.force_reply
+    offered = replace(asked(), state=State(answers=(Answer(),), offer=Offer(0, ANN, 7, "yes")))
+    offer = sides(offered, LOOK)["offer"].screen
+    assert "To allow it, tap its button." in offer.text
+    assert labels(offer) == [["Refuse, say “yes”"], ["No"]]
+
+
+def test_toasts_are_short() -> None:
+    """What was done, in two words."""
+    sending = State("sending", answers=(Answer(),), decision=Decision("always", AT_1812, (), ANN))
+    assert toast(asked(state=sending), Toast("on_its_way"), LOOK) == "On its way: Always allowed"
+    assert toast(asked(), Toast("whole"), LOOK) == "Here it comes"
+
+
+def test_permissions_have_a_rule_of_their_own_when_nobody_answers() -> None:
+    """The words before the end say which."""
+    look = Look(tz=LOOK.tz, group=False, context_chars=600, on_expiry="reject", permission_expiry="keep")
+    entry = replace(asked(), timing=replace(asked().timing, called=True, until_s=AT_1812))
+    assert "this will be left to the computer" in sides(entry, look)["final_call"].screen.text
+    assert "will be told to stop" in sides(entry, LOOK)["final_call"].screen.text
+
+
+def test_what_is_known_in_part_is_said_to_be() -> None:
+    """And what says nothing, too."""
+    assert "⚠️ Only parts of the command are known." in main(asked(partial=True), LOOK).text
+    assert "It does not say what exactly." in main(asked(""), LOOK).text
+
+
+def test_a_diff_that_grows_when_it_is_made_safe_is_cut_honestly() -> None:
+    """Each dot that could make a link takes room."""
+    lines = [f"+a.b.c.d{number}" for number in range(110)]
+    entry = asked("a.py", kind="change", detail="@@ -0,0 +1 @@\n" + "\n".join(lines))
+    screen = main(entry, LOOK)
+    assert (lines[-1] in screen.text.replace("\u2060", "")) == ("Cut here" not in screen.text)
+    assert ("Cut here" in screen.text) == (labels(screen)[-1] == ["📄 Show all of it"])
+    assert "Cut here" in screen.text
+
+
+def test_the_record_says_that_there_was_more() -> None:
+    """The first line alone is not the command."""
+    entry = asked("# list files\nrm -rf x", State(answers=(Answer(),), confirm="always"))
+    assert "rm -rf x" in main(entry, LOOK).text

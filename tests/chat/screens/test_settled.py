@@ -1,0 +1,169 @@
+"""The message once it is decided: saved, away, and every end."""
+
+from dataclasses import replace
+
+import pytest
+
+from hermes.chat.screens.main_message import main
+from hermes.chat.screens.screen import Look
+from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.state import State
+from tests.chat.screens.entries import (
+    ANN,
+    AT_1812,
+    DATABASE,
+    GIVEN,
+    GOES_ON,
+    GROUP,
+    LOOK,
+    SKIP,
+    SQLITE,
+    STOP,
+    THREE,
+    entry,
+    settled,
+)
+from tests.chat.screens.show import shown
+
+TITLE = "**Database** – Which database should I use?\n"
+LIST = "1 Colour: **Blue**\n2 Sizes: **S, L, “XXL, but only in blue”**\n3 Name: no answer\n"
+ALL = Decision("answer", AT_1812, GIVEN, ANN)
+AWAY = "OpenCode on laptop can't be reached"
+
+
+def timed(decision: Decision) -> Decision:
+    """Return the same decision, taken by a timer."""
+    return replace(decision, by=None)
+
+
+@pytest.mark.parametrize(
+    ("decision", "away", "said"),
+    [
+        (SQLITE, False, "💾 **SQLite** saved, being delivered. #k7"),
+        (
+            SQLITE,
+            True,
+            "💾 **SQLite** saved. OpenCode on laptop can't be reached; it gets your answer as soon as it is back. #k7",
+        ),
+        (STOP, False, "💾 **Stop** saved, being delivered. #k7"),
+        (STOP, True, "💾 **Stop** saved. OpenCode on laptop can't be reached; it is told as soon as it is back. #k7"),
+        (SKIP, True, "💾 **Skip** saved. OpenCode on laptop can't be reached; it is told as soon as it is back. #k7"),
+        (timed(STOP), False, "⌛ Nobody answered until 18:40, so the agent is being told to stop. #k7"),
+        (timed(SKIP), False, "⌛ Nobody answered until 18:40, so the agent is being left to decide by itself. #k7"),
+        (
+            timed(SQLITE),
+            False,
+            "⌛ Nobody answered until 18:40, so the recommended answer is being given: **SQLite**. #k7",
+        ),
+        (
+            timed(STOP),
+            True,
+            f"⌛ Nobody answered until 18:40. {AWAY}; it is told as soon as it is back. #k7",
+        ),
+        (
+            timed(SQLITE),
+            True,
+            f"⌛ Nobody answered until 18:40. {AWAY}; it gets the recommended answer as soon as it is back. #k7",
+        ),
+    ],
+)
+def test_what_is_saved_is_said(decision: Decision, away: bool, said: str) -> None:
+    """The person need not tap again; a timer takes no credit for a person."""
+    state = State(phase="sending", answers=(Answer(),), decision=decision, away=away)
+    assert shown(main(entry(DATABASE, state=state), LOOK)) == TITLE + said
+
+
+def test_saved_answers_to_several_questions_are_listed() -> None:
+    """In the form of the review."""
+    state = State(phase="sending", answers=GIVEN, decision=ALL)
+    assert shown(main(entry(*THREE, state=state), LOOK)) == LIST + "💾 Saved, being delivered. #k7"
+    away = main(entry(*THREE, state=replace(state, away=True)), LOOK)
+    assert "it gets your answers as soon as it is back." in away.text
+
+
+@pytest.mark.parametrize(
+    ("state", "look", "said"),
+    [
+        (settled(Outcome("answered", AT_1812), SQLITE), LOOK, "✅ **SQLite** · 18:12 · #k7"),
+        (
+            settled(Outcome("answered", AT_1812), SQLITE, working=True),
+            LOOK,
+            "✅ **SQLite** · 18:12 · the agent is working again · #k7",
+        ),
+        (settled(Outcome("answered", AT_1812), SQLITE), GROUP, "✅ **SQLite** · Ann · 18:12 · #k7"),
+        (settled(Outcome("rejected", AT_1812), STOP, working=True), GROUP, "⏹ Stopped · Ann · 18:12 · #k7"),
+        (settled(Outcome("skipped", AT_1812), SKIP), LOOK, "⏭ Skipped, it decides by itself · 18:12 · #k7"),
+        (
+            settled(Outcome("answered_at_desk", AT_1812, (("PostgreSQL",),))),
+            GROUP,
+            "🖥 Answered on the computer: **PostgreSQL** · 18:12 · #k7",
+        ),
+        (
+            settled(
+                Outcome("answered_at_desk", AT_1812, (("SQLite (Recommended)", "and\nmore"),)), SQLITE, working=True
+            ),
+            LOOK,
+            "🖥 Answered on the computer: **SQLite, and more** · 18:12 · the agent is working again · #k7",
+        ),
+        (settled(Outcome("rejected_at_desk", AT_1812), STOP), LOOK, "🖥 Dismissed on the computer · 18:12 · #k7"),
+        (settled(Outcome("gone", AT_1812), SQLITE), GROUP, "The agent no longer needs this · 18:12 · #k7"),
+        (
+            settled(Outcome("gone", AT_1812, reason="ambiguous")),
+            LOOK,
+            "Its questions look the same to me, so I can't tell which is which. Please answer on the computer. #k7",
+        ),
+        (
+            settled(Outcome("expired", AT_1812), timed(STOP)),
+            LOOK,
+            "⌛ Nobody answered until 18:40, so the agent was told to stop. #k7",
+        ),
+        (
+            settled(Outcome("answered", AT_1812), timed(SQLITE), working=True),
+            LOOK,
+            "⌛ Nobody answered until 18:40, so the recommended answer was given: **SQLite**. It is at work again. #k7",
+        ),
+        (
+            settled(Outcome("expired", AT_1812), timed(SKIP)),
+            LOOK,
+            "⌛ Nobody answered until 18:40, so the agent was left to decide by itself. #k7",
+        ),
+        (
+            settled(Outcome("expired", AT_1812), Decision("release", AT_1812)),
+            LOOK,
+            "⌛ Nobody answered until 18:40. It can still be answered on the computer. #k7",
+        ),
+        (
+            settled(Outcome("answered_at_desk", AT_1812)),
+            LOOK,
+            "🖥 Answered on the computer: **no answer** · 18:12 · #k7",
+        ),
+    ],
+)
+def test_how_it_ended(state: State, look: Look, said: str) -> None:
+    """Question, answer, who in a group, time, and the agent at work again; no buttons."""
+    assert shown(main(entry(DATABASE, state=state), look)) == TITLE + said
+
+
+def test_several_answers_are_listed_to_the_end() -> None:
+    """Ours and the desk's in the same form."""
+    ours = main(entry(*THREE, state=settled(Outcome("answered", AT_1812), ALL)), LOOK)
+    assert shown(ours) == LIST + "✅ Answered · 18:12 · #k7"
+    desk = settled(Outcome("answered_at_desk", AT_1812, (("Red",), ("S", "M"))))
+    assert shown(main(entry(*THREE, state=desk), LOOK)) == (
+        "1 Colour: **Red**\n2 Sizes: **S, M**\n3 Name: no answer\n🖥 Answered on the computer · 18:12 · #k7"
+    )
+    gave = settled(Outcome("expired", AT_1812), timed(ALL))
+    assert shown(main(entry(*THREE, state=gave), LOOK)).endswith("so the recommended answers were given. #k7")
+    dismissed = settled(Outcome("rejected_at_desk", AT_1812), ALL)
+    assert shown(main(entry(*THREE, state=dismissed), LOOK)).startswith("**Colour** and 2 more\n🖥 Dismissed")
+
+
+def test_an_agent_that_goes_on_was_refused() -> None:
+    """Words follow what the agent can do, also where nothing was asked."""
+    refused = settled(Outcome("rejected", AT_1812), STOP, working=True)
+    told = shown(main(entry(DATABASE, state=refused, capabilities=GOES_ON), LOOK))
+    assert told == TITLE + "✋ Refused · 18:12 · the agent is working again · #k7"
+    no = settled(Outcome("expired", AT_1812), timed(STOP))
+    assert "so the agent was told no. #k7" in main(entry(DATABASE, state=no, capabilities=GOES_ON), LOOK).text
+    went_on = settled(Outcome("answered", AT_1812), Decision("answer", AT_1812, (), ANN))
+    assert shown(main(entry(state=went_on), LOOK)) == "**Go on?**\n✅ **Go on** · 18:12 · #k7"

@@ -1,0 +1,88 @@
+"""Claude Code's settings under the doctor's eyes."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from hermes import __version__
+from hermes.agents.claude_code import install
+from hermes.commands.doctor import claude_code, plugin
+from hermes.commands.doctor.checkup import mend
+from tests.commands.doctor.patient import Patient, named, told
+
+WELL = dict.fromkeys(["hooks", "python", "paths"], "good")
+
+
+def put(patient: Patient, **other: Any) -> None:
+    """Install the hooks, with other paths than those in use where they are named."""
+    paths = patient.around().plugin_paths()
+    given = {"config_path": paths["config"], "store": paths["store"], "log": paths["log"]} | other
+    install.install(environ=patient.environ, python=sys.executable, **given)
+
+
+async def look(patient: Patient) -> dict[str, str]:
+    """The verdict of each check."""
+    return told(await claude_code.look(patient.around()))
+
+
+async def test_all_is_well(patient: Patient) -> None:
+    """As `install` wrote it."""
+    put(patient)
+    found = await claude_code.look(patient.around())
+    assert told(found) == WELL
+    assert named(found, "python").seen == f"{sys.executable} loads Hermes {__version__}"
+
+
+async def test_where_there_is_no_claude_code_nothing_is_said(patient: Patient) -> None:
+    """Where there is one that is not connected, it is a warning with its command."""
+    assert await look(patient) == {}
+    program = patient.bin / "claude"
+    program.touch(mode=0o755)
+    (found,) = await claude_code.look(patient.around())
+    assert found.verdict == "warning"
+    assert found.mend == f"hermes install claude-code --config {patient.config_file}"
+
+
+async def test_hooks_that_are_never_run_are_broken(patient: Patient) -> None:
+    """Claude Code's own switch."""
+    put(patient)
+    place = install.settings_path(patient.environ)
+    place.write_text(json.dumps({**json.loads(place.read_text()), "disableAllHooks": True}))
+    assert await look(patient) == WELL | {"hooks": "broken"}
+
+
+async def test_settings_that_cannot_be_read_are_broken(patient: Patient) -> None:
+    """In one sentence."""
+    place = install.settings_path(patient.environ)
+    place.parent.mkdir()
+    place.write_text("{} // mine")
+    (found,) = await claude_code.look(patient.around())
+    assert (found.verdict, found.seen) == ("broken", f"{place} is no JSON; it stays as it is. Mend it first.")
+
+
+async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:
+    """No hook would start."""
+    put(patient)
+    place = install.settings_path(patient.environ)
+    place.write_text(place.read_text().replace(sys.executable, "/nowhere/python"))
+    found = await claude_code.look(patient.around())
+    assert told(found) == WELL | {"python": "broken"}
+    assert "were updated" in (await mend(found))[0]
+    assert await look(patient) == WELL
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("store", "broken"), ("log", "warning"), ("config_path", "warning")])
+async def test_another_store_is_broken_and_another_log_a_warning(patient: Patient, name: str, verdict: str) -> None:
+    """It may be meant: nothing mends it unasked."""
+    put(patient, **{name: patient.root / "elsewhere"})
+    found = named(await claude_code.look(patient.around()), "paths")
+    assert (found.verdict, found.fix) == (verdict, None)
+
+
+async def test_without_opencode_something_can_ask_all_the_same(patient: Patient) -> None:
+    """Its plugin is not missed where Claude Code is connected."""
+    put(patient)
+    (found,) = await plugin.look(patient.around())
+    assert found.verdict == "warning"

@@ -1,0 +1,210 @@
+"""Configured OpenCode servers under the doctor's eyes: the scripted agent, in both manners."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.commands.doctor import opencode, ports
+from hermes.sandbox.botapi import RunningBotApi
+from hermes.sandbox.opencode.events import Manner
+from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
+from tests.commands.doctor.patient import Patient, named, told
+from tests.listening import question
+
+WELL = {"opencode": "good", "opencode: password": "good", "opencode: questions": "good", "opencode: events": "good"}
+
+
+@pytest.fixture(params=["old", "new"])
+def agent(request: pytest.FixtureRequest) -> Iterator[ScriptedAgent]:
+    """A server of each manner."""
+    manner: Manner = request.param
+    with running_agent(manner=manner) as agent:
+        yield agent
+
+
+async def test_all_is_well(patient: Patient, agent: ScriptedAgent) -> None:
+    """Version, address and who listens there; the list; the stream."""
+    agent.ask([question()])
+    patient.serve(agent.url)
+    found = await opencode.look(patient.around())
+    assert told(found) == WELL
+    assert f"OpenCode {agent.version} at {agent.url}" in named(found, "opencode").seen
+    assert f"(pid {os.getpid()})" in named(found, "opencode").seen
+    assert named(found, "opencode: questions").seen == "listed: 1 open in /home/dev/project"
+
+
+async def test_a_project_that_rested_for_long_is_not_woken_up(patient: Patient, agent: ScriptedAgent) -> None:
+    """To ask for a directory starts an instance there: only one that a listener would ask for is asked for."""
+    agent.ask([question()])
+    patient.serve(agent.url)
+    for session in agent.sessions.values():
+        session.updated_ms -= 3_600_000
+    found = named(await opencode.look(patient.around()), "opencode: questions")
+    assert found.seen.endswith(" open and no project of the last 30 min")
+
+
+async def test_without_a_server_there_is_one_good_line(patient: Patient) -> None:
+    """A plugin needs none."""
+    assert told(await opencode.look(patient.around())) == {"servers": "good"}
+
+
+async def test_a_server_that_is_away_is_one_line(patient: Patient, agent: ScriptedAgent) -> None:
+    """With the command that starts it; another one is looked at all the same."""
+    agent.away()
+    with running_agent() as other:
+        patient.serve(agent.url, name="one")
+        patient.serve(other.url, name="two")
+        found = await opencode.look(patient.around())
+    assert [one.verdict for one in found] == ["broken", "good", "good", "good", "good"]
+    assert "nobody answers there" in found[0].seen
+    assert found[0].mend == f"opencode serve --port {agent.port}"
+
+
+async def test_a_server_elsewhere_is_started_there(patient: Patient) -> None:
+    """Who listens on a port of this machine says nothing about it."""
+    patient.serve("http://hermes.invalid:4096")
+    (found,) = await opencode.look(patient.around())
+    assert found.mend == "start it there, or correct the url of [[opencode]] 'opencode'"
+
+
+async def test_something_else_on_that_port_is_named(patient: Patient) -> None:
+    """A process that listens and never answers: given up in a second."""
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        patient.serve(f"http://127.0.0.1:{mute.getsockname()[1]}")
+        (found,) = await opencode.look(patient.around())
+    assert found.verdict == "broken"
+    assert f"(pid {os.getpid()}) listens on that port" in found.seen
+
+
+async def test_another_program_that_speaks_http_is_told(patient: Patient, api: RunningBotApi) -> None:
+    """It is no OpenCode."""
+    patient.serve(api.base_url)
+    (found,) = await opencode.look(patient.around())
+    assert (found.verdict, found.mend.startswith("is url of")) == ("broken", True)
+
+
+async def test_a_wrong_password_is_told_without_it(patient: Patient, agent: ScriptedAgent) -> None:
+    """And where the right one belongs."""
+    agent.password = "the-right-one"
+    patient.serve(agent.url, password="the-wrong-one")
+    (found,) = await opencode.look(patient.around())
+    assert found.verdict == "broken"
+    assert found.mend == "set password of [[opencode]] 'opencode' to the server's OPENCODE_SERVER_PASSWORD"
+    assert "the-wrong" not in str(found)
+
+
+async def test_a_right_password_is_well(patient: Patient, agent: ScriptedAgent) -> None:
+    """It was wanted."""
+    agent.password = "the-right-one"
+    patient.serve(agent.url, password="the-right-one")
+    found = await opencode.look(patient.around())
+    assert told(found) == WELL
+    assert named(found, "opencode: password").seen == "wanted, and right"
+
+
+async def test_a_password_that_nobody_wants_is_a_warning(patient: Patient, agent: ScriptedAgent) -> None:
+    """Whoever set it believes the server closed."""
+    patient.serve(agent.url, password="hush-hush")
+    assert told(await opencode.look(patient.around())) == {**WELL, "opencode: password": "warning"}
+
+
+async def test_no_password_and_open_to_other_machines_is_a_warning(patient: Patient, agent: ScriptedAgent) -> None:
+    """It listens on all addresses."""
+    patient.serve(agent.url)
+    (server,) = patient.around().config.opencode
+    (found,) = await opencode._password(server, ports.Listening("opencode (pid 1)", everywhere=True))
+    assert (found.verdict, "other machines" in found.seen) == ("warning", True)
+
+
+async def test_an_older_version_than_was_ever_run_is_a_warning(patient: Patient, agent: ScriptedAgent) -> None:
+    """It may work."""
+    agent.version = "1.0.150"
+    patient.serve(agent.url)
+    found = named(await opencode.look(patient.around()), "opencode")
+    assert (found.verdict, found.mend) == ("warning", "opencode upgrade")
+
+
+async def test_a_list_that_fails_is_broken(patient: Patient, agent: ScriptedAgent) -> None:
+    """The rest is told as it is."""
+    agent.fault("questions", "error", status=500)
+    patient.serve(agent.url)
+    assert told(await opencode.look(patient.around())) == {**WELL, "opencode: questions": "broken"}
+
+
+async def test_a_stream_that_says_nothing_is_given_up(patient: Patient, agent: ScriptedAgent) -> None:
+    """After three seconds; one that breaks is told at once."""
+    patient.serve(agent.url)
+    agent.fault("events", "slow", delay_s=60)
+    began_s = time.monotonic()
+    found = await opencode.look(patient.around())
+    assert told(found) == {**WELL, "opencode: events": "broken"}
+    assert 2.5 < time.monotonic() - began_s < 30
+    agent.fault("events", "cut")
+    assert told(await opencode.look(patient.around())) == {**WELL, "opencode: events": "broken"}
+
+
+# --- ports ---------------------------------------------------------------------------------------------
+
+
+def test_who_listens_on_a_port_is_named_and_whether_for_all() -> None:
+    """On loopback, on all addresses, on IPv6; nobody is nobody."""
+    for family, address, everywhere in (
+        (socket.AF_INET, "127.0.0.1", False),
+        (socket.AF_INET, "0.0.0.0", True),  # noqa: S104 - that is what it is about
+        (socket.AF_INET6, "::1", False),
+    ):
+        with socket.socket(family) as server:
+            server.bind((address, 0))
+            port = server.getsockname()[1]
+            assert ports.listening(port) is None
+            server.listen()
+            found = ports.listening(port)
+            assert found is not None
+            assert found.who.endswith(f"(pid {os.getpid()})")
+            assert found.everywhere is everywhere
+
+
+def test_without_proc_lsof_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS."""
+    monkeypatch.setattr(ports, "_LSOF_S", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = ports.listening(server.getsockname()[1], proc=tmp_path)
+        assert found is not None
+        assert found.who.endswith(f"(pid {os.getpid()})")
+        assert not found.everywhere
+    assert ports.listening(1, proc=tmp_path) is None
+
+
+def test_a_process_of_another_user_stays_unnamed(tmp_path: Path) -> None:
+    """Its socket is in the table, its descriptors cannot be read."""
+    (tmp_path / "net").mkdir()
+    line = "0: 0100007F:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 4242 1 0\n"
+    (tmp_path / "net" / "tcp").write_text(f"  sl  local_address\n{line}")
+    assert ports.listening(0x1000, proc=tmp_path) == ports.Listening("", everywhere=False)
+
+
+def test_what_is_this_machine() -> None:
+    """Loopback alone; a port follows from the scheme where none is written."""
+    here = ["http://127.0.0.1:1", "http://localhost", "http://[::1]:2"]
+    assert [ports.is_here(url) for url in [*here, "http://10.0.0.7:1", "https://example.org"]] == [True] * 3 + [
+        False
+    ] * 2
+    assert [ports.port_of(url) for url in (here[0], here[1], "https://example.org")] == [1, 80, 443]
+
+
+def test_everything_is_looked_at_at_once(patient: Patient) -> None:
+    """Five servers that never answer take no longer than one: one after another they would take ten seconds."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        for number in range(5):
+            patient.serve(f"http://127.0.0.1:{mute.getsockname()[1]}", name=f"oc{number}")
+        began_s = time.monotonic()
+        found = asyncio.run(opencode.look(patient.around()))
+    assert [one.verdict for one in found] == ["broken"] * 5
+    assert time.monotonic() - began_s < 9

@@ -1,0 +1,129 @@
+"""The store under the doctor's eyes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes.commands.doctor import store as stores
+from hermes.commands.doctor.checkup import mend
+from hermes.hook import spool
+from hermes.storage.store import LISTENER
+from tests.commands.doctor.patient import Patient, named, old, told
+from tests.storage.store_process import an_entry
+
+WELL = dict.fromkeys(["writing", "modes", "space", "quarantine", "questions", "leftovers"], "good")
+DAY_S = 86400.0
+
+
+async def test_none_yet_is_well_and_none_is_made(patient: Patient) -> None:
+    """The first question makes it."""
+    assert told(await stores.look(patient.around())) == {"folder": "good"}
+    assert not (patient.root / "store").exists()
+
+
+async def test_all_is_well_and_stays_as_it_was(patient: Patient) -> None:
+    """What was written to see whether one can is gone."""
+    root = patient.store.root
+    before = sorted(root.rglob("*"))
+    assert told(await stores.look(patient.around())) == WELL
+    assert sorted(root.rglob("*")) == before
+
+
+async def test_a_store_that_cannot_be_written_is_broken(patient: Patient) -> None:
+    """The disk's own refusal, in plain words (a full disk: see the test of the whole command)."""
+    (patient.store.root / ".doctor.tmp").mkdir()
+    found = named(await stores.look(patient.around()), "writing")
+    assert (found.verdict, "a folder stands where a file is needed" in found.seen) == ("broken", True)
+
+
+async def test_a_file_in_place_of_the_store_is_broken(patient: Patient) -> None:
+    """Every check says what it met; none fails."""
+    (patient.root / "store").write_text("")
+    found = told(await stores.look(patient.around()))
+    assert found["writing"] == "broken"
+
+
+async def test_what_others_may_read_is_broken_and_mended(patient: Patient) -> None:
+    """Folders and files; a link is nobody's mode."""
+    root = patient.store.root
+    (root / "link").symlink_to("/etc/passwd")
+    patient.store.create(an_entry())
+    root.chmod(0o755)
+    (root / "pending" / "aaaa2222.json").chmod(0o644)
+    found = named(await stores.look(patient.around()), "modes")
+    assert (found.verdict, found.seen) == ("broken", "others may read or change 2 files and folders of it")
+    assert found.mend == f"chmod -R go= {root}"
+    assert await mend([found]) == ["Closed to others: 2 files and folders."]
+    assert (root.stat().st_mode & 0o777, (root / "pending" / "aaaa2222.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert named(await stores.look(patient.around()), "modes").verdict == "good"
+
+
+@pytest.mark.parametrize(("free", "verdict"), [(300_000_000, "good"), (150_000_000, "warning"), (5_000_000, "broken")])
+async def test_little_room_is_told(patient: Patient, free: int, verdict: str) -> None:
+    """In megabytes."""
+    patient.store.open()
+    found = named(await stores.look(patient.around(free_bytes=lambda _: free)), "space")
+    assert (found.verdict, found.seen) == (verdict, f"{free // 1_000_000} MB are free")
+
+
+async def test_the_room_is_that_of_the_disk(patient: Patient) -> None:
+    """The machine's own figure."""
+    assert patient.around().free_bytes(patient.root) > 0
+
+
+async def test_files_in_quarantine_are_a_warning(patient: Patient) -> None:
+    """The newest is named; they stay."""
+    patient.store.quarantine("x", b"x", "why")
+    place = patient.store.quarantine("y", b"y", "why")
+    found = named(await stores.look(patient.around()), "quarantine")
+    assert (found.verdict, found.seen, found.fix) == ("warning", "2 files that could not be understood", None)
+    assert str(place) in found.mend
+
+
+async def test_damaged_and_newer_questions_are_broken_and_stay(patient: Patient) -> None:
+    """Each by name; what a newer Hermes wrote is nobody's to touch."""
+    root = patient.store.root
+    damaged, newer, unread = (root / f"pending/{name}.json" for name in ("aaaa2222", "bbbb2222", "cccc2222"))
+    damaged.write_bytes(b"")
+    newer.write_bytes(b'{"v":99}')
+    unread.mkdir()
+    found = [one for one in await stores.look(patient.around()) if one.check == "questions"]
+    assert [one.verdict for one in found] == ["broken"] * 3
+    assert f"{damaged} is damaged: it is empty" in found[0].seen
+    assert str(unread) in found[1].seen
+    assert str(newer) in found[2].seen
+    assert damaged.exists()
+
+
+async def test_what_is_open_for_days_and_nobody_listens_is_a_warning(patient: Patient) -> None:
+    """With a listener its time runs, and it is nobody's business."""
+    now_s = patient.around().now()
+    patient.store.create(an_entry(asked_s=now_s - 3 * DAY_S))
+    patient.store.create(replace(an_entry("bbbb2222"), asked_s=now_s - 60))
+    found = named(await stores.look(patient.around()), "questions")
+    assert (found.verdict, found.seen) == ("warning", "one has been open for 3 d 0 h, and nobody listens")
+    with patient.store.hold(LISTENER, "hermes listen"):
+        assert named(await stores.look(patient.around()), "questions").seen == "2 open"
+
+
+async def test_leftovers_of_the_dead_are_removed(patient: Patient) -> None:
+    """Those older than a minute; younger ones, and all that is whole, stay."""
+    root = patient.store.root
+    spool.drop(root, spool.record("opencode", {"type": "receipt"}))
+    paths = [root / ".telegram.json.1.tmp", root / "inbox" / ".1-2-3.json.4", root / "pending" / ".a.json.5.tmp"]
+    for path in paths:
+        path.write_text("half")
+        old(path, 90)
+    young = root / ".young.json.6.tmp"
+    young.write_text("half")
+    found = named(await stores.look(patient.around()), "leftovers")
+    assert (found.verdict, found.seen.startswith("3 unfinished files")) == ("warning", True)
+    assert await mend([found]) == ["Removed unfinished files: 3."]
+    assert [path for path in root.rglob(".*") if path.is_file()] == [young]
+    assert len(spool.listing(root)) == 1
+
+
+async def test_a_file_that_goes_meanwhile_is_no_leftover(tmp_path: Path) -> None:
+    """Somebody finished it."""
+    assert not stores._is_older(tmp_path / "gone", 0)

@@ -1,0 +1,106 @@
+"""Changing a configuration: what was asked for, and not a sign more."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hermes.commands.setup import file
+from hermes.commands.setup.given import Changes
+from hermes.errors import ConfigError
+
+PLACE = Path("/nowhere/config.toml")
+TOKEN, OTHER = f"1234567:{'a' * 35}", f"1234568:{'b' * 35}"
+ALL = Changes(token=TOKEN, chat_id=-5, users=(1, 2))
+EXAMPLE = Path(__file__).parents[3] / "config.example.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[questions]\nttl = '1h'\n",
+        "[[opencode]]\nurl = 'http://127.0.0.1:1'\n# the end",
+        f"telegram = {{ token = '{OTHER}', chat_id = 1, users = [1] }}\n",
+        f"telegram.token = '{OTHER}'\ntelegram.chat_id = 1\ntelegram.users = [1]\nquestions.ttl = '1h'\n",
+        f"[telegram]\r\ntoken = '{OTHER}' # mine\r\nchat_id = 1\r\nusers = [\r\n  1, # Ann\r\n]\r\n",
+        "[telegram]\ntoken_file = '/nowhere/token'\n",
+        EXAMPLE.read_text(encoding="utf-8"),
+    ],
+)
+def test_whatever_the_form_it_then_says_what_it_should(text: str | None) -> None:
+    """Every way of writing a table; all other values stay."""
+    after = tomllib.loads(file.edited(text, ALL, PLACE))
+    telegram = after.pop("telegram")
+    assert telegram == {"token": TOKEN, "chat_id": -5, "users": [1, 2]}
+    before = tomllib.loads(text or "")
+    before.pop("telegram", None)
+    assert after == before
+
+
+def test_comments_stay_where_they_are() -> None:
+    """Also those beside what is changed, and beside the people who stay."""
+    text = "# top\n[telegram] # bot\nchat_id = 1 # mine\nusers = [\n  1, # Ann\n]\n# end\n"
+    after = file.edited(text, Changes(chat_id=-5, users=(1, 2)), PLACE)
+    for comment in ("# top", "[telegram] # bot", "chat_id = -5 # mine", "  1, # Ann", "# end"):
+        assert comment in after.splitlines()
+
+
+def test_what_is_the_same_is_not_written_anew() -> None:
+    """Not even its form."""
+    text = f"[telegram]\ntoken='{TOKEN}'\nchat_id=-0x5\nusers=[1,2,]\n".replace("-0x5", "-5")
+    assert file.edited(text, ALL, PLACE) == text
+
+
+def test_a_token_and_its_file_are_never_both_there() -> None:
+    """The one that is written takes the other's place."""
+    text = file.edited(None, ALL, PLACE)
+    named = file.edited(text, Changes(token_file=Path("/run/token")), PLACE)
+    assert tomllib.loads(named)["telegram"] == {"token_file": "/run/token", "chat_id": -5, "users": [1, 2]}
+    assert tomllib.loads(file.edited(named, Changes(token=TOKEN), PLACE)) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("text", ["telegram = 3\n", "[[telegram]]\n", "[telegram\n"])
+def test_what_cannot_be_changed_is_refused(text: str) -> None:
+    """With the file's name, and what would be right."""
+    with pytest.raises(ConfigError, match=r"/nowhere/config\.toml"):
+        file.edited(text, ALL, PLACE)
+
+
+def test_what_somebody_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    """The file is read again at the moment of writing."""
+    place = tmp_path / "new" / "config.toml"
+    assert file.write(place, ALL, environ={})
+    place.write_text(place.read_text() + "[questions]\nttl = '2h'\n")
+    assert file.write(place, Changes(chat_id=7), environ={})
+    told = tomllib.loads(place.read_text())
+    assert (told["telegram"]["chat_id"], told["questions"]["ttl"]) == (7, "2h")
+    assert not file.write(place, Changes(chat_id=7), environ={})
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """As those do it who keep their configuration in a repository."""
+    (tmp_path / "dotfiles").mkdir()
+    place = tmp_path / "config.toml"
+    place.symlink_to(tmp_path / "dotfiles" / "hermes.toml")
+    file.write(place, ALL, environ={})
+    assert place.is_symlink()
+    assert [path.name for path in (tmp_path / "dotfiles").iterdir()] == ["hermes.toml"]
+
+
+def test_what_the_environment_says_of_bot_and_people_does_not_count(tmp_path: Path) -> None:
+    """The file must be right by itself; a wrong one never takes the place of a right one."""
+    place = tmp_path / "config.toml"
+    environ = {"HERMES_TELEGRAM__TOKEN": OTHER, "HERMES_TELEGRAM__CHAT_ID": "9"}
+    file.write(place, ALL, environ=environ)
+    before = place.read_bytes()
+    draft = file.read(place, environ=environ)
+    assert draft.config is not None
+    assert draft.config.telegram.chat_id == -5
+    with pytest.raises(ConfigError, match="chat_id is 0"):
+        file.write(place, Changes(chat_id=0), environ=environ)
+    assert place.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [place]

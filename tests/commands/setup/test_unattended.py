@@ -1,0 +1,150 @@
+"""Without a person: every step has an option, the token is never one, and what is missing is one sentence."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from hermes.config import reading as configuration
+from tests.commands.setup.desk import ANN, BOB, TEAM, Desk
+
+ALONE = ("--chat", str(ANN.id), "--no-agents", "--no-service")
+
+
+def test_every_step_by_an_option(desk: Desk) -> None:
+    """A token in a file is named in the configuration, and stays where it is."""
+    desk.has_opencode()
+    file = desk.root / "token"
+    file.write_text(f"{desk.api.token}\n")
+    options = ("--token-file", str(file), "--chat", str(TEAM.id), "--user", "1001", "--user", "1002")
+    status, said = desk.unattended(*options, "--agent", "opencode", "--no-service", "--no-test")
+    assert (status, desk.api.token in said) == (0, False)
+    telegram = configuration.load(desk.config, environ={}).telegram
+    assert (telegram.chat_id, telegram.users, telegram.token_file) == (TEAM.id, (ANN.id, BOB.id), file)
+    assert desk.api.token not in desk.config.read_text()
+    assert list((desk.root / ".config" / "opencode").rglob("*.js"))
+    assert any("Connected." in text for text in desk.told(TEAM.id))
+
+
+def test_a_token_from_standard_input(desk: Desk) -> None:
+    """It is written into the configuration, which nobody else can read; a private chat is its own person's."""
+    given = desk.root / "given"
+    given.write_text(f"{desk.api.token}\n")
+    status, said = desk.unattended("--token-file", "-", *ALONE, stdin=given)
+    assert (status, desk.api.token in said) == (0, False)
+    telegram = configuration.load(desk.config, environ={}).telegram
+    assert (telegram.token.get_secret_value(), telegram.users) == (desk.api.token, (ANN.id,))
+    assert stat.S_IMODE(desk.config.stat().st_mode) == 0o600
+
+
+def test_a_token_from_the_environment(desk: Desk) -> None:
+    """It is written down: who starts a listener later may not have that variable."""
+    status, said = desk.unattended(*ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, desk.api.token in said) == (0, False)
+    assert configuration.load(desk.config, environ={}).telegram.token.get_secret_value() == desk.api.token
+
+
+def test_the_configured_token_in_the_environment_changes_nothing(desk: Desk) -> None:
+    """One that stands in a file of its own is not copied into the configuration."""
+    file = desk.root / "token"
+    file.write_text(desk.api.token)
+    assert desk.unattended("--token-file", str(file), *ALONE)[0] == 0
+    before = desk.config.read_bytes()
+    status, said = desk.unattended("--yes", "--no-agents", "--no-service", HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, "in this shell" in said) == (0, False)
+    assert desk.config.read_bytes() == before
+
+
+def test_a_stale_token_in_the_environment_is_named(desk: Desk) -> None:
+    """Nobody remembers that variable: where the token comes from is said."""
+    desk.has_config()
+    status, said = desk.unattended("--yes", HERMES_TELEGRAM__TOKEN="7000000001:AAF-this-token-belongs-to-nobody-at-all")
+    assert status == 2
+    assert "hermes: HERMES_TELEGRAM__TOKEN: Telegram does not know this token" in said
+
+
+def test_whoever_locks_the_owner_out_is_warned(desk: Desk) -> None:
+    """In a private chat nobody else can answer."""
+    desk.has_config()
+    status, said = desk.unattended("--yes", "--no-agents", "--no-service", "--user", str(BOB.id))
+    assert (status, f"! Nobody can answer in the private chat {ANN.id}" in said) == (0, True)
+    options = ("--user", str(BOB.id), "--user", str(ANN.id))
+    assert "Nobody can answer" not in desk.unattended("--yes", "--no-agents", "--no-service", *options)[1]
+
+
+def test_only_one_thing_is_given(desk: Desk) -> None:
+    """With --yes all the rest stays as it is configured."""
+    desk.has_config()
+    assert desk.unattended("--yes", "--no-agents", "--no-service", "--user", str(BOB.id))[0] == 0
+    telegram = configuration.load(desk.config, environ={}).telegram
+    assert (telegram.chat_id, telegram.users) == (ANN.id, (BOB.id,))
+    assert desk.told() == []
+
+
+def test_another_chat_leaves_the_people(desk: Desk) -> None:
+    """Who may answer is changed only where somebody else has the private chat."""
+    desk.has_config()
+    for chat, users in ((TEAM.id, (ANN.id,)), (ANN.id, (ANN.id,)), (BOB.id, (BOB.id,))):
+        desk.write("/start", BOB)
+        assert desk.unattended("--yes", "--no-agents", "--no-service", "--chat", str(chat))[0] == 0
+        telegram = configuration.load(desk.config, environ={}).telegram
+        assert (telegram.chat_id, telegram.users) == (chat, users)
+    assert any("Connected." in text for text in desk.told(BOB.id))
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ((), "--token-file FILE"),
+        (("--yes",), "--token-file FILE"),
+        (("--token-file", "token"), "--chat ID and --user ID"),
+        (("--token-file", "token", "--yes"), "--chat ID and --user ID"),
+        (("--token-file", "token", "--chat", "1001"), "--agent opencode or --no-agents"),
+        (("--token-file", "token", "--chat", "-4242"), "add --user ID for each person who may"),
+        (("--token-file", "token", *ALONE, "--agent", "skynet"), "'skynet' is no agent that Hermes knows"),
+    ],
+)
+def test_what_is_missing_is_one_sentence(desk: Desk, options: tuple[str, ...], wanted: str) -> None:
+    """Status 2, the option that answers it, and nothing was changed."""
+    desk.has_opencode()
+    (desk.root / "token").write_text(desk.api.token)
+    if "skynet" in options:
+        options = tuple(option for option in options if option != "--no-agents")
+    status, said = desk.unattended(*options)
+    assert status == 2
+    assert wanted in said.splitlines()[-1]
+    assert said.count("hermes:") == 1
+    assert desk.left() == []
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "7000000001:AAF-this-token-belongs-to-nobody-at-all"])
+def test_a_token_that_is_none(desk: Desk, content: str) -> None:
+    """Status 2, with the file's name and never its content."""
+    file = desk.root / "token"
+    file.write_text(content)
+    status, said = desk.unattended("--token-file", str(file), *ALONE)
+    assert status == 2
+    assert f"hermes: {file}: " in said
+    assert not content or content not in said
+    file.unlink()
+    assert "cannot be read" in desk.unattended("--token-file", str(file), *ALONE)[1]
+
+
+def test_nobody_is_let_in_by_an_option(desk: Desk) -> None:
+    """--yes takes defaults; the approval of a person has none but no, and still is asked for."""
+    with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service") as terminal:
+        assert terminal.ends() == 2
+    (desk.root / "token").write_text(desk.api.token)
+    with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service", "--no-test") as terminal:
+        desk.write(f"/start {terminal.link()[1]}")
+        terminal.answers("Let Ann answer your agents?", "y")
+        assert terminal.ends() == 0
+
+
+def test_telegram_is_away(desk: Desk) -> None:
+    """Status 1, and nothing was changed."""
+    status, said = desk.unattended("--api-base", "http://127.0.0.1:9", *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, desk.api.token in said) == (1, False)
+    assert "Telegram cannot be reached" in said
+    assert desk.left() == []

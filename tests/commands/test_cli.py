@@ -1,0 +1,407 @@
+"""The command line: what it does, its exit status, and one clear sentence for each error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hermes
+from hermes.clock import Clock
+from hermes.commands import cli
+from hermes.commands.install import AGENTS
+from hermes.config.reading import Followed
+from hermes.hook import spool
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER, Store
+from tests.harness.processes import Proc, until
+from tests.listening import a_request
+from tests.storage.store_process import an_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def api() -> Iterator[RunningBotApi]:
+    """A Bot API, with a bot of its own."""
+    token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
+    with running_botapi(token=token) as running:
+        yield running
+
+
+@pytest.fixture
+def config(api: RunningBotApi, tmp_path: Path) -> Path:
+    """A configuration file."""
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f'[telegram]\ntoken = "{api.token}"\nchat_id = 1001\nusers = [1001]\napi_base = "{api.base_url}"\n'
+        f'[store]\npath = "{tmp_path / "store"}"\n[log]\nfile = "{tmp_path / "hermes.log"}"\n'
+        '[[opencode]]\nurl = "http://127.0.0.1:9"\npassword = "hunter2-of-old"\n'
+    )
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    """Leave the logging of this process as it was: a command sets it up for itself."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    loud = {name: logging.getLogger(name).level for name in list(root.manager.loggerDict)}
+    yield
+    for handler in [one for one in root.handlers if one not in handlers]:
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(level)
+    for name, was in loud.items():
+        logging.getLogger(name).setLevel(was)
+
+
+def run(*arguments: str) -> int:
+    """Run a command in this process; its exit status."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(list(arguments))
+    return int(left.value.code or 0)
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def test_the_version_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """0 for both; wrong usage is 2."""
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"hermes {hermes.__version__}\n"
+    assert run("--help") == 0
+    assert "Answer your coding agent's questions from your phone." in capsys.readouterr().out
+    assert run("listen", "--sideways") == cli.WRONG
+    assert run() == cli.WRONG
+
+
+@pytest.mark.parametrize("command", ["listen", "reap", "status", "log"])
+def test_a_wrong_configuration_is_one_sentence(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2: the file, the key, what is wrong, what would be right."""
+    path = tmp_path / "config.toml"
+    path.write_text('[telegram]\ntoken = "1:x"\nusers = []\n')
+    assert run(command, "--config", str(path)) == cli.WRONG
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hermes: {path}, [telegram] ")
+    assert run(command, "--config", str(tmp_path / "none.toml")) == cli.WRONG
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_the_setup_names_every_agent_that_it_connects(capsys: pytest.CaptureFixture[str]) -> None:
+    """In its help."""
+    assert run("setup", "--help") == 0
+    told = capsys.readouterr().out
+    assert [agent.name for agent in AGENTS if agent.name not in told] == []
+
+
+def test_a_piece_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, and those that are known."""
+    assert run("install", "skynet", "--config", str(config)) == cli.WRONG
+    assert run("uninstall", "skynet") == cli.WRONG
+    known = ", ".join(agent.name for agent in AGENTS)
+    said = f"hermes: 'skynet' is nothing that Hermes can install; it knows {known}, service, reap.\n"
+    assert capsys.readouterr().err == said * 2
+
+
+# --- listening ----------------------------------------------------------------------------------------------------
+
+
+def test_a_listener_leaves_when_nothing_is_open(config: Path, tmp_path: Path) -> None:
+    """Status 0; its log is a file, with no secret in it."""
+    assert run("listen", "--until-idle", "--idle-after-s", "0", "--log-json", "--config", str(config)) == 0
+    lines = [json.loads(line) for line in (tmp_path / "hermes.log").read_text().splitlines()]
+    assert any("listening for bot" in line["message"] for line in lines)
+    assert "hunter2" not in (tmp_path / "hermes.log").read_text()
+
+
+def test_a_listener_stops_at_a_signal(config: Path, api: RunningBotApi) -> None:
+    """Status 0: that is how it is meant to end."""
+
+    def stop() -> None:
+        until(lambda: api.control.state().polling, 60, "a poll")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    assert run("listen", "--config", str(config)) == 0
+    stopper.join()
+
+
+def test_a_second_listener_leaves_with_three(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says who holds the store; one that a hook started leaves in silence, and a reaper has nothing to do."""
+    with Store(tmp_path / "store").hold(LISTENER, "hermes listen, on the sofa"):
+        assert run("listen", "--config", str(config)) == cli.TAKEN
+        said = capsys.readouterr().err
+        assert f"hermes listen, on the sofa (pid {os.getpid()}) holds the store" in said
+        assert run("listen", "--until-idle", "--config", str(config)) == 0
+        assert run("reap", "--config", str(config)) == 0
+        assert "A listener is at work" in capsys.readouterr().out
+
+
+def test_a_reaper_whose_bot_serves_another_store_says_so(
+    config: Path, api: RunningBotApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That listener does nothing for this store: it is not done, and who holds the bot is named."""
+    bot_id = int(api.token.partition(":")[0])
+    with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen, store /elsewhere"):
+        assert run("reap", "--config", str(config)) == cli.TAKEN
+    told = capsys.readouterr()
+    assert "A listener is at work" not in told.out
+    assert f"hermes listen, store /elsewhere (pid {os.getpid()}) holds the bot {bot_id}" in told.err
+
+
+def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
+    config: Path, api: RunningBotApi, tmp_path: Path
+) -> None:
+    """Something lies in the inbox, which the other may not take in any more: then it does."""
+    payload: dict[str, object] = {"type": "question.asked", "properties": a_request(), "directory": "/"}
+    spool.drop(tmp_path / "store", spool.record("opencode", payload))
+    held = Store(tmp_path / "store").hold(LISTENER, "one that leaves")
+
+    def leave() -> None:
+        threading.Event().wait(0.2)
+        held.release()
+        until(lambda: [one for one in api.control.messages() if "Which database?" in one.text], 60, "the question")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    leaver = threading.Thread(target=leave)
+    leaver.start()
+    assert run("listen", "--until-idle", "--config", str(config)) == 0
+    leaver.join()
+
+
+def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, tmp_path: Path) -> None:
+    """Another store's listener has the bot, and the inbox is not empty: an error in the log, and no endless try."""
+    spool.drop(tmp_path / "store", spool.record("opencode", {"type": "receipt", "waitID": "0123"}))
+    waits: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        waits.append(pause_s)
+
+    with process_lock.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
+        loaded = cli._loaded(config, log_json=False, console=False)
+        listening = cli._Listening(loaded, Followed(config, environ={}), Clock())
+        asyncio.run(cli._listen_until_idle(listening, 0.0, tries=2, sleep=sleep))
+    assert waits == [cli.HELD_PAUSE_S]
+    assert "another store" in spool.refusal(tmp_path / "store"), "hooks that wait must not wait for ever"
+    assert (
+        "what agents asked lies in the inbox, and hermes listen of another store"
+        in (tmp_path / "hermes.log").read_text()
+    )
+
+
+def test_a_store_that_cannot_be_used_is_status_one(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence: which folder, and what to do."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "thesis.tex").write_text("")
+    assert run("listen", "--config", str(config)) == cli.FAILED
+    assert "holds other things; set store.path to a folder of its own" in capsys.readouterr().err
+
+
+def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
+    """Status 0, also where no agent answers."""
+    assert run("reap", "--config", str(config)) == 0
+    assert (tmp_path / "store" / "pending").is_dir()
+
+
+def test_a_reaper_whose_token_is_refused_fails(
+    config: Path, api: RunningBotApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 1 and a sentence, so that its timer shows it; all is well again with the first run that gets through."""
+    api.control.fault(method="*", status=401, description="Unauthorized", times=99)
+    assert run("reap", "--config", str(config)) == cli.FAILED
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "hermes: Telegram does not accept the bot's token: look at telegram.token and telegram.api_base"
+    )
+    store, bot_id = Store(tmp_path / "store"), int(api.token.partition(":")[0])
+    assert "does not accept" in store.load_chat(bot_id).trouble
+    api.control.clear_faults()
+    assert run("reap", "--config", str(config)) == 0
+    assert store.load_chat(bot_id).trouble == ""
+
+
+def test_stopping_where_nobody_listens_is_no_error(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the first listener, and after the last."""
+    assert run("stop", "--config", str(config)) == 0
+    assert capsys.readouterr().out == "Nobody listens.\n"
+
+
+def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The words say whether there was anything to unlock."""
+    assert run("reap", "--config", str(config)) == 0
+    Store(tmp_path / "store").lock_phone()
+    assert (tmp_path / "store" / "locked").stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    assert run("unlock", "--config", str(config)) == 0
+    assert "Unlocked: taps and texts count again." in capsys.readouterr().out
+    assert run("unlock", "--config", str(config)) == 0
+    assert "It was not locked." in capsys.readouterr().out
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+
+
+def test_status_for_people_and_for_machines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether anybody listens or not."""
+    assert run("status", "--config", str(config)) == 0
+    assert "nobody listens" in capsys.readouterr().out
+    assert run("status", "--json", "--config", str(config)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["listener"]["running"] is False
+    assert told["servers"][0]["trouble"]
+
+
+def test_log_for_people_and_for_machines(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last ones, or all; what cannot be read is said beside, on standard error."""
+    assert run("log", "--config", str(config)) == 0
+    assert capsys.readouterr().out.startswith("Nothing was asked (what is settled is kept for 7 days")
+    store = Store(tmp_path / "store")
+    store.open()
+    for number in range(22):
+        store.create(an_entry(f"aaaa22{number:02}", asked_s=1000.0 + number))
+    assert run("log", "--config", str(config)) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("2 earlier not shown: hermes log -n 22\n\n")
+    assert told.count("waits for you") == 20
+    assert run("log", "-n", "3", "--json", "--config", str(config)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["aaaa2219", "aaaa2220", "aaaa2221"]
+    (store.root / "pending/aaaa2200.json").write_bytes(b"")
+    assert run("log", "--since", "2h", "--json", "--config", str(config)) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 21
+    assert said.err == f"hermes: cannot be read: {store.root / 'pending/aaaa2200.json'}\n"
+    assert run("log", "--since", "once", "--config", str(config)) == cli.WRONG
+    assert "neither a length of time" in capsys.readouterr().err
+
+
+def test_monitoring_is_told_in_one_line(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 1 where nobody listens, 0 where a listener does; an agent that is away is a remark."""
+    assert run("status", "--check", "--config", str(config)) == cli.FAILED
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("nobody is listening; Telegram was not reached yet; opencode: ")
+    with Proc(
+        [sys.executable, "-I", "-m", "hermes", "listen", "--config", config],
+        cwd=tmp_path,
+        environ=os.environ,
+        log_dir=tmp_path,
+        name="listener",
+    ):
+        until(lambda: run("status", "--check", "--config", str(config)) == 0, 60, "a good word")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("all is well, 0 open; opencode: ")
+
+
+# --- agents -------------------------------------------------------------------------------------------------------
+
+
+def test_install_and_uninstall(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin is put in place and taken away again, in the folder that the environment names."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("install", "opencode", "--config", str(config)) == 0
+    assert list((tmp_path / "xdg").rglob("*.js"))
+    assert str(tmp_path / "xdg") in capsys.readouterr().out.replace("\n", "")
+    assert run("uninstall", "opencode") == 0
+    assert not list((tmp_path / "xdg").rglob("*.js"))
+
+
+def test_options_are_for_the_agents_that_know_them(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code's permission prompts; for anything else one sentence, and nothing is put anywhere."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    assert run("install", "claude-code", "--permissions", "--config", str(config)) == 0
+    settings = tmp_path / ".claude" / "settings.json"
+    assert "SubagentStop" in settings.read_text()
+    assert run("install", "claude-code", "--no-permissions", "--config", str(config)) == 0
+    assert "SubagentStop" not in settings.read_text()
+    assert run("uninstall", "claude-code") == 0
+    assert not settings.exists()
+    capsys.readouterr()
+    assert run("install", "opencode", "--headless", "--config", str(config)) == cli.WRONG
+    assert run("install", "reap", "--no-permissions", "--config", str(config)) == cli.WRONG
+    assert capsys.readouterr().err.splitlines() == [
+        "hermes: --headless is nothing that opencode knows; it is for claude-code, oh-my-pi.",
+        "hermes: --permissions is for agents; reap has no such option.",
+    ]
+    assert not list(tmp_path.rglob("*.js"))
+
+
+def test_a_service_without_a_service_manager(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1, one sentence that says what to do instead, and nothing is written; there is nothing to take away."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    for what in ("service", "reap"):
+        assert run("install", what, "--config", str(config)) == cli.FAILED
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("hermes: systemd does not run here for this user")
+        assert "run `hermes " in line
+        assert not (tmp_path / ".config").exists()
+        assert run("uninstall", what) == 0
+        assert "is not there; nothing was changed." in capsys.readouterr().out
+
+
+def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever follows is its own business; it always leaves with 0."""
+    assert run("hook", "--what", "-x") == 0
+    assert "usage: hermes hook opencode" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "--wiat", "--config"])
+def test_what_hook_generic_does_not_know_is_not_passed_over(
+    word: str, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how it is used, and does not read what is typed; where there is no configuration its help comes, too."""
+    monkeypatch.setenv("HERMES_CONFIG", str(config if word in {"--wiat", "--config"} else config.with_name("none")))
+    assert run("hook", "generic", word) == 0
+    assert "usage: hermes hook opencode" in capsys.readouterr().err
+
+
+INTERRUPTED = """
+from hermes import cli
+@cli.app.command()
+def nap():
+    raise KeyboardInterrupt
+cli.main(["nap"])
+"""
+
+
+def test_an_interrupt_before_anything_runs(config: Path, tmp_path: Path) -> None:
+    """Ctrl-C while it still loads, or where nothing catches it: 130, as shells expect."""
+    with Proc(
+        [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, environ=os.environ, log_dir=tmp_path, name="nap"
+    ) as process:
+        assert process.wait() == 130
+
+
+def test_what_only_draws_is_not_loaded() -> None:
+    """A listener keeps for years whatever it loads at its start: no tables, no colours of source code, no ciphers."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from hermes.__main__ import main; main()"
+    told = subprocess.run([sys.executable, "-I", "-c", code, "--version"], capture_output=True, text=True, check=True)
+    assert "hermes.listener.daemon" in told.stdout
+    assert not {"rich", "pygments", "click", "cryptography"} & set(told.stdout.split())

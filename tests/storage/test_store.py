@@ -1,0 +1,687 @@
+"""Nothing that was saved is ever lost, torn or doubled; and where it cannot be saved, it is said."""
+
+import contextlib
+import errno
+import json
+import logging
+import os
+import random
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes import disk
+from hermes.errors import Conflict, Held, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.hook import spool
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry
+from hermes.storage.codec import CHATS
+from hermes.storage.store import LISTENER, Store
+from tests.storage.store_process import an_entry, one_more
+
+PROJECT = Path(__file__).parents[2]
+SEPTEMBER_S, OCTOBER_S = 1_757_000_000.0, 1_759_500_000.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = SEPTEMBER_S
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still until it is set."""
+    return Clock()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where the store will be."""
+    return tmp_path / "state" / "hermes"
+
+
+@pytest.fixture
+def store(root: Path, clock: Clock) -> Store:
+    """An open store without entries."""
+    store = Store(root, now=clock)
+    assert store.open() == []
+    return store
+
+
+@contextlib.contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """A process of tests/storage/store_process.py, killed at the end."""
+    command = [sys.executable, "-m", "tests.storage.store_process", *map(str, words)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=PROJECT, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    """The next line that the process says."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@contextlib.contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """Let the system refuse longer files than this: the nearest to a full disk that needs no root."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    """All files below, with their content."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def mode(path: Path) -> int:
+    """The permission bits."""
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+# --- saving and reading --------------------------------------------------------------------------------
+
+
+def test_a_created_entry_is_there_for_the_next_process(store: Store, root: Path) -> None:
+    """At revision 1, whatever the caller had in that field."""
+    created = store.create(replace(an_entry(), revision=9))
+    assert created == replace(an_entry(), revision=1)
+    assert Store(root).open() == [created]
+    assert store.get("aaaa2222") == created
+
+
+def test_an_id_is_given_once(store: Store) -> None:
+    """The second of two that create the same entry is told, and nothing is overwritten."""
+    first = store.create(an_entry())
+    with pytest.raises(Conflict, match="aaaa2222"):
+        store.create(an_entry(asked_s=2.0))
+    assert store.get("aaaa2222") == first
+
+
+def test_a_change_is_saved_with_the_next_revision(store: Store, root: Path) -> None:
+    """`change` returns what is on disk now."""
+    store.create(an_entry())
+    changed = store.change("aaaa2222", one_more)
+    assert (changed.state.epoch, changed.revision) == (1, 2)
+    assert Store(root).get("aaaa2222") == changed
+
+
+def test_the_revision_is_not_the_callers_to_set(store: Store) -> None:
+    """A function that resets it resets nothing."""
+    store.create(an_entry())
+    store.change("aaaa2222", one_more)
+    assert store.change("aaaa2222", lambda entry: replace(entry, asked_s=7.0, revision=0)).revision == 3
+
+
+def test_a_change_of_nothing_writes_nothing(store: Store, root: Path) -> None:
+    """Neither the same object nor an equal one touches the file."""
+    created = store.create(an_entry())
+    before = (root / "pending/aaaa2222.json").stat()
+    assert store.change("aaaa2222", lambda entry: entry) == created
+    assert store.change("aaaa2222", replace) == created
+    after = (root / "pending/aaaa2222.json").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_change_that_fails_changes_nothing_and_frees_the_lock(store: Store) -> None:
+    """The caller's own error comes through."""
+    created = store.create(an_entry())
+    with pytest.raises(ZeroDivisionError):
+        store.change("aaaa2222", lambda entry: replace(entry, asked_s=1 / entry.state.epoch))
+    assert Store(store.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry) == created
+
+
+def test_an_entry_cannot_become_another(store: Store) -> None:
+    """A wrong id would overwrite a stranger."""
+    created = store.create(an_entry())
+    with pytest.raises(StoreError, match="cannot become"):
+        store.change("aaaa2222", lambda entry: replace(entry, id="bbbb2222"))
+    assert store.pending() == [created]
+
+
+def test_saving_what_somebody_else_changed_is_a_conflict(store: Store) -> None:
+    """Compare-and-set: the second of two readers does not win in silence."""
+    mine = store.create(an_entry())
+    theirs = store.save(one_more(mine))
+    assert (theirs.state.epoch, theirs.revision) == (1, 2)
+    with pytest.raises(Conflict, match="revision 2, not 1: another process got there first"):
+        store.save(replace(mine, asked_s=50.0))
+    assert store.get("aaaa2222") == theirs
+
+
+@pytest.mark.parametrize("entry_id", ["bbbb2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300])
+def test_what_names_no_entry_is_missing(store: Store, entry_id: str) -> None:
+    """Ids come back from the phone, so they can be anything; none leads out of the folder."""
+    store.save_chat(ChatMemory(1))
+    for action in (store.get, store.done, store.settle, lambda name: store.change(name, one_more)):
+        with pytest.raises(Missing):
+            action(entry_id)
+
+
+def test_pending_entries_come_oldest_first(store: Store) -> None:
+    """Whatever their ids and whatever else lies there."""
+    for name, asked_s in (("cccc2222", 3.0), ("aaaa2222", 2.0), ("bbbb2222", 1.0)):
+        store.create(an_entry(name, asked_s=asked_s))
+    (store.root / "pending/notes.txt").write_text("not an entry")
+    assert [entry.id for entry in store.pending()] == ["bbbb2222", "aaaa2222", "cccc2222"]
+
+
+def test_new_ids_are_free_and_short(store: Store) -> None:
+    """Eight signs that suit a file name and the data of a button."""
+    ids = {store.new_id() for _ in range(50)}
+    assert len(ids) == 50
+    assert all(len(name) == 8 and name.isascii() and name.islower() for name in ids if name.isalpha())
+    assert all(store.create(an_entry(name)).id == name for name in ids)
+
+
+def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
+    """Five signs, the first a letter, and none that looks like another."""
+    entries: list[Entry] = []
+    for _ in range(400):
+        entries.append(an_entry(code=store.new_code(entries)))
+    codes = {entry.code for entry in entries}
+    assert len(codes) == 400
+    assert {len(code) for code in codes} == {5}
+    assert all(code[0].isalpha() for code in codes)
+    assert not set("".join(codes)) & set("01ilo")
+
+
+# --- settled entries -----------------------------------------------------------------------------------
+
+
+def test_a_settled_entry_moves_to_its_month(store: Store, root: Path, clock: Clock) -> None:
+    """It is no longer pending, and stays known."""
+    entry = store.create(an_entry())
+    clock.now_s = OCTOBER_S
+    store.settle("aaaa2222")
+    assert store.pending() == []
+    assert store.done("aaaa2222") == entry
+    assert (root / "done/2025-10/aaaa2222.json").exists()
+    with pytest.raises(Missing):
+        store.get("aaaa2222")
+    with pytest.raises(Missing):
+        store.settle("aaaa2222")
+    with pytest.raises(Missing):
+        store.done("bbbb2222")
+
+
+def test_recent_entries_come_last_settled_first(store: Store, clock: Clock) -> None:
+    """By the time at which they were settled, over the months; what is damaged is left out."""
+    for number, name in enumerate(("aaaa2222", "bbbb2222", "cccc2222", "dddd2222")):
+        clock.now_s = SEPTEMBER_S + number * 864_000
+        store.create(an_entry(name))
+        store.settle(name)
+    (damaged,) = store.root.glob("done/*/dddd2222.json")
+    content = damaged.stat()
+    damaged.write_bytes(b"")
+    os.utime(damaged, (content.st_mtime, content.st_mtime))
+    names = [entry.id for entry in store.recent_done(SEPTEMBER_S + 864_000)]
+    assert names == ["cccc2222", "bbbb2222"]
+    assert [path.name[-13:] for path in store.quarantined()] == ["dddd2222.json"]
+
+
+def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Path, clock: Clock) -> None:
+    """Empty months go with them."""
+    for name in ("aaaa2222", "bbbb2222", "cccc2222"):
+        store.create(an_entry(name))
+    store.settle("aaaa2222")
+    clock.now_s = OCTOBER_S
+    store.settle("bbbb2222")
+    clock.now_s += 100.0
+    september, october = sorted(store.days_done())
+    assert (september, october) == ("2025-09-04", "2025-10-03")
+    assert store.days_done()[october] == OCTOBER_S
+    assert store.forget_done({september}) == 1
+    assert [entry.id for entry in store.recent_done(0.0)] == ["bbbb2222"]
+    assert [path.name for path in (root / "done").iterdir()] == ["2025-10"]
+    assert store.forget_done({september, october}) == 1
+    assert store.forget_done({october}) == 0
+    assert list((root / "done").iterdir()) == []
+    assert [entry.id for entry in store.pending()] == ["cccc2222"]
+
+
+def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: Path) -> None:
+    """Also after a restart; a line that was torn, and months of an older Hermes without lines, do no harm."""
+    entry = store.create(an_entry(code="kkkkk"))
+    source = entry.ask.source
+    wait_id = spool.wait_id(source.agent, source.machine, source.request_id or "")
+    assert not store.is_done(wait_id)
+    (month,) = [root / "done" / name for name in ["2025-09"]]
+    month.mkdir(mode=0o700)
+    (month / "closed").write_text("\n0123456789abcdef q7")  # a process died here
+    store.settle(entry.id)
+    assert store.done_by(wait_id) == "opencode"
+    assert (month / "closed").stat().st_mode & 0o077 == 0
+    (month / "closed").unlink()
+    again = Store(root)
+    again.open()
+    assert again.done_by(wait_id) == "opencode"
+    assert again._done.has_code("kkkkk")
+    assert not again._done.has_code("kkkk")
+    assert again.done_by(wait_id[:-1]) is None
+
+
+# --- what cannot be read -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 900, b'{"v":1,"entry":{"id":', b'{"v":1,"entry":{"id":"x"}}'])
+def test_a_damaged_entry_goes_to_quarantine_and_the_rest_goes_on(
+    store: Store, root: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Loudly, as it was, and once."""
+    whole = store.create(an_entry("bbbb2222"))
+    (root / "pending/aaaa2222.json").write_bytes(data)
+    assert Store(root).open() == [whole]
+    (kept,) = store.quarantined()
+    assert kept.read_bytes() == data
+    assert kept.name.endswith("-aaaa2222.json")
+    (event,) = [event for event in caplog.records if event.levelno >= logging.ERROR]
+    assert "aaaa2222.json is damaged" in event.getMessage()
+    caplog.clear()
+    assert Store(root).open() == [whole]
+    assert not caplog.records
+
+
+def test_a_damaged_entry_that_cannot_be_moved_stops_nothing(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stays where it is, as it is, and that is said."""
+    whole = store.create(an_entry("bbbb2222"))
+    (root / "pending/aaaa2222.json").write_bytes(b"{")
+    (root / "quarantine").rmdir()
+    assert store.pending() == [whole]
+    assert "aaaa2222.json is left alone: nothing was saved" in caplog.text
+    assert (root / "pending/aaaa2222.json").read_bytes() == b"{"
+
+
+def test_an_entry_under_another_name_is_damaged(store: Store, root: Path) -> None:
+    """A copied file would answer one ask twice."""
+    entry = store.create(an_entry())
+    (root / "pending/bbbb2222.json").write_bytes((root / "pending/aaaa2222.json").read_bytes())
+    assert store.pending() == [entry]
+    assert len(store.quarantined()) == 1
+
+
+@pytest.mark.parametrize("how", ["get", "change"])
+def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: Store, root: Path, how: str) -> None:
+    """The second one finds it missing."""
+    store.create(an_entry())
+    (root / "pending/aaaa2222.json").write_bytes(b"{")
+    action = store.get if how == "get" else lambda name: store.change(name, one_more)
+    with pytest.raises(Unreadable, match="no JSON"):
+        action("aaaa2222")
+    with pytest.raises(Missing):
+        action("aaaa2222")
+    assert [path.read_bytes() for path in store.quarantined()] == [b"{"]
+
+
+def test_what_a_newer_hermes_wrote_is_left_alone_and_said_once(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither read, nor changed, nor put away, nor created over."""
+    path = root / "pending/aaaa2222.json"
+    path.write_bytes(b'{"v":99,"entry":"what the future brings"}')
+    assert store.open() == []
+    assert store.pending() == []
+    assert store.too_new == [path]
+    assert [event.getMessage().count("newer Hermes") for event in caplog.records] == [1]
+    with pytest.raises(TooNew, match="left alone"):
+        store.get("aaaa2222")
+    with pytest.raises(TooNew):
+        store.change("aaaa2222", one_more)
+    with pytest.raises(Conflict):
+        store.create(an_entry())
+    assert path.read_bytes() == b'{"v":99,"entry":"what the future brings"}'
+    assert store.quarantined() == []
+
+
+def test_what_cannot_be_read_just_now_is_left_alone(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Only damage leads to quarantine; a refusal of the system may pass."""
+    whole = store.create(an_entry("bbbb2222"))
+    (root / "pending/aaaa2222.json").mkdir()
+    assert store.open() == [whole]
+    assert "aaaa2222.json cannot be read" in caplog.text
+    assert store.quarantined() == []
+    with pytest.raises(StoreError, match="cannot be read"):
+        store.get("aaaa2222")
+
+
+def test_a_survey_changes_nothing(store: Store, root: Path) -> None:
+    """It tells the same, and leaves all where it is."""
+    whole = store.create(an_entry("bbbb2222"))
+    (root / "pending/aaaa2222.json").write_bytes(b"")
+    (root / "pending/cccc2222.json").write_bytes(b'{"v":99}')
+    before = everything(root)
+    survey = store.survey()
+    assert survey.entries == (whole,)
+    assert survey.damaged == ((root / "pending/aaaa2222.json", "it is empty"),)
+    assert survey.too_new == (root / "pending/cccc2222.json",)
+    assert everything(root) == before
+    assert Store(root.parent / "nothing").survey().entries == ()
+
+
+def test_quarantine_keeps_the_newest_files(root: Path, clock: Clock) -> None:
+    """By their number."""
+    store = Store(root, now=clock, quarantine_files=3)
+    store.open()
+    for number in range(5):
+        clock.now_s += 1
+        store.quarantine("../in box?.json", b"%d" % number, "it is no JSON")
+    assert [path.read_bytes() for path in store.quarantined()] == [b"2", b"3", b"4"]
+    assert {path.parent for path in store.quarantined()} == {root / "quarantine"}
+    assert all(path.name.endswith("-.._in_box_.json") for path in store.quarantined())
+
+
+def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, clock: Clock) -> None:
+    """What has just been put there can be looked at."""
+    store = Store(root, now=clock, quarantine_bytes=10)
+    store.open()
+    kept = []
+    for size in (4, 4, 6, 5, 40):
+        clock.now_s += 1
+        store.quarantine("x", b"x" * size, "why")
+        kept.append([path.stat().st_size for path in store.quarantined()])
+    assert kept == [[4], [4, 4], [4, 6], [5], [40]]
+
+
+# --- the chat's memory ---------------------------------------------------------------------------------
+
+
+def test_a_memory_of_the_chat_is_kept(store: Store, root: Path) -> None:
+    """The next process reads what this one saved."""
+    memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", newest_message=9)
+    assert store.load_chat(42) == ChatMemory(42)
+    store.save_chat(memory)
+    assert Store(root).load_chat(42) == memory
+
+
+def test_an_offset_of_another_bot_is_not_taken_over(store: Store) -> None:
+    """It would make this one deaf."""
+    store.save_chat(ChatMemory(42, offset=900_000_000))
+    assert store.load_chat(43) == ChatMemory(43)
+
+
+def test_a_damaged_memory_goes_to_quarantine(store: Store, root: Path) -> None:
+    """The bot begins anew."""
+    (root / "telegram.json").write_bytes(b'{"v":1,"ch')
+    assert store.load_chat(42) == ChatMemory(42)
+    assert [path.read_bytes() for path in store.quarantined()] == [b'{"v":1,"ch']
+    assert not (root / "telegram.json").exists()
+
+
+def test_a_memory_of_a_newer_hermes_is_left_alone(store: Store, root: Path) -> None:
+    """Taking up updates from a wrong place is worse than not starting."""
+    data = CHATS.encode(ChatMemory(42)).replace(b'"v":1', b'"v":99')
+    (root / "telegram.json").write_bytes(data)
+    with pytest.raises(TooNew, match=r"telegram\.json is left alone"):
+        store.load_chat(42)
+    assert (root / "telegram.json").read_bytes() == data
+
+
+# --- the disk refuses ----------------------------------------------------------------------------------
+
+
+def test_a_full_disk_changes_nothing(store: Store, root: Path) -> None:
+    """No new content, no temporary file; the sentence names the folder; afterwards all goes on."""
+    created = store.create(an_entry())
+    store.save_chat(ChatMemory(42, offset=7))
+    before = everything(root)
+    with files_up_to(100):
+        for action in (
+            lambda: store.change("aaaa2222", one_more),
+            lambda: store.create(an_entry("bbbb2222")),
+            lambda: store.quarantine("x", b"x" * 200, "why"),
+            lambda: store.save_chat(ChatMemory(42, offset=8, trouble="x" * 200)),
+        ):
+            with pytest.raises(NotSaved, match=f"nothing was saved in {root}: .*larger"):
+                action()
+    assert everything(root) == before
+    assert store.change("aaaa2222", one_more).revision == created.revision + 1
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "the disk is full; free some space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EROFS, "read-only"),
+        (errno.EACCES, "may not write there"),
+        (errno.ETIMEDOUT, "timed out; see that"),
+    ],
+)
+def test_every_refusal_has_a_sentence(number: int, words: str) -> None:
+    """What, where, and what to do."""
+    with pytest.raises(NotSaved, match=words) as caught, disk.saving(Path("/the/folder")):
+        raise OSError(number, os.strerror(number))
+    assert str(caught.value).startswith("nothing was saved in /the/folder: ")
+
+
+def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: Store, root: Path) -> None:
+    """A folder that cannot be brought to the disk: nobody says "not saved" of what everybody reads."""
+    store.create(an_entry())
+    with running("folders", root, "aaaa2222") as process:
+        assert process.wait(60) == 0, process.stderr
+    assert store.done("aaaa2222").state.epoch == 1
+
+
+def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: Path) -> None:
+    """While it runs, and at the next start."""
+    store.create(an_entry())
+    (root / "pending").rename(root / "elsewhere")
+    (root / "pending").write_text("in the way")
+    for action in (lambda: store.create(an_entry("bbbb2222")), store.open):
+        with pytest.raises(NotSaved, match="a file stands where a folder is needed"):
+            action()
+    with pytest.raises(StoreError, match="cannot be read"):
+        store.pending()
+    assert (root / "elsewhere/aaaa2222.json").exists()
+
+
+def test_a_folder_that_is_gone_refuses_in_words_until_the_next_start(store: Store, root: Path) -> None:
+    """Nothing is written to a place that nobody made."""
+    (root / "pending").rmdir()
+    with pytest.raises(NotSaved, match="the folder is gone; start Hermes again"):
+        store.create(an_entry())
+    store.open()
+    store.create(an_entry())
+
+
+def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
+    """A slip in the configuration does not close somebody's home to others."""
+    (tmp_path / "letters").mkdir()
+    before = mode(tmp_path)
+    with pytest.raises(StoreError, match="holds other things"):
+        Store(tmp_path).open()
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+    assert mode(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["inbox", "wait", "log"])
+def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str) -> None:
+    """Both may be there before the first listener."""
+    (root / name).mkdir(parents=True)
+    assert Store(root).open() == []
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """As root a folder is given away; for anybody else "/" is one."""
+    place = tmp_path / "store" if os.geteuid() == 0 else Path("/")
+    if os.geteuid() == 0:
+        place.mkdir(mode=0o755)
+        os.chown(place, 12345, -1)
+    before = mode(place)
+    with pytest.raises(StoreError, match=r"belongs to another user \(uid"):
+        disk.own_folder(place)
+    assert mode(place) == before
+
+
+def test_a_link_that_another_user_made_is_refused(tmp_path: Path) -> None:
+    """Where links can be given away at all: it could lead anywhere."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    if os.geteuid() == 0:
+        os.lchown(tmp_path / "link", 12345, -1)
+        with pytest.raises(StoreError, match="is a link that belongs to another user"):
+            disk.own_folder(tmp_path / "link")
+
+
+def test_a_link_to_a_folder_of_ours_is_followed(tmp_path: Path) -> None:
+    """A person may keep the store on another disk."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    Store(tmp_path / "link").open()
+    assert (tmp_path / "real/pending").is_dir()
+
+
+def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock: Clock) -> None:
+    """Folders 0700, files 0600, also those that were open before."""
+    root = tmp_path / "a" / "b"
+    before = os.umask(0)
+    try:
+        store = Store(root, now=clock)
+        store.open()
+        store.create(an_entry())
+        store.change("aaaa2222", one_more)
+        store.settle("aaaa2222")
+        store.create(an_entry("bbbb2222"))
+        store.quarantine("x", b"x", "why")
+        store.save_chat(ChatMemory(1))
+        store.hold(LISTENER, "test").release()
+        (root / "pending").chmod(0o777)
+        store.open()
+    finally:
+        os.umask(before)
+    found = {path: mode(path) for path in (root.parent, root, *root.rglob("*"))}
+    assert {value for path, value in found.items() if path.is_dir()} == {0o700}
+    assert {value for path, value in found.items() if path.is_file()} == {0o600}
+    assert len(found) > 10
+
+
+# --- several processes, and their deaths ---------------------------------------------------------------
+
+
+def test_four_writers_lose_no_change(store: Store, root: Path) -> None:
+    """Each change is made to what the one before left."""
+    store.create(an_entry())
+    with contextlib.ExitStack() as stack:
+        for process in [stack.enter_context(running("count", root, "aaaa2222", 40)) for _ in range(4)]:
+            assert process.wait(60) == 0
+    entry = store.get("aaaa2222")
+    assert (entry.state.epoch, entry.revision) == (160, 161)
+
+
+def test_four_threads_of_one_process_lose_no_change(store: Store) -> None:
+    """They share one store."""
+    store.create(an_entry())
+    with ThreadPoolExecutor(4) as pool:
+        epochs = {entry.state.epoch for entry in pool.map(lambda _: store.change("aaaa2222", one_more), range(100))}
+    assert epochs == set(range(1, 101))
+
+
+def test_a_writer_that_is_killed_leaves_whole_entries(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Twenty times: what it reported is there, nothing is torn, and what it left behind is swept."""
+    caplog.set_level(logging.ERROR)
+    store.create(an_entry())
+    randomly = random.Random(7)
+    with running("nursery", root, "aaaa2222") as mother:
+        assert mother.stdin is not None
+        for _ in range(20):
+            mother.stdin.write("go\n")
+            mother.stdin.flush()
+            child, reported = int(line_of(mother)), 0
+            for _ in range(randomly.randint(1, 12)):
+                reported = int(line_of(mother))
+            os.kill(child, 9)
+            while (line := line_of(mother)) != "gone":
+                assert line, "the nursery died"
+                reported = int(line) if line.isdigit() else reported
+            entries = {entry.id: entry for entry in Store(root).open()}
+            assert entries.pop("aaaa2222").state.epoch >= reported
+            assert len(entries) <= 20  # one may be created and not yet settled, each time
+            assert not [name for name in everything(root) if name.endswith(".tmp")]
+    assert store.quarantined() == []
+    assert not caplog.records
+
+
+def test_temporary_files_of_the_dead_are_swept_at_start(
+    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Wherever the store writes, and only there."""
+    entry = store.create(an_entry())
+    store.settle(store.create(an_entry("bbbb2222")).id)
+    (root / "inbox").mkdir()
+    left = [
+        root / ".telegram.json.1.tmp",
+        root / "pending/.a.json.1.tmp",
+        root / "done/2025-09/.b.json.1.tmp",
+    ]
+    spooled = root / "inbox/.c.json.1.tmp"
+    for path in (*left, spooled):
+        path.write_bytes(b'{"v":1,')
+    assert Store(root).open() == [entry]
+    assert [path.exists() for path in (*left, spooled)] == [False, False, False, True]
+    assert "removed 3 temporary files" in caplog.text
+
+
+def test_a_lock_that_nobody_lets_go_of_refuses_in_words(store: Store, root: Path) -> None:
+    """A frozen process must not freeze this one."""
+    store.create(an_entry())
+
+    def meanwhile(entry: Entry) -> Entry:
+        with pytest.raises(NotSaved, match=r"does not let go of store\.lock"):
+            Store(root, lock_timeout_s=0.05).change("aaaa2222", one_more)
+        return one_more(entry)
+
+    assert store.change("aaaa2222", meanwhile).state.epoch == 1
+
+
+def test_a_change_costs_the_same_whatever_else_is_open(store: Store, root: Path) -> None:
+    """At 10 and at 2,000 entries it opens the same number of files, and lists no folder."""
+    store.create(an_entry())
+    seen = []
+    for crowd in (range(10), range(10, 2000)):
+        for number in crowd:
+            os.link(root / "pending/aaaa2222.json", root / f"pending/n{number}.json")
+        with running("audit", root, "aaaa2222") as process:
+            seen.append(json.loads(line_of(process)))
+    assert seen[0] == seen[1]
+    assert seen[0]["os.listdir"] == seen[0]["os.scandir"] == 0
+    assert seen[0]["open"] <= 5
+
+
+def test_the_lock_of_a_listener_says_who_holds_it_and_goes_with_its_holder(store: Store, root: Path) -> None:
+    """Kill -9 frees it at once."""
+    assert store.holder(LISTENER) is None
+    with running("hold", root, LISTENER) as process:
+        assert line_of(process) == "held"
+        holder = store.holder(LISTENER)
+        assert holder is not None
+        assert (holder.pid, holder.who) == (process.pid, "hermes test")
+        with pytest.raises(Held, match=rf"hermes test \(pid {process.pid}\) holds the store {root}"):
+            store.hold(LISTENER, "me")
+        process.kill()
+        process.wait()
+        assert store.holder(LISTENER) is None
+        with store.hold(LISTENER, "me"):
+            assert store.holder(LISTENER) is not None
+    assert store.holder(LISTENER) is None

@@ -1,0 +1,142 @@
+"""Any mix of saving, settling, damage and restarts: the store tells what a plain dictionary would."""
+
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from hermes.errors import Conflict, Missing
+from hermes.model.entry import Entry
+from hermes.storage.store import Store
+from tests.storage.store_process import an_entry
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
+DAY_S = 86_400.0
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store, and beside it what should be in it."""
+
+    open_ids: Bundle[str] = Bundle("open_ids")
+    settled_ids: Bundle[str] = Bundle("settled_ids")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp(prefix="hermes-stateful-"))
+        self.now_s = 1_757_000_000.0
+        self.pending: dict[str, Entry] = {}
+        self.done: dict[str, tuple[float, Entry]] = {}
+        self.damaged = 0
+        self.restart()
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.root)
+
+    @rule()
+    def restart(self) -> None:
+        self.store = Store(self.root, now=lambda: self.now_s)
+        self.store.open()
+
+    @rule(days=st.integers(0, 40))
+    def wait(self, days: int) -> None:
+        self.now_s += days * DAY_S
+
+    @rule(target=open_ids, text=ANY_TEXT)
+    def create(self, text: str) -> str:
+        entry_id = self.store.new_id()
+        assert entry_id not in self.pending
+        assert entry_id not in self.done
+        entry = an_entry(entry_id, code=self.store.new_code(self.pending.values()))
+        assert entry.code not in {other.code for other in self.pending.values()}
+        entry = replace(entry, phone=replace(entry.phone, drawn=text))
+        self.pending[entry_id] = self.store.create(entry)
+        assert self.pending[entry_id] == replace(entry, revision=1)
+        return entry_id
+
+    @rule(entry_id=open_ids)
+    def create_again(self, entry_id: str) -> None:
+        if entry_id in self.pending:
+            with pytest.raises(Conflict):
+                self.store.create(an_entry(entry_id))
+
+    @rule(entry_id=open_ids, text=ANY_TEXT)
+    def change(self, entry_id: str, text: str) -> None:
+        if entry_id not in self.pending:
+            with pytest.raises(Missing):
+                self.store.change(entry_id, lambda entry: entry)
+            return
+        before = self.pending[entry_id]
+        after = self.store.change(entry_id, lambda entry: replace(entry, phone=replace(entry.phone, drawn=text)))
+        assert after.phone.drawn == text
+        assert after.revision == before.revision + (text != before.phone.drawn)
+        self.pending[entry_id] = after
+
+    @rule(entry_id=open_ids, later_s=st.integers(1, 9), behind=st.integers(0, 1))
+    def save(self, entry_id: str, later_s: int, behind: int) -> None:
+        if entry_id not in self.pending:
+            return
+        before = self.pending[entry_id]
+        mine = replace(before, asked_s=before.asked_s + later_s, revision=before.revision - behind)
+        if behind:
+            with pytest.raises(Conflict):
+                self.store.save(mine)
+        else:
+            self.pending[entry_id] = self.store.save(mine)
+
+    @rule(target=settled_ids, entry_id=consumes(open_ids))
+    def settle(self, entry_id: str) -> str:
+        if entry_id in self.pending:
+            self.store.settle(entry_id)
+            self.done[entry_id] = self.now_s, self.pending.pop(entry_id)
+        with pytest.raises(Missing):
+            self.store.settle(entry_id)
+        return entry_id
+
+    @rule(entry_id=open_ids, keep=st.integers(0, 60))
+    def damage(self, entry_id: str, keep: int) -> None:
+        if self.pending.pop(entry_id, None):
+            path = self.root / f"pending/{entry_id}.json"
+            path.write_bytes(path.read_bytes()[:keep])
+            self.damaged += 1
+
+    @rule(at=st.integers(0, 60))
+    def forget(self, at: int) -> None:
+        days = sorted(self.store.days_done())[at : at + 1]
+        old = [name for name, (at_s, _) in self.done.items() if day_of(at_s) in days]
+        assert self.store.forget_done(days) == len(old)
+        for name in old:
+            del self.done[name]
+
+    @rule(entry_id=settled_ids)
+    def look_up(self, entry_id: str) -> None:
+        if entry_id in self.done:
+            assert self.store.done(entry_id) == self.done[entry_id][1]
+        else:
+            with pytest.raises(Missing):
+                self.store.done(entry_id)
+
+    @invariant()
+    def the_store_tells_what_the_dictionary_tells(self) -> None:
+        assert {entry.id: entry for entry in self.store.pending()} == self.pending
+        assert {entry.id: entry for entry in self.store.recent_done(0.0)} == {
+            name: entry for name, (_, entry) in self.done.items()
+        }
+        assert len(self.store.quarantined()) == self.damaged
+        assert set(self.store.days_done()) == {day_of(at_s) for at_s, _ in self.done.values()}
+        assert not list(self.root.rglob("*.tmp"))
+
+
+def day_of(at_s: float) -> str:
+    """The day of this moment."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
+
+
+StoreMachine.TestCase.settings = settings(
+    max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+test_the_store_behaves_like_a_dictionary = StoreMachine.TestCase
