@@ -23,7 +23,8 @@ SIDES = ("listener.phone", "listener.agent")
 PURE = ("core.*", "model.*", "chat.screens.*", "agents.fields", "agents.questions", "commands.ask.typed")
 PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.*.matching", "agents.*.alive")
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
-STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*")
+STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
+"""The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""
 
 FILES = sorted((ROOT / "hermes").rglob("*.py"))
 

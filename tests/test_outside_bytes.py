@@ -79,7 +79,7 @@ def handed_over(line: bytes, store: Path) -> dict[str, object]:
     try:
         os.write(writing, line[:60_000])  # a pipe holds no more unread
         os.close(writing)
-        payload = run._payload(run.AGENTS["opencode"], run._line(reading, 5.0)[0])
+        payload = run._payload(run.shape_of("opencode"), run._line(reading, 5.0)[0])
     finally:
         os.close(reading)
     run._keep({"store": str(store), "agent": "opencode", "state": "kept"}, payload)

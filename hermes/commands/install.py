@@ -11,10 +11,10 @@ from hermes.agents.claude_code import install as claude_code
 from hermes.agents.neovate import install as neovate
 from hermes.agents.oh_my_pi import install as oh_my_pi
 from hermes.agents.opencode import install as opencode
+from hermes.agents.plugin_file import Plugin
 from hermes.commands import service
 from hermes.config.settings import Config
 from hermes.errors import ConfigError
-from hermes.storage.installed_files import Plugin
 
 
 @dataclass(frozen=True, slots=True)

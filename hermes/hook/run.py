@@ -41,8 +41,10 @@ from hermes.hook import spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
+
+    from hermes.hook.shape import Shape
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
@@ -53,69 +55,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_KEPT = "not kept:"
 
 
-class Agent:
-    """What this module knows of an agent: what tells its payload from rubbish, and an ask from news.
-
-    `shape` are the keys that must be there, `carried` what is kept of a payload (all of it where that is None). An
-    agent without `calls` has its asks called by their hooks; with them, its own plugin starts --wait where it needs it.
-    What is started `by_hand` ends with the terminal that it was started in, and at its Ctrl-C. `has_desk` tells of an
-    ask whether the agent shows a dialog of its own meanwhile.
-    """
-
-    def __init__(
-        self,
-        shape: Mapping[str, type],
-        carried: tuple[str, ...] | None,
-        asks: Callable[[Mapping[str, Any]], bool],
-        *,
-        calls: bool = False,
-        by_hand: bool = False,
-        has_desk: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    ) -> None:
-        self.shape = shape
-        self.carried = carried
-        self.asks = asks
-        self.calls = calls
-        self.by_hand = by_hand
-        self.has_desk = has_desk
-
-
-OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
-CLAUDE_ASKS = frozenset({"PermissionRequest", "PreToolUse"})
-CLAUDE_TELLS = ("session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input")
-AGENTS = {
-    "opencode": Agent(
-        {"type": str, "properties": dict, "directory": str, "context": dict},
-        None,
-        lambda payload: payload["type"] in OPENING,
-        calls=True,
-    ),
-    "generic": Agent(
-        {"questions": list},
-        ("questions", "agent", "title", "directory", "context", "ttl_s", "on_expiry", "stops", "stays"),
-        lambda _: True,
-        by_hand=True,
-    ),
-    "claude-code": Agent(
-        {"hook_event_name": str, "session_id": str},
-        CLAUDE_TELLS,
-        lambda payload: payload["hook_event_name"] in CLAUDE_ASKS,
-        has_desk=lambda payload: payload["hook_event_name"] == "PermissionRequest",
-    ),
-    "oh-my-pi": Agent(
-        {"questions": list},
-        ("questions", "session", "directory", "title", "context", "headless"),
-        lambda _: True,
-        has_desk=lambda payload: not payload.get("headless"),
-    ),
-    "neovate": Agent(
-        {"questions": list},
-        ("questions", "session", "directory", "title", "context"),
-        lambda _: True,
-        has_desk=lambda _: True,
-    ),
-}
-USAGE = f"usage: hermes hook {'|'.join(AGENTS)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
+NAMES = ("opencode", "generic", "claude-code", "oh-my-pi", "neovate")
+USAGE = f"usage: hermes hook {'|'.join(NAMES)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 
 
 class _Refused(Exception):
@@ -149,16 +90,23 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def shape_of(agent: str) -> Shape:
+    """Return what the agent's own folder says of its payloads; no other agent's folder is loaded."""
+    module: Any = __import__(f"hermes.agents.{agent.replace('-', '_')}.shape", fromlist=["SHAPE"])
+    shape: Shape = module.SHAPE
+    return shape
+
+
 def _refuse(options: dict[str, str], why: str) -> None:
     """Tell a program of its own hand why nothing was asked; it need not look into our log."""
-    if AGENTS[options["agent"]].by_hand and options["state"] == NOT_KEPT:
+    if shape_of(options["agent"]).by_hand and options["state"] == NOT_KEPT:
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
 
 
 def _options(argv: list[str]) -> dict[str, str] | None:
     """Return the command line by name; argparse alone would cost as much as a bare Python."""
-    if not argv or argv[0] not in AGENTS:
+    if not argv or argv[0] not in NAMES:
         return None
     found = {"agent": argv[0], "state": NOT_KEPT, "parent": str(os.getppid())}
     rest = iter(argv[1:])
@@ -173,7 +121,7 @@ def _options(argv: list[str]) -> dict[str, str] | None:
 
 
 def _run(options: dict[str, str]) -> None:
-    agent = AGENTS[options["agent"]]
+    agent = shape_of(options["agent"])
     if not agent.by_hand:
         with contextlib.suppress(OSError):
             os.setsid()  # no terminal's Ctrl-C or hang-up reaches us; fails where the plugin has done it already
@@ -185,7 +133,7 @@ def _run(options: dict[str, str]) -> None:
     _nudge(options, opens=agent.asks(payload))
 
 
-def _stay(options: dict[str, str], agent: Agent) -> None:
+def _stay(options: dict[str, str], agent: Shape) -> None:
     """Wait for what comes of an ask. News is kept if a listener runs or an ask is open; else it would pile up."""
     from hermes.hook import wait  # noqa: PLC0415 (who only drops a record needs none of it)
 
@@ -270,9 +218,9 @@ def _object(line: bytes) -> dict[str, Any]:
     return payload
 
 
-def _payload(agent: Agent, line: bytes) -> dict[str, Any]:
+def _payload(agent: Shape, line: bytes) -> dict[str, Any]:
     payload = _object(line)
-    for key, kind in agent.shape.items():
+    for key, kind in agent.keys.items():
         if not isinstance(payload.get(key, {} if key == "context" else None), kind):
             raise _Refused(f"its {key!r} is missing or of the wrong type")
     if agent.carried is None:

@@ -35,7 +35,7 @@ PARENT = "import subprocess, sys; sys.exit(subprocess.Popen(sys.argv[1:]).wait()
 
 def test_every_agent_keeps_the_contract() -> None:
     """None is left out: not of those whose payloads are understood, nor of those whose hooks are."""
-    assert set(SPEAKING) == set(ADAPTERS) == set(run.AGENTS)
+    assert set(SPEAKING) == set(ADAPTERS) == set(run.NAMES)
 
 
 def command(home: House, agent: Speaking, *options: str) -> list[str]:

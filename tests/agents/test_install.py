@@ -12,9 +12,9 @@ import pytest
 
 from hermes.agents.neovate import install as neovate
 from hermes.agents.oh_my_pi import install as oh_my_pi
+from hermes.agents.plugin_file import MARKER, PHONE, SETTINGS
 from hermes.commands.install import AGENTS
 from hermes.errors import ConfigError
-from hermes.storage.installed_files import MARKER, PHONE, SETTINGS
 from tests.harness.node import node
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hermes
+from hermes.agents import plugin_file
 from hermes.agents.opencode import install
 from hermes.errors import ConfigError, NotSaved
 from hermes.storage import installed_files
@@ -62,7 +63,7 @@ def test_one_file_is_written_with_absolute_paths(home: Path) -> None:
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert {path.name for path in home.rglob("*") if path.is_file()} == {NAME, "opencode.json"}
     assert (home / ".config" / "opencode" / "opencode.json").read_text() == '{"plugin": ["mine"]} // mine'
-    assert installed_files.SETTINGS not in place.read_text()
+    assert plugin_file.SETTINGS not in place.read_text()
 
 
 def test_installing_again_says_so(home: Path) -> None:
@@ -72,7 +73,7 @@ def test_installing_again_says_so(home: Path) -> None:
     before = place.stat()
     assert put(home) == [f"{place} is already installed and up to date."]
     assert place.stat().st_mtime_ns == before.st_mtime_ns
-    place.write_text(f"{installed_files.MARKER} of an older version\n")
+    place.write_text(f"{plugin_file.MARKER} of an older version\n")
     assert put(home)[0] == f"{place} was updated."
     assert settings(place)["python"] == sys.executable
 
@@ -121,7 +122,7 @@ def test_a_linked_plugin_is_written_where_the_link_points(home: Path, tmp_path: 
     place.symlink_to(dotfiles / "phone.js")
     put(home)
     assert place.is_symlink()
-    assert (dotfiles / "phone.js").read_text().startswith(installed_files.MARKER)
+    assert (dotfiles / "phone.js").read_text().startswith(plugin_file.MARKER)
     assert len(put(home)) == 1
     install.uninstall(environ=environ(home))
     assert not place.is_symlink()

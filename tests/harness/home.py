@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from hermes.agents.opencode import install
+from hermes.agents.plugin_file import PLUGIN_NAME
 from hermes.sandbox import opencode_home
-from hermes.storage.installed_files import PLUGIN_NAME
 
 VERSIONS = ("1.18.33", "1.1.53")
 ROOT = Path(__file__).parents[2]

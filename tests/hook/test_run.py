@@ -587,7 +587,7 @@ class Lonely(Desk):
         super().__init__(root)
         package = root / "site" / "hermes"
         (package / "commands").mkdir(parents=True)
-        for name in ("__init__.py", "__main__.py", "hook", "disk.py", "errors.py"):
+        for name in ("__init__.py", "__main__.py", "hook", "agents", "disk.py", "errors.py"):
             (package / name).symlink_to(Path(hermes.__file__).parent / name)
         self.told = root / "told"
         (package / "commands" / "cli.py").write_text(f"TOLD = {str(self.told)!r}\n{LISTENER}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes.storage.installed_files import Plugin, settings_of
+from hermes.agents.plugin_file import Plugin, settings_of
 
 
 def install(*, environ: Mapping[str, str], headless: bool | None = None, **where: Any) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes.storage.installed_files import Plugin
+from hermes.agents.plugin_file import Plugin
 
 
 def folder(environ: Mapping[str, str]) -> Path:

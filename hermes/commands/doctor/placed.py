@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 import hermes
+from hermes.agents.plugin_file import Plugin, settings_of
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.install import Agent
 from hermes.errors import ConfigError
-from hermes.storage.installed_files import Plugin, settings_of
 
 PYTHON_S: Final = 4.0
 _SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"

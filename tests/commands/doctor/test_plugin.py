@@ -7,11 +7,11 @@ import pytest
 
 from hermes import __version__
 from hermes.agents.opencode import install
+from hermes.agents.plugin_file import MARKER, PLUGIN_NAME, settings_of
 from hermes.commands.doctor import plugin
 from hermes.commands.doctor.checkup import mend
 from hermes.commands.doctor.placed import Placed
 from hermes.sandbox.opencode.server import running_agent
-from hermes.storage.installed_files import MARKER, PLUGIN_NAME, settings_of
 from tests.commands.doctor.patient import Patient, named, told
 from tests.listening import question
 

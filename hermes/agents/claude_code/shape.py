@@ -1,0 +1,12 @@
+"""The shape of the payloads of Claude Code, as its hook reads them. Standard library alone."""
+
+from hermes.hook.shape import Shape
+
+ASKS = frozenset({"PermissionRequest", "PreToolUse"})
+CARRIED = ("session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input")
+SHAPE = Shape(
+    {"hook_event_name": str, "session_id": str},
+    CARRIED,
+    lambda payload: payload["hook_event_name"] in ASKS,
+    has_desk=lambda payload: payload["hook_event_name"] == "PermissionRequest",
+)

@@ -1,0 +1,11 @@
+"""The shape of the payloads of OpenCode, as its hook reads them. Standard library alone."""
+
+from hermes.hook.shape import Shape
+
+OPENING = frozenset({"question.asked", "question.v2.asked", "permission.asked", "tool.execute.before"})
+SHAPE = Shape(
+    {"type": str, "properties": dict, "directory": str, "context": dict},
+    None,
+    lambda payload: payload["type"] in OPENING,
+    calls=True,
+)
