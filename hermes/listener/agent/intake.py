@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.errors import NotSaved
 from hermes.model.events import Ended, Matched, Worked
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
 
@@ -82,7 +83,7 @@ class Intake:
                 for entry in meant:
                     with self._book.apart(entry):
                         self._ended.add(entry.id)
-                        self._hinted(Hinted(entry, signal))
+                        self._hint(entry, signal)
                 if not meant and signal.request_id:
                     self._remember_early(signal.request_id, signal)
             case Quiet():
@@ -140,6 +141,16 @@ class Intake:
         if len(self._early) > EARLY_NEWS:
             del self._early[next(iter(self._early))]
 
+    def _hint(self, entry: Entry, news: Replied | Dismissed) -> None:
+        """Pass news on. If it cannot be saved it comes again, and its ask may be settled by then."""
+        self._unheard.pop(entry.id, None)
+        try:
+            self._hinted(Hinted(entry, news))
+        except NotSaved:
+            if not news.request_id:
+                self._unheard[entry.id] = news.session_id, news.call_id
+            raise
+
     def _worked(self, busy: Busy) -> None:
         """Note that the agent goes on: often it does so before its answer is confirmed, and says so only once."""
         for entry in self._of(busy.session_id):
@@ -185,11 +196,16 @@ class Intake:
     def _is_of_a_settled_one(self, news: Replied | Dismissed) -> bool:
         """Tell whether this is the news of an ask that was settled before; each takes it once, the oldest first."""
         call = news.session_id, news.call_id
-        oldest = next((entry_id for entry_id, known in self._unheard.items() if known == call), None)
+        same = (entry_id for entry_id, known in self._unheard.items() if known == call)
+        oldest = next((entry_id for entry_id in same if not self._is_open(entry_id)), None)
         if oldest is not None:
             # Kept without its call: it may be seen again, still settled, before it is closed.
             self._unheard[oldest] = None
         return oldest is not None
+
+    def _is_open(self, entry_id: str) -> bool:
+        entry = self._book.get(entry_id)
+        return entry is not None and entry.state.phase != "settled"
 
     def _forget_unheard(self, session_id: str) -> None:
         for entry_id, known in self._unheard.items():

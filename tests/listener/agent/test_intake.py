@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.errors import NotSaved
 from hermes.listener.agent.intake import EARLY_NEWS, UNHEARD, Hinted, Intake
 from hermes.listener.entries import Book, Closed
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Answer, Decision, Proof
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
 from hermes.model.events import Delivered, Ended
@@ -37,10 +38,11 @@ class Desk:
         self.book.open()
         self.hints: list[Hinted] = []
         self.waiting: set[str | None] = set()
+        self.is_full = False
         self.intake = Intake(
             self.book,
             now=lambda: NOW_S,
-            hinted=self.hints.append,
+            hinted=self._hear,
             waiting=lambda ask: ask.source.request_id in self.waiting,
             is_ours=lambda entry, _: entry.state.phase == "sending",
         )
@@ -58,10 +60,10 @@ class Desk:
         decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
         self.book.change(entry.id, lambda found: replace(found, state=decided))
 
-    def hand_over(self, entry: Entry) -> None:
-        """Settle it by the receipt of its hook, which says no more, and put it away."""
+    def hand_over(self, entry: Entry, proof: Proof = "receipt") -> None:
+        """Settle it by the receipt of its hook, which says no more, or by its news, and put it away."""
         self.waiting.discard(entry.ask.source.request_id)
-        self.book.apply(entry.id, Delivered(NOW_S, "receipt"))
+        self.book.apply(entry.id, Delivered(NOW_S, proof))
         settled = self.book.get(entry.id)
         assert settled is not None
         for _ in range(2):  # told at each change
@@ -73,6 +75,11 @@ class Desk:
         self.hints.clear()
         self.intake.take(Replied("", "ses_1", (("allowed",),), call_id="digest"))
         return [one.entry.ask.source.request_id for one in self.hints]
+
+    def _hear(self, hint: Hinted) -> None:
+        if self.is_full:
+            raise NotSaved("the disk is full", disk_full=True)
+        self.hints.append(hint)
 
     def phases(self) -> list[str]:
         """The phases of all that is open, as far as it was not closed."""
@@ -252,6 +259,33 @@ def test_news_of_a_call_that_was_handed_over_settles_no_other(desk: Desk) -> Non
     desk.hand_over(first)
     assert desk.news() == []
     assert desk.book.get(second.id) == second
+    assert desk.news() == ["second"]
+
+
+def test_news_that_could_not_be_saved_settles_no_other_when_it_comes_again(desk: Desk) -> None:
+    """Meanwhile its ask may be settled: what it told is kept in memory, too."""
+    first, second = desk.calls("first", "second")
+    desk.allow(first)
+    desk.is_full = True
+    with pytest.raises(NotSaved):
+        desk.news()
+    desk.is_full = False
+    desk.hand_over(first, "plugin")
+    assert desk.news() == []
+    assert desk.book.get(second.id) == second
+    assert desk.news() == ["second"]
+
+
+def test_news_that_could_not_be_saved_is_taken_when_it_comes_again(desk: Desk) -> None:
+    """Its ask is open still; then the next news is of the other."""
+    first, _ = desk.calls("first", "second")
+    desk.allow(first)
+    desk.is_full = True
+    with pytest.raises(NotSaved):
+        desk.news()
+    desk.is_full = False
+    assert desk.news() == ["first"]
+    desk.hand_over(first, "plugin")
     assert desk.news() == ["second"]
 
 
