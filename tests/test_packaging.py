@@ -31,7 +31,7 @@ def test_the_wheel_holds_what_is_needed(tmp_path: Path) -> None:
     wanted = {"hermes/agents/opencode/plugin.js", "hermes/py.typed", "hermes/systemd/system/hermes.service", *units}
     assert wanted <= held
     assert not [name for name in held if not name.startswith(("hermes/", "hermes_phone-"))]
-    asked = f"import sys; sys.path.insert(0, {str(unpacked)!r}); from hermes.service import systemd; "
+    asked = f"import sys; sys.path.insert(0, {str(unpacked)!r}); from hermes.commands.service import systemd; "
     for unit in units:
         answer = subprocess.run(
             [sys.executable, "-c", f"{asked}print(systemd.unit_file({Path(unit).name!r}))"],

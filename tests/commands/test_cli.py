@@ -383,7 +383,7 @@ def test_what_hook_generic_does_not_know_is_not_passed_over(
 
 
 INTERRUPTED = """
-from hermes import cli
+from hermes.commands import cli
 @cli.app.command()
 def nap():
     raise KeyboardInterrupt

@@ -218,8 +218,8 @@ def test_the_console_that_closes_stops_nothing(set_up: SetUp, monkeypatch: pytes
 TO_ITSELF = """
 import logging, sys
 from pathlib import Path
-from hermes import hook, logs
-from hermes.settings import Log
+from hermes.config import logs
+from hermes.config.settings import Log
 logs.set_up(Log(file=Path(sys.argv[1])), console=True)
 logging.getLogger("hermes").info("one line")
 """
@@ -237,8 +237,8 @@ def test_a_log_that_is_standard_error_gets_no_line_twice(tmp_path: Path, is_log:
 FILLING = """
 import sys
 from pathlib import Path
-from hermes import hook, logs
-from hermes.settings import Log
+from hermes.config import logs
+from hermes.config.settings import Log
 import logging
 logs.set_up(Log(file=Path(sys.argv[1])), console=False, file_bytes=2000)
 for number in range(60):
@@ -261,8 +261,8 @@ def test_standard_error_goes_along_when_the_log_is_put_aside(tmp_path: Path) -> 
 LOSING = """
 import sys
 from pathlib import Path
-from hermes import hook, logs
-from hermes.settings import Log
+from hermes.config import logs
+from hermes.config.settings import Log
 import logging
 file = Path(sys.argv[1])
 (handler,) = logs.set_up(Log(file=file), console=False)

@@ -115,7 +115,7 @@ adapter.answers = lambda ask, decision: tuple((question.options[0].label,) for q
 """
 BELIEVES_ITSELF: Final = """
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.model import AnsweredWith
+from hermes.model.verdicts import AnsweredWith
 honestly_reply, honestly_judge, sent = OpenCodeServer.reply, OpenCodeServer.verdict, {}
 async def reply(self, ask, answers):
     if sent:

@@ -281,7 +281,7 @@ def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
 
 def test_an_unexpected_error_is_one_line_without_its_message(desk: Desk) -> None:
     """Its place and its kind; the message of an error may quote what came."""
-    code = "import sys; from hermes import hook; sys.exit(hook.main(sys.argv[1:] + ['--store', 'a\\0b']))"
+    code = "import sys; from hermes.hook import run; sys.exit(run.main(sys.argv[1:] + ['--store', 'a\\0b']))"
     command = [sys.executable, "-I", "-c", code, "opencode", *desk.arguments]
     found = subprocess.run(command, input=line(ASKED), capture_output=True, check=True)
     assert (found.stdout, found.stderr) == (b"", b"")
@@ -338,7 +338,7 @@ def test_a_repository_with_its_own_modules_executes_nothing(desk: Desk) -> None:
 
 def test_the_hook_loads_little() -> None:
     """None of what would make it slow: it takes about twice the time of a bare Python."""
-    code = "import sys; bare = set(sys.modules); import hermes.hook; print(*(set(sys.modules) - bare))"
+    code = "import sys; bare = set(sys.modules); from hermes.hook import run; run.shape_of('opencode'); print(*(set(sys.modules) - bare))"
     found = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     heavy = {"argparse", "asyncio", "dataclasses", "hashlib", "inspect", "logging", "pathlib", "pydantic"}
     heavy |= {"random", "selectors", "signal", "socket", "subprocess", "tempfile", "threading", "typing"}
@@ -665,11 +665,11 @@ def test_what_closes_a_question_starts_a_listener_that_died(lonely: Lonely, word
 
 NO_PROCESS = """
 import errno, os, sys
-from hermes import hook
+from hermes.hook import run
 def fork():
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 os.fork = fork
-sys.exit(hook.main(sys.argv[1:]))
+sys.exit(run.main(sys.argv[1:]))
 """
 
 

@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[bytes]":
     """Start a Python that has `spool`, `root` and `argv` at hand."""
-    start = "import sys, os, time; from hermes import spool; root, *argv = sys.argv[1:]\n"
+    start = "import sys, os, time; from hermes.hook import spool; root, *argv = sys.argv[1:]\n"
     command = [sys.executable, "-I", "-c", start + code, *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -227,14 +227,15 @@ def test_the_stores_own_folder_takes_the_place_of_one_that_is_refused(root: Path
 OTHER_USER = """
 import json
 from pathlib import Path
-from hermes import holding, room
+from hermes.listener.agent import hooks
+from hermes.storage import process_lock
 folder = spool.runtime_folder(root)
-bell = room.Bell(Path(root))
+bell = hooks.Bell(Path(root))
 told = [folder, spool.nudge(root)]
-with holding.hold_bot(7, root, "me"):
-    bot = str(holding.bot_lock(7, root))
+with process_lock.hold_bot(7, root, "me"):
+    bot = str(process_lock.bot_lock(7, root))
 os.makedirs(root + "/locks")
-with holding.hold(Path(root, "locks/listener.lock"), "x", "me"):
+with process_lock.hold(Path(root, "locks/listener.lock"), "x", "me"):
     told += [bot, spool.nudge(root)]
 print(json.dumps(told))
 """
@@ -252,7 +253,7 @@ def test_another_user_who_takes_our_place_stops_nothing(depth: int) -> None:
         root = f"{home}/{'s' * depth}"
         become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
         become += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]  # the interpreter may be root's
-        code = f"import sys, os; from hermes import spool; root = sys.argv[1]\n{OTHER_USER}"
+        code = f"import sys, os; from hermes.hook import spool; root = sys.argv[1]\n{OTHER_USER}"
         try:
             command = [*become, sys.executable, "-I", "-c", code, root]
             told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

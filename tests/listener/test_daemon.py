@@ -357,15 +357,16 @@ import asyncio, pathlib, sys, time
 import hermes
 installed = hermes.__version__
 hermes.__version__ = "0.0.0"  # this process began before the upgrade
-from hermes import cli, config
-from hermes.listener import Listener
+from hermes.commands import cli
+from hermes.config import reading
+from hermes.listener.daemon import Listener
 ahead = 0.0
 def monotonic():
     global ahead
     ahead += 200.0
     return time.monotonic() + ahead
 sys.argv = ["hermes", "--version"]
-asyncio.run(Listener(config.load(pathlib.Path(sys.stdin.readline().strip()), environ={}), monotonic=monotonic).run())
+asyncio.run(Listener(reading.load(pathlib.Path(sys.stdin.readline().strip()), environ={}), monotonic=monotonic).run())
 print("never said")
 """
 

@@ -193,7 +193,7 @@ def test_a_service_waits_for_the_listener_that_is_there(
 
 UPGRADED = """
 import os, sys
-from hermes.supervisor import Supervisor
+from hermes.listener.sd_notify import Supervisor
 supervisor = Supervisor(os.environ)
 assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC"} & set(os.environ)
 supervisor.polled()

@@ -102,8 +102,8 @@ def test_a_bot_is_held_once_on_a_machine_whatever_the_store() -> None:
 HOLDS = """
 import os, signal, sys, time
 from pathlib import Path
-from hermes import holding
-held = holding.hold(Path(sys.argv[1]), "it", "hermes listen")
+from hermes.storage import process_lock
+held = process_lock.hold(Path(sys.argv[1]), "it", "hermes listen")
 if sys.argv[2] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("held", flush=True)

@@ -156,7 +156,7 @@ def test_an_upgrade_keeps_the_service(desk: Desk, api: RunningBotApi, tmp_path: 
     script = tmp_path / "old.py"
     script.write_text(
         "import os, sys\n"
-        "from hermes.supervisor import Supervisor\n"
+        "from hermes.listener.sd_notify import Supervisor\n"
         "supervisor = Supervisor(os.environ)\n"
         "supervisor.polled()\n"
         "supervisor.restart()\n"

@@ -24,7 +24,7 @@ WRONG = "7000000001:AAF-this-token-belongs-to-nobody-at-all"
 _A_SIGNAL_BEFORE_THE_READ = """
 import os, signal, sys, threading
 from pathlib import Path
-from hermes.setup.wizard import told_to_leave
+from hermes.commands.setup.wizard import told_to_leave
 
 def receive():
     while Path(f"/proc/self/task/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[0] != "S":
