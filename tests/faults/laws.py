@@ -128,8 +128,9 @@ def time_ran_out_rightly(
     """Nothing expires that was not answerable for its time to live.
 
     `gap_s`: when the last listener was ended; `stalled_s`: how long the driver stood still at most. `reopened`:
-    somebody wrote /open, which shows a question again, and its time goes on. Any other copy follows one that Telegram
-    never confirmed: time begins with the last copy.
+    somebody wrote /open, which shows a question again, and its time goes on; other texts of the kind are offered as
+    answers, which starts a time anew after a gap, too. Any other copy follows one that Telegram never confirmed: time
+    begins with the last copy.
     """
     if not person.time_was_up:
         return
@@ -142,7 +143,7 @@ def time_ran_out_rightly(
         yield f"{ask.token} expired, though nothing expires here"
     elif open_s < FLEETING_S - (SLACK_S + stalled_s) * pace:
         yield f"{ask.token} expired after {open_s:.1f} s of {FLEETING_S} s"
-    elif gap_s > since_s:
+    elif gap_s > since_s and not reopened:
         yield f"{ask.token} expired within ten minutes of a gap in which nobody could answer"
 
 

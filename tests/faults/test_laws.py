@@ -161,6 +161,7 @@ def test_the_phone_tells_the_truth(
         (100.0 + FLEETING_S, {"gap_s": 101.0}, "a gap in which nobody could answer"),
         (90.0 + FLEETING_S, {}, "expired after 30.0 s of 40 s"),
         (90.0 + FLEETING_S, {"reopened": True}, ""),
+        (100.0 + FLEETING_S, {"reopened": True, "gap_s": 101.0}, ""),
     ],
 )
 def test_nothing_expires_too_early(over_s: float, more: dict[str, Any], broken: str) -> None:
