@@ -1,4 +1,4 @@
-"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is at work."""
+"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is running."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON ob
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line (of this process by default); each known error is one sentence and an exit status."""
+    """Run the command line (of this process by default); print a known error in one sentence and set its status."""
     try:
         app(args=arguments)
     except Held as error:
@@ -176,7 +176,7 @@ def doctor(
 
     from hermes.commands import doctor as doctors
 
-    # What the libraries below have to say stands in the findings already.
+    # Log messages, such as those of libraries, are discarded: the findings already say the same.
     logging.getLogger().addHandler(logging.NullHandler())
     examine = functools.partial(doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=time.time)
     ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
@@ -197,7 +197,7 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="For monitoring: one line, and 1 where it is bad.")] = False,
 ) -> None:
     """Show who listens, which servers can be reached, and what waits for an answer. Changes nothing."""
-    # A listener that runs for months shows no tables: what draws them is not loaded into it.
+    # Imported here, because a listener runs for months, shows no tables, and need not load the code for them.
     from hermes.commands.status import survey as state, table
 
     console = table.console()
@@ -322,7 +322,7 @@ def mcp(*, config: ConfigOption = None) -> None:
         raise ConfigError(
             "it needs the MCP SDK: install Hermes with it, as in `pipx install --force '.[mcp]'`."
         ) from None
-    # An agent's environment can come from the repository that it works in: only the arguments count.
+    # An agent's environment can come from the repository that it works in, so only the arguments count.
     environ = hooks.built_environment(os.environ)
     os.environ.clear()
     os.environ.update(environ)
@@ -361,11 +361,11 @@ def listen(
     test_clock: TestClockOption = None,
 ) -> None:
     """Run: post to your phone what agents ask, and bring your answers back. Ctrl-C stops it."""
-    # One that a hook started has the log file as its standard error already.
     clock = clocks.bent(test_clock)
 
     def made() -> _Listening:
         followed = configuration.Followed(config, environ=os.environ)
+        # If a hook started this listener, its standard error is the log file already.
         loaded = _loaded(config, log_json=log_json, console=not until_idle, store=store, log_file=log_file)
         return _Listening(loaded, followed, clock)
 
@@ -382,7 +382,7 @@ def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:
 
 @dataclass(slots=True)
 class _Listening:
-    """What a listener is made of, and the one that was made last."""
+    """The parts to make a listener from, and the listener that was made last."""
 
     config: Config
     followed: configuration.Followed
@@ -390,7 +390,7 @@ class _Listening:
     listener: Listener | None = None
 
     async def serve(self, idle_s: float | None = None, supervisor: Supervisor | None = None) -> None:
-        """Make a listener and let it serve to its end. Raises as `Listener.run`."""
+        """Make a listener, and run it until it ends. Raises as `Listener.run`."""
         self.listener = Listener(
             self.config,
             now=self.clock.now,
@@ -403,7 +403,7 @@ class _Listening:
 
 
 def _detached(made: Callable[[], _Listening], store: Path | None, idle_s: float) -> None:
-    """Serve as the listener of a hook. If it cannot start, it leaves the reason in the store, for hooks to find."""
+    """Serve as a listener that a hook started. If it cannot start, write the reason into the store for the hooks."""
     listening: _Listening | None = None
     try:
         listening = made()
@@ -413,7 +413,7 @@ def _detached(made: Callable[[], _Listening], store: Path | None, idle_s: float)
         raise
     except Exception as error:
         serves = listening is not None and listening.listener is not None and listening.listener.serves
-        may_have_room = isinstance(error, NotSaved) and error.disk_full  # for the next one
+        may_have_room = isinstance(error, NotSaved) and error.disk_full  # the next listener may find room
         if store is not None and not serves and not may_have_room:
             known = isinstance(error, HermesError)
             with contextlib.suppress(OSError):
@@ -428,7 +428,10 @@ async def _listen_until_idle(
     tries: int = HELD_TRIES,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Serve, or leave to the one that serves already; it may be just leaving, so its inbox is watched."""
+    """Serve, or leave the work to the listener that holds the lock; retry while the inbox is not empty.
+
+    That listener may be about to end, and would then leave the inbox unread.
+    """
     for tries_left in reversed(range(tries)):
         try:
             await listening.serve(idle_s)
@@ -436,7 +439,7 @@ async def _listen_until_idle(
             if not spool.listing(listening.config.store.path):
                 return
             if tries_left == 0:
-                # Such as a listener of another store with the same bot.
+                # For example, a listener of another store has the same bot.
                 log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
                 if Store(listening.config.store.path).holder(LISTENER) is None:
                     spool.refuse(listening.config.store.path, str(held))
@@ -447,7 +450,7 @@ async def _listen_until_idle(
 
 
 async def _listen_always(listening: _Listening, supervisor: Supervisor) -> None:
-    """Serve. As a service, wait until another listener leaves, such as the one that a hook started meanwhile."""
+    """Serve. As a service, wait until another listener ends, such as one that a hook started meanwhile."""
     while True:
         try:
             await listening.serve(supervisor=supervisor)
@@ -474,7 +477,7 @@ def reap(
     try:
         _run(_reap(loaded, clock), clock)
     except Held:
-        if Store(loaded.store.path).holder(LISTENER) is None:  # it is the bot that is held, for another store
+        if Store(loaded.store.path).holder(LISTENER) is None:  # a listener of another store holds the bot
             raise
         typer.echo("A listener is at work and does this by itself.")
 
@@ -498,7 +501,7 @@ def hook(context: typer.Context) -> None:
         place = configuration.config_path(given, environ=environ)
         loaded = configuration.load(given, environ=environ)
         found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
-        words = [*words, *found]  # what else was said is judged there
+        words = [*words, *found]  # the hook checks the other words
     sys.exit(hooks.main(words))
 
 

@@ -1,7 +1,7 @@
-"""The book of open asks: in memory what the store has on disk, found by identity.
+"""The open asks in memory, as the store has them on disk, found by their ids and identities.
 
-The steps of the listener (intake, posting, delivery, expiry) meet here and nowhere else. Every change is on disk
-before it can be seen here; `on_change` then wakes whoever has something to do about it.
+The steps of the listener (intake, posting, delivery, expiry) share their state only here. Each change is on disk
+before it is visible here; `on_change` then wakes the steps that must react to it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 RECENT: Final = 200
-"""So many closed asks are read at a start, and known in short."""
+"""The number of closed asks that are read at a start and remembered in short (`Closed`)."""
 SEEN: Final = 1000
-"""So many ids of updates that closed asks have seen are remembered: Telegram sends the newest ones again."""
+"""The number of update ids of closed asks that are remembered, since Telegram may send the newest updates again."""
 
 Identity = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What is remembered of an ask that was closed a while ago; `allowed_by_us`: a permission given on the phone."""
+    """A closed ask in short; `allowed_by_us`: a permission that was allowed by Hermes' answer, not at the agent."""
 
     session_id: str
     call_id: str | None
@@ -49,14 +49,14 @@ class Closed:
 
 
 class Book:
-    """All entries that are not closed. In memory nothing grows with the number of closed asks.
+    """All entries that are not closed. The memory that it takes does not grow with the number of closed asks.
 
-    `recently_closed` has the last closed asks, the newest at its end. `unsaved` is why the last new ask could not be
-    saved, None once one can be saved again; `times_unsaved` counts the times of such trouble.
+    `recently_closed` has the last closed asks, the newest at its end. `unsaved` is the error of the last new ask if it
+    could not be saved, else None; `times_unsaved` counts the periods of such errors.
 
-    `chat_id` is where new asks are posted, `newest_message` the highest id of a message known there.
-    `retimed(entry, extra_s)` gives the timing of an ask that a person just touched, `routed(entry)` the route of a
-    decision that was just made, None where that needs a closer look.
+    `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `retimed(entry, extra_s)`
+    returns the timing of an ask that a person just touched, `routed(entry)` the route of a decision that was just made,
+    or None if delivery must choose the route.
     """
 
     def __init__(
@@ -85,17 +85,18 @@ class Book:
         self.times_unsaved = 0
 
     def open(self) -> None:
-        """Read the open asks in, and in short those that were closed last."""
+        """Read all open asks, and the last closed ones in short. Raises StoreError."""
         for entry in self.store.open():
             self._index(entry)
         for entry in reversed(self.store.newest_done(RECENT)):
             self._remember_closed(entry)
 
     def lay_out_again(self) -> None:
-        """Write all open entries into a store whose folder was removed or replaced, as they are known here.
+        """Write all open entries from memory into a store whose folder was removed or replaced.
 
         Raises:
-            NotSaved: some of them are not there yet.
+            NotSaved: some of them are not written yet.
+            StoreError: the store cannot be opened.
         """
         found = {entry.id for entry in self.store.open()}
         for entry in self.entries():
@@ -106,41 +107,41 @@ class Book:
                     self._index(self.store.restore(entry))
 
     def entries(self) -> list[Entry]:
-        """Return the open entries in the order asked."""
+        """Return the open entries, the one that was asked first at the start."""
         return sorted(self._open.values(), key=lambda entry: (entry.asked_s, entry.id))
 
     def get(self, entry_id: str) -> Entry | None:
-        """Return the open entry, or None where it is closed or was never there."""
+        """Return the open entry with this id, or None if it is closed or never existed."""
         return self._open.get(entry_id)
 
     def find(self, source: Source) -> Entry | None:
-        """Return the open entry with this identity."""
+        """Return the open entry with an identity of this source, or None."""
         for identity in identities(source):
             entry = self._open.get(self._by_identity.get(identity, ""))
-            # Some providers repeat their call ids: with another request id it is another ask.
+            # Some providers repeat call ids: an entry with another request id is another ask.
             if entry is not None and _same(entry.ask.source, source):
                 return entry
         return None
 
     def is_closed(self, source: Source) -> bool:
-        """Tell whether an ask with this request id was settled already. Raises StoreError."""
+        """Tell whether an ask with this request id is already closed. Raises StoreError."""
         request_id = source.request_id
         return request_id is not None and self.store.is_done(spool.wait_id(source.agent, source.machine, request_id))
 
     def closed_by(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask with this wait id, None if there is none. Raises StoreError."""
+        """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
         return self.store.done_by(wait_id)
 
     def note_message(self, message_id: int) -> None:
-        """Learn of a message in the chat: an ask that comes from now on has no older ones."""
+        """Note the id of a message in the chat: the messages of an ask that is created later have higher ids."""
         self.newest_message = max(self.newest_message, message_id)
 
     def was_seen(self, update_id: int) -> bool:
-        """Tell whether a closed ask has taken this update in."""
+        """Tell whether a closed ask has already handled this update."""
         return update_id in self._seen_by_closed
 
     def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
-        """Take a new ask in, for which a hook waits (`waits`). Raises NotSaved."""
+        """Save a new ask, and return its entry. `waits`: a hook waits for the answer. Raises NotSaved."""
         entry = Entry(
             id=self.store.new_id(),
             code=self.store.new_code(self._open.values()),
@@ -162,7 +163,7 @@ class Book:
         return entry
 
     def apply(self, entry_id: str, event: Event) -> Step:
-        """Let an event happen to an open entry; on disk when this returns. Raises NotSaved, Missing."""
+        """Apply an event to an open entry; the result is on disk when this returns. Raises as `change`."""
         steps: list[Step] = []
 
         def happen(entry: Entry) -> Entry:
@@ -177,7 +178,7 @@ class Book:
         return steps[-1]
 
     def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
-        """Change an open entry; on disk when this returns. Raises NotSaved, Missing."""
+        """Change an open entry; on disk when this returns. Raises StoreError: NotSaved, Missing, Stuck or TooNew."""
         before = self._open.get(entry_id)
         entry = self._on_file(before, lambda: self.store.change(entry_id, fn))
         self._index(entry)
@@ -187,7 +188,7 @@ class Book:
         return entry
 
     def close(self, entry_id: str) -> None:
-        """Put a settled entry away, once its last screen is on the phone or can never be."""
+        """Close a settled entry, whose last screen is on the phone or can never be. Raises StoreError, KeyError."""
         entry = self._open[entry_id]
         self._on_file(entry, lambda: self.store.settle(entry_id))
         del self._open[entry_id]
@@ -199,7 +200,7 @@ class Book:
 
     @contextmanager
     def apart(self, entry: Entry) -> Iterator[None]:
-        """Let the trouble of this entry's own file stop nothing else, and say it once. Raises NotSaved: the disk's."""
+        """Log an error of this entry's own file, once, and go on, so that others are handled. Raises NotSaved."""
         try:
             yield
         except NotSaved:
@@ -207,10 +208,10 @@ class Book:
         except StoreError as error:
             if self._said.get(entry.id) != str(error):
                 self._said[entry.id] = str(error)
-                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a file's trouble, not a defect)
+                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a bad file, not a defect)
 
     def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
-        """Do this to an entry's file; one that was damaged or taken away under our hands is written anew first."""
+        """Call `act`; if the file of the entry is damaged or gone, write it from `known` and call `act` again."""
         try:
             return act()
         except (Missing, Unreadable) as error:
@@ -237,7 +238,7 @@ class Book:
 
 
 def identities(source: Source) -> tuple[Identity, ...]:
-    """Return the keys by which an ask is the same: its request id, and its call in its session."""
+    """Return the keys that identify an ask: its request id, and its call id within its session."""
     keys: list[Identity] = []
     if source.request_id is not None:
         keys.append((source.agent, source.machine, source.request_id))

@@ -1,6 +1,6 @@
-"""A dead-man's switch: as long as all is well, an address is fetched about every minute, and silence is the alarm.
+"""A dead man's switch: while Hermes works, it fetches a URL about once a minute; if it stops, the monitor alarms.
 
-The address is a secret (whoever knows it can keep the alarm from going off): no log and no error holds it.
+The URL is a secret, because anyone who knows it can suppress the alarm: no log and no error contains it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TIMEOUT_S: Final = 10.0
 
 
 class Pinger:
-    """Fetches `url` while `is_well` says so. Failures are a warning the first time, until one succeeds again.
+    """Fetches `url` while `is_well()` is true. Of several failures in a row only the first is logged, as a warning.
 
-    `proxy` and `tls` are the bot's own; the environment has no say in it.
+    `proxy` and `tls` are those of the bot; the proxy and TLS variables of the environment are ignored.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Pinger:
         async with httpx.AsyncClient(
             timeout=TIMEOUT_S, proxy=self._proxy, verify=self._tls, transport=self._transport, trust_env=False
         ) as client:
-            # Right after a start nobody has polled yet: the first ping need not be a minute late.
+            # Right after a start no poll has succeeded yet: look each second, so that the first ping is not late.
             while not self._is_well():
                 await self._sleep(1.0)
             while True:
@@ -55,7 +55,7 @@ class Pinger:
                 await self._sleep(EVERY_S)
 
     async def _ping(self, client: httpx.AsyncClient) -> str:
-        """Return what went wrong, or ""."""
+        """Fetch the URL once; return the reason if that fails, else ""."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 answer = await client.get(self._url)

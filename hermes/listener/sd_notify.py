@@ -1,14 +1,14 @@
-"""What this process tells the service manager that started it, by systemd's notify protocol (sd_notify(3)).
+"""Notifies the service manager that started this process of its state, by the protocol of sd_notify(3).
 
-- Ready is who was answered by Telegram once: a process that merely runs is of no use to anybody.
-- Alive is whose poll loop goes on. `pause` takes the place of that loop's sleep, so the watchdog hears of each
-  round when it has ended, and now and then in a long pause. A round that failed counts as much as a good one: the
-  watchdog is there for a process that is stuck, and to kill a listener for want of a network would help nobody.
-- The watchdog sleeps until a service is ready. Until then each round asks for more time to start in, so a machine
-  that boots without a network may take hours, and one that gets stuck at its start is killed all the same.
-- The address is taken out of the environment: a process that this one starts cannot speak in its name.
+- The process is ready once Telegram has answered: a process that only runs cannot answer any ask.
+- The process is alive while its poll loop goes on. `pause` replaces the sleep of that loop, so it notifies the
+  watchdog after each round, and several times in a long pause. A failed round counts as much as a good one: the
+  watchdog must kill a process that is stuck, but to kill a listener because the network is down helps no one.
+- The watchdog starts only when the service is ready. Until then each round asks for more time to start. So a machine
+  may boot without a network for hours, and a process that is stuck at its start is still killed.
+- The address is removed from the environment, so that the child processes of this one cannot notify in its name.
 
-Without NOTIFY_SOCKET nothing is told, and nothing else is different.
+Without NOTIFY_SOCKET nothing is sent; all else is the same.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 180.0
-"""How long a service manager waits where it does not say so: a round takes 45 s at most, and its pause 30 s."""
+"""The watchdog interval if the manager names no other: a round takes 45 s at most, and its pause 30 s."""
 
 
 class Supervisor:
-    """Speaks to the service manager that `environ` names, if any. Nothing here ever raises or waits for it."""
+    """Notifies the service manager that `environ` names, if any. A notification never raises and never blocks."""
 
     def __init__(self, environ: MutableMapping[str, str] | None = None) -> None:
         self._environ = {} if environ is None else environ
@@ -48,24 +48,24 @@ class Supervisor:
 
     @property
     def watches(self) -> bool:
-        """Tell whether there is anybody to speak to."""
+        """Tell whether there is a service manager to notify."""
         return bool(self._address)
 
     def polled(self) -> None:
-        """Telegram answered: from the first time on this process is ready."""
+        """Note that Telegram has answered; the first time, notify that this process is ready."""
         if not self._is_ready:
             self._is_ready = True
             self._send("READY=1")
         self.say("Telegram answers")
 
     def say(self, status: str) -> None:
-        """Show these words in `systemctl status`."""
+        """Show this text in `systemctl status`."""
         if status != self._status:
             self._status = status
             self._send(f"STATUS={' '.join(status.split())}")
 
     async def pause(self, pause_s: float) -> None:
-        """Sleep, and let the service manager know at the beginning, and as often as it wants, that all goes on."""
+        """Sleep; notify that this process is alive at the beginning, and then twice in each watchdog interval."""
         while self._address:
             self.alive()
             if pause_s <= self._patience_s / 2:
@@ -75,17 +75,17 @@ class Supervisor:
         await asyncio.sleep(pause_s)
 
     def alive(self) -> None:
-        """Tell that this process is not stuck, and where it is not ready yet, that it needs more time."""
-        # One that started itself anew is ready in the manager's eyes and not in its own: it says both.
+        """Notify that this process is not stuck and, if it is not ready yet, that it needs more time to start."""
+        # After `restart` the manager still takes this process for ready, but `_is_ready` is false: it sends both.
         more_time = "" if self._is_ready else f"\nEXTEND_TIMEOUT_USEC={self._patience_s * 1e6:.0f}"
         self._send(f"WATCHDOG=1{more_time}")
 
     def stopping(self) -> None:
-        """Tell that the process ends, as it was told to."""
+        """Notify that the process ends because it was told to."""
         self._send("STOPPING=1\nSTATUS=stopping")
 
     def restart(self, why: str = "the installed version changed") -> NoReturn:
-        """Become what is installed now, with the same arguments, as the same process under the same manager."""
+        """Replace the program by the version that is installed now, in the same process and with the same arguments."""
         self.say(f"{why}: starting again")
         self._environ.update(self._taken)
         os.execv(sys.executable, [sys.executable, "-I", "-m", "hermes", *sys.argv[1:]])  # noqa: S606 (no shell)
@@ -106,14 +106,14 @@ class Supervisor:
 
 
 def _watchdog_s(taken: dict[str, str]) -> float:
-    """Return how often the manager wants to hear of this very process, in seconds, or 0 where it does not."""
+    """Return the watchdog interval of this process in seconds, or 0 if the manager does not watch it."""
     microseconds = taken.get("WATCHDOG_USEC", "")
     is_meant = taken.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     return int(microseconds) / 1e6 if microseconds.isdecimal() and is_meant else 0.0
 
 
 def installed_version() -> str:
-    """Return the version on disk, which is another one after an upgrade, or "" where it cannot be read."""
+    """Return the version on disk, which differs from ours after an upgrade, or "" if it cannot be read."""
     try:
         text = Path(hermes.__file__).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -1,10 +1,10 @@
 """A scripted language model behind the OpenAI chat API, on loopback.
 
-A prompt `SCRIPT [KEY] <json>` decides what the model does; `<json>` is a list of steps, one for each turn
-of the model: say a text, call one tool, call several at once, or fail with an HTTP status. When the steps are
-used up the model quotes the tool results it was given ("FINAL: …"), so that a reader can see what arrived.
-The place in the script is the number of the model's turns since that prompt in the conversation that the
-agent sends along; the server itself remembers nothing that would decide an answer, only what it received.
+A prompt `SCRIPT [KEY] <json>` controls the model; `<json>` is a list of steps, one for each turn of the model:
+say a text, call one tool, call several at once, or fail with an HTTP status. After the last step the model quotes
+the latest tool results ("FINAL: …"), so that a reader can see them. The agent sends the whole conversation with
+each request, and the number of the model's turns since the prompt selects the step. The server records its
+requests, but no record decides an answer.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 class Call(BaseModel):
-    """One tool call; `call_id` is fixed only where a test wants it repeated."""
+    """One tool call; `call_id` is random unless a test sets it, in order to repeat it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class Call(BaseModel):
 
 
 class Step(BaseModel):
-    """One turn of the model: `say` or `text` is streamed first, then the calls; `status` fails instead."""
+    """One turn of the model: first `say` and `text`, then the calls. With `status` it fails with that HTTP status."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,7 +58,7 @@ class Step(BaseModel):
     status: int | None = None
 
     def calls(self) -> tuple[Call, ...]:
-        """Return what is to be called in this turn, in order."""
+        """Return the tool calls of this turn, in order."""
         if self.tool is None:
             return self.tools
         return (Call(tool=self.tool, args=self.args, call_id=self.call_id), *self.tools)
@@ -68,12 +68,12 @@ _STEPS = TypeAdapter(tuple[Step, ...])
 
 
 class ScriptError(ValueError):
-    """The prompt's script is no list of steps."""
+    """A script is not a list of steps, or its key is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What one request asks of the model: the script that rules it, and how far it has come."""
+    """One script of a conversation, the number of the model's turns since its prompt, and their tool results."""
 
     key: str
     steps: tuple[Step, ...]
@@ -81,23 +81,23 @@ class Scene:
     results: tuple[str, ...]
 
     def step(self) -> Step:
-        """Return this turn's step; past the last one, a text that quotes the latest results."""
+        """Return this turn's step or, after the last step, a text that quotes the results."""
         if self.turns < len(self.steps):
             return self.steps[self.turns]
         return Step(text="FINAL: " + ("\n".join(self.results) or "nothing was called"))
 
 
 def parse_script(text: str) -> tuple[str, tuple[Step, ...]] | None:
-    """Return key and steps of a prompt, or None where `text` is no script; the key defaults to the script.
+    """Return key and steps of a prompt, or None if `text` has no script; the default key is the list's JSON text.
 
     Raises:
-        ScriptError: what follows `SCRIPT` is no JSON list of steps.
+        ScriptError: the list after `SCRIPT` is not a valid JSON list of steps.
     """
     found = _PROMPT.search(text)
     if found is None:
         return None
     try:
-        # An agent may write its own words behind the prompt (a plan mode's reminder), so the end is open.
+        # An agent may append its own text to the prompt (a plan mode's reminder), so text may follow the list.
         steps, end = json.JSONDecoder().raw_decode(text, found.end())
         return found["key"] or text[found.end() : end], _STEPS.validate_python(steps)
     except (json.JSONDecodeError, ValidationError) as error:
@@ -108,7 +108,7 @@ def script(steps: Sequence[Mapping[str, Any]], key: str | None = None) -> str:
     """Return the prompt that makes the model take these steps; see `Step` for their keys.
 
     Raises:
-        ScriptError: a step is not valid, found here and not in the middle of a conversation.
+        ScriptError: a step or the key is not valid; this shows here, not in the middle of a conversation.
     """
     prompt = " ".join(["SCRIPT", *([key] if key else []), json.dumps(list(steps), ensure_ascii=False)])
     if parse_script(prompt) is None:
@@ -117,7 +117,7 @@ def script(steps: Sequence[Mapping[str, Any]], key: str | None = None) -> str:
 
 
 def read_scenes(messages: Sequence[Json]) -> list[Scene]:
-    """Split a conversation at its scripts: one scene each, with the tool results that followed."""
+    """Split a conversation at its scripts, and return one scene for each."""
     scenes: list[Scene] = []
     for message in messages:
         role, text = message.get("role"), plain_text(message.get("content"))
@@ -132,14 +132,14 @@ def read_scenes(messages: Sequence[Json]) -> list[Scene]:
 
 
 def plain_text(content: object) -> str:
-    """Return the text of a message, whether it came as a string or as a list of parts."""
+    """Return the text of a message, whose content is a string or a list of parts."""
     if isinstance(content, list):
         return "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _latest(messages: Sequence[Json]) -> tuple[str, ...]:
-    """Return the tool results that the conversation ends with: those of the last turn's calls."""
+    """Return the tool results at the end of the conversation: those of the last turn's calls."""
     results: list[str] = []
     for message in reversed(messages):
         if message.get("role") != "tool":
@@ -149,7 +149,7 @@ def _latest(messages: Sequence[Json]) -> tuple[str, ...]:
 
 
 class ScriptedModel:
-    """The model and its memory of what it was given. Safe to read from any thread."""
+    """The model, and a record of its requests. Any thread may read the record."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
@@ -159,22 +159,22 @@ class ScriptedModel:
         self._offered: dict[str, tuple[str, ...]] = {}
 
     def received(self, key: str) -> tuple[str, ...]:
-        """Return all tool results that the model saw after prompts with this key, in their order."""
+        """Return the tool results after all prompts with this key, in order, as the latest request had them."""
         with self._lock:
             return self._received.get(key, ())
 
     def turns(self, key: str) -> int:
-        """Return how often the model was asked for a turn under this key (failed ones count)."""
+        """Return the number of turns requested under this key; turns that fail with a `status` count too."""
         with self._lock:
             return self._turns.get(key, 0)
 
     def offered(self, key: str) -> tuple[str, ...]:
-        """Return the names of the tools that the agent offered with its latest request."""
+        """Return the names of the tools that the agent offered with its latest request under this key."""
         with self._lock:
             return self._offered.get(key, ())
 
     def play(self, body: Json) -> Step:
-        """Take one request in and return the turn that answers it.
+        """Record one request and return the step that answers it.
 
         Raises:
             ScriptError: the conversation holds a script that cannot be read.
@@ -202,7 +202,7 @@ class ScriptedModel:
 
 
 def _chunks(step: Step) -> Iterator[Json]:
-    """Yield the deltas of one streamed turn: its words, piece by piece, then its calls, then its end."""
+    """Yield the choices of one streamed turn: the text word by word, then each call, then the finish reason."""
     yield {"delta": {"role": "assistant", "content": ""}, "finish_reason": None}
     for piece in re.findall(r"\S+\s*|\s+", step.say + step.text):
         yield {"delta": {"content": piece}, "finish_reason": None}
@@ -237,7 +237,7 @@ def _envelope(kind: str, choice: Json) -> Json:
 async def _stream(step: Step) -> AsyncIterator[str]:
     for choice in _chunks(step):
         yield f"data: {json.dumps(_envelope('chat.completion.chunk', choice))}\n\n"
-        await asyncio.sleep(0)  # one network write each, as a real model's words come
+        await asyncio.sleep(0)  # so that each chunk is one network write, as with a real model
     yield "data: [DONE]\n\n"
 
 
@@ -291,13 +291,13 @@ def running_model(port: int = 0) -> Iterator[ScriptedModel]:
 
 @contextlib.contextmanager
 def in_thread(app: Starlette, listening: socket.socket) -> Iterator[None]:
-    """Serve a model's app on this socket until the end of the block."""
+    """Serve a model's app on this socket, in a thread, until the end of the block."""
     settings = uvicorn.Config(
         app,
         log_level="critical",
         lifespan="off",
         ws="none",
-        timeout_graceful_shutdown=1,  # a scripted delay must not hold up the end
+        timeout_graceful_shutdown=1,  # a scripted delay must not delay the shutdown
     )
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="scripted-model")

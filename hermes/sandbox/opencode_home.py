@@ -1,4 +1,4 @@
-"""An OpenCode's home with nothing of the machine in it: environment, settings, and the scripted model it talks to."""
+"""A home folder for OpenCode, isolated from this machine: its environment, and settings with the scripted model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Json = dict[str, Any]
 
 
 def make(home: Path, version: str) -> None:
-    """Make what `environ` names, and say that OpenCode's own plugin package is there already.
+    """Make the folders for temporary files and configuration, with OpenCode's plugin package declared as installed.
 
-    With any plugin OpenCode installs it, and waits for that: 1.1.53 3 s even for a dead registry, 1.18.33 up to 70 s
-    for a silent one. The catalogue of the world's models is empty: the scripted one stands in the settings, and
-    1.18.33 reads the whole catalogue for each directory, which is most of its first prompt there.
+    OpenCode installs that package as soon as there is any plugin, and waits for it: 1.1.53 waits 3 s even for a dead
+    registry, 1.18.33 up to 70 s for a silent one. The model catalogue is empty: the settings name the scripted model,
+    and 1.18.33 reads the whole catalogue for each directory, which takes most of the time of the first prompt there.
     """
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     has_package(home / ".config" / "opencode", version)
@@ -29,14 +29,14 @@ def make(home: Path, version: str) -> None:
 
 
 def has_package(folder: Path, version: str) -> None:
-    """Say in a folder that plugins are taken from that OpenCode's own plugin package is there."""
+    """Declare OpenCode's own plugin package as installed in a folder from which OpenCode loads plugins."""
     (folder / "node_modules").mkdir(parents=True, exist_ok=True)
     wanted = {"dependencies": {"@opencode-ai/plugin": version}}
     (folder / "package.json").write_text(json.dumps(wanted))
 
 
 def environ(home: Path) -> dict[str, str]:
-    """Return the whole environment of an OpenCode that lives there; it asks nobody for updates, models or plugins."""
+    """Return the whole environment of an OpenCode with this home; it downloads no updates, model lists or plugins."""
     return {
         "PATH": os.environ["PATH"],
         "LANG": "C.UTF-8",
@@ -65,7 +65,7 @@ def _catalogue(home: Path) -> Path:
 
 
 def settings(model_url: str) -> Json:
-    """Return what a project's opencode.json says: the scripted model, and leave to be asked for every command."""
+    """Return the content of a project's opencode.json: use the scripted model, and ask before each command."""
     model = f"fake/{MODEL_ID}"
     return {
         "model": model,
@@ -78,5 +78,5 @@ def settings(model_url: str) -> Json:
             }
         },
         "permission": {"bash": "ask"},
-        "snapshot": False,  # a git snapshot at each step costs time and shows nothing here
+        "snapshot": False,  # a git snapshot at each step takes time, and nothing here uses it
     }

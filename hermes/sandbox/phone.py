@@ -1,11 +1,11 @@
-"""The phone of the demo and the tests: what a person sees, taps and writes on the local Bot API.
+"""The phone of the demo and the tests: with it a person reads, taps and writes on the local Bot API.
 
-`Phone` is a synchronous client of the control side; it shares no memory with the server, so it works just as
-well when the Bot API, the listener and the agent are processes of their own. What it shows are values: a
-`ShownMessage` is a message as it stands at that moment, with every earlier version of it.
+`Phone` is a synchronous client of the control side. It shares no memory with the server, so it also works if the
+Bot API, the listener and the agent are separate processes. It returns values: a `ShownMessage` is a message at that
+moment, with every version of it so far.
 
-Waiting is by content: `wait` looks again whenever the server's state has changed (and four times a second
-besides, for conditions that live elsewhere), until the condition holds or the time is over.
+Tests wait for content: `wait` checks its condition again after each change of the server's state (and four times a
+second, for conditions outside the server), until the condition holds or the time is over.
 """
 
 import ssl
@@ -50,7 +50,7 @@ DEFAULT_WAIT_S = 30.0
 T = TypeVar("T")
 
 
-# loopback speaks plain HTTP: loading the system's certificates would cost more than all the rest
+# Loopback uses plain HTTP, and loading the system's certificates would take longer than all the rest.
 _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 _MESSAGES = TypeAdapter(tuple[ShownMessage, ...])
@@ -63,9 +63,9 @@ _NUMBER = TypeAdapter(int)
 
 
 class Phone:
-    """A person's phone. `user=` and `chat=` are the first of the server when not given.
+    """A person's phone. Without `user=` or `chat=`, an action uses the server's first user or chat.
 
-    An action that is impossible (no such message, no such button) raises LookupError with the server's words.
+    An impossible action (no such message, no such button) raises LookupError with the server's error text.
     """
 
     def __init__(self, control_url: str, *, transport: httpx.BaseTransport | None = None) -> None:
@@ -80,25 +80,25 @@ class Phone:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._http.close()
 
-    # what is there
+    # reading
 
     def state(self) -> PhoneState:
-        """Counts, clock and who polls."""
+        """Return the server's state: its clock, its counts, and whether it holds a long poll."""
         return self._get("state", _STATE)
 
     def messages(self, *, chat: int | None = None, after: int = 0) -> tuple[ShownMessage, ...]:
-        """Every message of the chat in order, deleted ones and the person's own too; those with higher ids."""
+        """Return the chat's messages with ids above `after`, in order, also deleted ones and the person's own."""
         return self._get("messages", _MESSAGES, chat_id=chat, after=after or None)
 
     def shown(self, *, chat: int | None = None) -> tuple[ShownMessage, ...]:
-        """The bot's messages that are still there."""
+        """Return the bot's messages that are not deleted."""
         return tuple(m for m in self.messages(chat=chat) if m.from_bot and not m.deleted)
 
     def message(self, message_id: int, *, chat: int | None = None) -> ShownMessage:
-        """This message as it stands now."""
+        """Return this message as it is now; raise LookupError if there is none."""
         for message in self.messages(chat=chat):
             if message.message_id == message_id:
                 return message
@@ -107,7 +107,7 @@ class Phone:
     def message_with(
         self, text_part: str, timeout_s: float = DEFAULT_WAIT_S, *, chat: int | None = None
     ) -> ShownMessage:
-        """The newest message of the bot that shows this text; waits for it."""
+        """Return the bot's newest message that contains this text; wait until there is one."""
 
         def newest() -> ShownMessage | None:
             return next((m for m in reversed(self.shown(chat=chat)) if text_part in m.text), None)
@@ -115,11 +115,11 @@ class Phone:
         return self.wait(newest, timeout_s, what=f"a message with {text_part!r}", chat=chat)
 
     def toasts(self, *, user: int | None = None, after_s: float = 0.0) -> tuple[Toast, ...]:
-        """The answers to taps, in order; of one user if given, and only those given after that time (Unix)."""
+        """Return the answers to taps given after `after_s` (epoch seconds), in order; only those of `user` if given."""
         return tuple(t for t in self._get("toasts", _TOASTS, after=after_s or None) if user in {None, t.user_id})
 
     def toast_for(self, tap: Tap, timeout_s: float = DEFAULT_WAIT_S) -> Toast:
-        """The answer to this tap; waits for it."""
+        """Return the answer to this tap; wait until there is one."""
 
         def answer() -> Toast | None:
             return next((t for t in self.toasts() if t.tap_id == tap.tap_id), None)
@@ -127,10 +127,10 @@ class Phone:
         return self.wait(answer, timeout_s, what=f"an answer to the tap on {tap.data!r}")
 
     def calls(self, method: str | None = None) -> tuple[Call, ...]:
-        """What the bot asked of the server, in order; of one method if given (any case)."""
+        """Return the bot's requests, in order: only those of `method` if given (in any letter case)."""
         return self._get("calls", _CALLS, method=method)
 
-    # what a person does
+    # actions of the person
 
     def tap(
         self,
@@ -144,7 +144,7 @@ class Phone:
         chat: int | None = None,
         times: int = 1,
     ) -> Tap:
-        """Tap a button by label, place or raw data (of a button long gone, too); the last tap."""
+        """Tap a button, named by label, place or raw data (a removed button's, too), and return the last tap."""
         return self._post(
             "tap",
             _TAPS,
@@ -167,7 +167,7 @@ class Phone:
         user: int | None = None,
         chat: int | None = None,
     ) -> tuple[int, ...]:
-        """Send a text; the ids of the messages it became (a client splits what is over 4096 units)."""
+        """Send a text and return the ids of its messages: a text over 4096 UTF-16 units is split, as clients do."""
         reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
         return self._post("write", _NUMBERS, text=text, reply_to=reply, thread_id=thread_id, user_id=user, chat_id=chat)
 
@@ -180,7 +180,7 @@ class Phone:
         user: int | None = None,
         chat: int | None = None,
     ) -> int:
-        """Send something that is no text; its message id."""
+        """Send a sticker, photo or document, and return its message id."""
         reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
         body = {"kind": kind, "caption": caption, "reply_to": reply, "user_id": user, "chat_id": chat}
         return self._post("send", _NUMBER, **body)
@@ -190,7 +190,7 @@ class Phone:
         self._do("rewrite", message_id=message_id, text=text, chat_id=chat)
 
     def delete(self, message: ShownMessage | int, *, chat: int | None = None) -> None:
-        """Delete a message for everyone; the bot is not told."""
+        """Delete a message for everyone; the bot gets no update."""
         if isinstance(message, ShownMessage):
             chat, message = message.chat_id, message.message_id
         self._do("delete", message_id=message, chat_id=chat)
@@ -200,20 +200,20 @@ class Phone:
         self._do("block", chat_id=chat)
 
     def unblock(self, *, chat: int | None = None) -> None:
-        """Let the bot back in."""
+        """Unblock the bot in this chat (in a group: add it again)."""
         self._do("unblock", chat_id=chat)
 
     def migrate(self, *, chat: int | None = None) -> int:
-        """Turn a group into a supergroup; its new chat id."""
+        """Turn a group into a supergroup and return its new chat id."""
         return self._post("migrate", _NUMBER, chat_id=chat)
 
-    # what the world does
+    # actions of the test
 
     def advance(self, seconds: float) -> None:
-        """Move the server's clock."""
+        """Advance the server's clock by `seconds`."""
         self._do("advance", seconds=seconds)
 
-    def fault(  # noqa: PLR0913 - one keyword a property of the fault
+    def fault(  # noqa: PLR0913 - one keyword for each property of the fault
         self,
         method: str = "*",
         action: FaultAction = "error",
@@ -226,7 +226,7 @@ class Phone:
         times: int = 1,
         skip: int = 0,
     ) -> None:
-        """Queue trouble, see `Fault`."""
+        """Queue a fault, see `Fault`."""
         self._do(
             "fault",
             method=method,
@@ -241,15 +241,15 @@ class Phone:
         )
 
     def clear_faults(self) -> None:
-        """Forget the trouble that has not come yet, and end what hangs."""
+        """Remove the queued faults, and end the requests that hang."""
         self._do("clear_faults")
 
     def redeliver(self, update_id: int) -> None:
-        """Send an update again under its old number, although it was confirmed."""
+        """Send an update again under the same id, even if it was confirmed."""
         self._do("redeliver", update_id=update_id)
 
     def inject(self, update: dict[str, Any]) -> int:
-        """Send this as an update, whatever it is; without an `update_id` it gets the next one. Its id."""
+        """Send any object as an update and return its id; without an `update_id` it gets the next one."""
         return self._post("inject", _NUMBER, update=update)
 
     # waiting
@@ -262,7 +262,7 @@ class Phone:
         what: str = "the condition",
         chat: int | None = None,
     ) -> T:
-        """The first true value of the condition; TimeoutError says what the chat showed instead."""
+        """Return the condition's first true value; raise TimeoutError with the bot's last messages if none comes."""
         deadline = time.monotonic() + timeout_s
         while True:
             version = self.state().version
@@ -281,7 +281,7 @@ class Phone:
         texts = [f"{m.message_id}: {m.text[:80]!r} {m.labels}" for m in self.shown(chat=chat)[-5:]]
         return "the bot shows " + ("; ".join(texts) or "nothing")
 
-    # the wire
+    # HTTP
 
     def _get(self, path: str, shape: TypeAdapter[T], **query: object) -> T:
         given = {key: str(value) for key, value in query.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What a person sees on the phone, and what the bot did: plain values, the same at both ends."""
+"""Plain values for the phone's messages and the bot's requests; server and client share them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -8,7 +8,7 @@ FaultAction = Literal["error", "html", "cut", "cut_after", "hang"]
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One inline button; `data` is its callback_data (none on a URL or copy button)."""
+    """One inline button; `data` is its callback_data (None on a URL or copy button)."""
 
     text: str
     data: str | None = None
@@ -18,7 +18,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One mark in a text, in UTF-16 units. What clients find by themselves (links, commands) is in too."""
+    """One entity of a text, in UTF-16 units. The entities that clients find (links, commands) are included."""
 
     type: str
     offset: int
@@ -32,7 +32,7 @@ Rows = tuple[tuple[Button, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a message said from `at_s` (Unix time) on."""
+    """The content of a message from `at_s` (epoch seconds) on."""
 
     text: str
     entities: tuple[Entity, ...]
@@ -42,7 +42,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message as the phone shows it; `link_preview` says whether a client would fetch a link in it."""
+    """A message as the phone shows it; `link_preview` is true if a client would fetch a link in it."""
 
     chat_id: int
     message_id: int
@@ -64,11 +64,11 @@ class ShownMessage:
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """The words on the buttons, row by row."""
+        """The labels of the buttons, row by row."""
         return tuple(tuple(button.text for button in row) for row in self.rows)
 
     def button(self, label: str) -> Button:
-        """The one button with exactly this text, else the one that contains it; LookupError otherwise."""
+        """Return the only button with exactly this label, else the only one that contains it, or raise LookupError."""
         buttons = [button for row in self.rows for button in row]
         for found in ([b for b in buttons if b.text == label], [b for b in buttons if label in b.text]):
             if len(found) == 1:
@@ -76,7 +76,7 @@ class ShownMessage:
         raise LookupError(f"no single button {label!r} among {self.labels}")
 
     def marked(self, kind: str) -> tuple[str, ...]:
-        """The pieces of the text that an entity of this kind covers."""
+        """Return the parts of the text that entities of this kind cover."""
         units = self.text.encode("utf-16-le")
         return tuple(
             units[2 * e.offset : 2 * (e.offset + e.length)].decode("utf-16-le") for e in self.entities if e.type == kind
@@ -85,7 +85,7 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A tap as it went to the bot; `tap_id` is the callback_query id."""
+    """A tap as sent to the bot; `tap_id` is the id of the callback_query."""
 
     tap_id: str
     update_id: int
@@ -112,7 +112,7 @@ class Toast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of the bot; times are monotonic seconds; `status` is none while it is held or hangs."""
+    """One request of the bot; `at_s` is in monotonic seconds; `status` is None until the end, 0 after a cut."""
 
     method: str
     at_s: float
@@ -124,10 +124,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Trouble on demand for the next `times` calls of `method` ("*" is any), after letting `skip` pass.
+    """A fault for the next `times` calls of `method` ("*": any method), after `skip` calls without a fault.
 
-    `error` answers `status` as JSON, `html` as a proxy's page; `cut` breaks the connection before anything is
-    done, `cut_after` when it is done; `hang` waits `hang_s`, then answers if `processed`, else cuts.
+    `error` answers `status` as JSON, `html` as a proxy's page; `cut` breaks the connection before the call takes
+    effect, `cut_after` after it. `hang` waits `hang_s`: if `processed`, the call takes effect before the wait and
+    is answered after it, otherwise the connection is cut.
     """
 
     method: str = "*"
@@ -143,7 +144,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PhoneState:
-    """The server at one moment; `polling` says that a long poll of the bot is being held."""
+    """The server at one moment; `polling` is true while it holds a long poll of the bot."""
 
     version: int
     now: float

@@ -1,1 +1,1 @@
-"""Everything that lets Hermes be tried without Telegram and without a paid model: local, scripted, strict."""
+"""`hermes demo`: try Hermes without Telegram and without a paid model, against local, scripted, strict servers."""

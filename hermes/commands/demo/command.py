@@ -1,4 +1,4 @@
-"""`hermes demo`: sets the stage, serves its page, and leaves nothing behind."""
+"""`hermes demo`: start the stage, serve its page, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def run(*, opencode: bool, port: int, open_page: bool, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises HermesError where something is missing."""
-    # A connection that is cut at the end, or by an agent that goes away, is no error to tell of.
+    """Serve until SIGINT, SIGTERM or SIGHUP. Raises HermesError: the demo cannot start, and why."""
+    # uvicorn's log is discarded: connections are cut at the end, and when an agent goes away, which is no error.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     with _until_told() as told, staged(_computer(opencode=opencode)) as stage, serving(stage, port=port) as url:
         stage.ask("one")
@@ -37,7 +37,7 @@ def _computer(*, opencode: bool) -> Computer:
 
 @contextmanager
 def _until_told() -> Iterator[threading.Event]:
-    """An event that the end of this process sets, however it is asked for."""
+    """Yield an event that SIGINT, SIGTERM and SIGHUP set."""
     told = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: told.set()) for number in numbers}

@@ -1,4 +1,4 @@
-"""The agent's side of the demo: what was asked there, and what the agent received. The scripted agent is one of two."""
+"""The agent's side of the demo: its asks, and the answers that it received. The scripted agent is one of two."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ State = Literal["waiting", "received", "refused"]
 class Row:
     """One ask as the agent knows it.
 
-    `received` holds the exact words for each of `asked` once there are any; `times` tells how often an answer took
-    effect; `refused` is a turn that was told no.
+    `received` holds, for each of `asked`, the exact words that came back (for a command that the real OpenCode ran, its
+    output); `times` counts how often an answer took effect; the state is `refused` if the ask was rejected.
     """
 
     key: str
@@ -44,7 +44,7 @@ class Row:
 
     @classmethod
     def waiting(cls, key: str, scene: Scene) -> Self:
-        """Return the row of what is being asked now."""
+        """Return the row of an ask that begins now."""
         return cls(
             key=key,
             title=scene.title,
@@ -59,29 +59,29 @@ class Row:
 
 
 class Computer(Protocol):
-    """The computer that an agent works on. `servers` are the tables [[opencode]] that name its agent."""
+    """The computer that an agent works on. `servers` are the [[opencode]] tables of the configuration for it."""
 
     name: str
     servers: tuple[Json, ...]
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
-        """Let the agent ask this."""
+        """Let the agent ask the questions, or for the permission, of this scene."""
         ...
 
     def rows(self) -> tuple[Row, ...]:
-        """What was asked so far, in order."""
+        """Return a row for each ask so far, in order."""
         ...
 
     def away(self) -> None:
-        """Let the agent answer nobody."""
+        """Make the agent unreachable."""
         ...
 
     def back(self) -> None:
-        """Let it answer again."""
+        """Make it reachable again."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """End the agent."""
         ...
 
 
@@ -102,7 +102,7 @@ class _Asked:
 
 
 class ScriptedComputer:
-    """A scripted agent with a port, and one without, of which only its plugin tells."""
+    """A scripted agent with a port, and one without a port, whose plugin tells Hermes of its asks."""
 
     name = "a scripted agent"
 
@@ -117,7 +117,7 @@ class ScriptedComputer:
         self.servers: tuple[Json, ...] = ({"name": "scripted", "url": self._agent.url},)
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
-        """Let the agent ask this, in a session of its own."""
+        """Let the agent ask this, in a new session."""
         world = self._agent if scene.through == "server" else self._portless
         session = world.session(scene.title, directory=f"{HOME}/{scene.folder}")
         with world.lock:
@@ -135,21 +135,21 @@ class ScriptedComputer:
             self._plugins.append(Plugin(daemon, world, request, scene, here=self._here))
 
     def rows(self) -> tuple[Row, ...]:
-        """What was asked so far, in order."""
+        """Return a row for each ask so far, in order."""
         return tuple(asked.row() for asked in self._asked)
 
     def away(self) -> None:
-        """Cut the agent's server off, and let its plugin apply nothing."""
+        """Stop the agent's server, and make its plugin wait before it applies an answer."""
         self._here.clear()
         self._agent.away()
 
     def back(self) -> None:
-        """Let it answer again."""
+        """Start the server again, and let the plugin go on."""
         self._agent.back()
         self._here.set()
 
     def close(self) -> None:
-        """End the agent, and the hooks that wait for it."""
+        """End the hooks that wait, and the agent."""
         self._here.set()
         for plugin in self._plugins:
             plugin.close()

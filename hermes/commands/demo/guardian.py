@@ -1,10 +1,10 @@
-"""A temporary folder that is left by nobody: where the demo itself is killed, a guardian ends what lives in it.
+"""A temporary folder whose processes end even if the demo is killed: a guardian ends them, and removes the folder.
 
     with guarded_folder("hermes-demo-") as folder:
         folder.holds(process.pid)    # a process group
 
-The guardian is a process of its own, which waits for the end of a pipe that only the demo holds open. That pipe also
-tells it the process groups, one a line; a listener is known by its lock.
+The guardian is a separate process that waits for the end of a pipe; only the demo holds the other end open. Through
+this pipe the demo also sends the process groups, one on each line. The listener is found by the lock of its store.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class GuardedFolder:
     _guardian: IO[bytes]
 
     def holds(self, group: int) -> None:
-        """Tell of a process group that ends with the demo, and is a child of it (so no other gets its number)."""
+        """Register a process group to end with the demo. It must be a child, so that its id is not reused."""
         self._guardian.write(b"%d\n" % group)
         self._guardian.flush()
 
 
 @contextmanager
 def guarded_folder(prefix: str) -> Iterator[GuardedFolder]:
-    """Make a folder; who leaves in order has ended the processes in it."""
+    """Make a folder, and remove it at the end. The caller must end its processes before it leaves the context."""
     with tempfile.TemporaryDirectory(prefix=prefix) as name:
         command = [sys.executable, "-I", "-m", "hermes.commands.demo.guardian", name]
-        # A session of its own, for what ends the whole group of the demo.
+        # A new session, so that a signal to the whole process group of the demo does not end the guardian.
         with subprocess.Popen(
             command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         ) as guardian:
@@ -66,13 +66,13 @@ def end(folder: Path, groups: Iterable[int]) -> None:
     if config.exists():
         Daemon(folder, tomllib.loads(config.read_text(encoding="utf-8"))["telegram"], ()).close()
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:  # a hook that hears of its agent's end writes that down, into a folder made anew
+    while time.monotonic() < deadline:  # a hook whose agent has ended writes a record, and makes the folder again
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(LOOK_S)
 
 
 def main() -> None:
-    """Wait for the end of standard input."""
+    """Read process groups until standard input ends, then end all that belongs to the folder."""
     groups = [int(line) for line in sys.stdin]
     end(Path(sys.argv[1]), groups)
 

@@ -1,4 +1,4 @@
-"""The real OpenCode as the agent of the demo: in an empty home, with a scripted model, asked over HTTP."""
+"""The real OpenCode as the agent of the demo: in an empty home, with a scripted model, prompted over HTTP."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 
 def program() -> str:
-    """Return the `opencode` of this machine. Raises HermesError where there is none."""
+    """Return the path of `opencode`. Raises HermesError: it is not on the PATH."""
     found = shutil.which("opencode")
     if found is None:
         raise HermesError("no `opencode` is on the PATH: install it, or leave --opencode out for a scripted agent")
@@ -48,7 +48,7 @@ def program() -> str:
 
 
 class Server:
-    """One `opencode serve` on loopback, behind a password; it lives until it is closed."""
+    """One `opencode serve` process on loopback, with a password; it runs until `close`."""
 
     def __init__(self, command: str, home: Path, *, cwd: Path, password: str) -> None:
         with bound(0) as free:
@@ -69,9 +69,9 @@ class Server:
         self.pid = self._process.pid
 
     def wait(self) -> None:
-        """Wait until it listens. Raises HermesError where it does not; it is closed then."""
+        """Wait until it listens. Raises HermesError: it did not start, and is closed."""
         deadline = time.monotonic() + START_S
-        # What comes before this line is never answered by 1.18.33.
+        # OpenCode 1.18.33 never answers a request that comes before this line.
         while b"listening on" not in self._said.read_bytes():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.close()
@@ -80,18 +80,18 @@ class Server:
             time.sleep(LOOK_S / 10)
 
     def call(self, method: str, path: str, directory: Path, body: object = None) -> Any:
-        """Return what OpenCode answers. Raises httpx.HTTPError."""
+        """Send a request about this directory, and return the JSON of the response. Raises httpx.HTTPError."""
         answer = self._http.request(method, path, params={"directory": str(directory)}, json=body)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send this to the server and all its children."""
+        """Send this signal to the process group of the server."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
     def close(self) -> None:
-        """End it at once; what its plugin has started ends by itself."""
+        """Kill the server. The hooks that its plugin started notice that, and end."""
         self.signal(signal.SIGKILL)
         self._process.wait()
         self._http.close()
@@ -106,11 +106,11 @@ class _Prompt:
 
 
 class OpenCodeComputer:
-    """One server that Hermes knows by its address, and one with the plugin, started when it is first needed."""
+    """One server that is in Hermes' configuration, and one with the plugin, which is started when first needed."""
 
     def __init__(self, command: str) -> None:
         self._command = command
-        # Whoever reaches its port could run commands here, and so could any web page (DNS rebinding).
+        # Without a password, a program that reaches the port could run commands, and so could a page (DNS rebinding).
         self._password = secrets.token_urlsafe()
         self._open = ExitStack()
         self._folder = self._open.enter_context(guarded_folder("hermes-demo-opencode-"))
@@ -132,7 +132,7 @@ class OpenCodeComputer:
         self._looking.start()
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
-        """Prompt the model to ask this, in a session of its own. LookupError where OpenCode does not take it."""
+        """Prompt the model to ask this, in a new session. Raises LookupError: OpenCode did not accept the prompt."""
         server = self._served if scene.through == "server" else self._with_plugin(daemon)
         directory = self._project(scene.folder)
         try:
@@ -145,21 +145,21 @@ class OpenCodeComputer:
         self._prompts.append(_Prompt(server, directory, session, row))
 
     def rows(self) -> tuple[Row, ...]:
-        """What was asked so far, in order, as last seen."""
+        """Return a row for each prompt so far, in order, as last polled."""
         return tuple(prompt.row for prompt in self._prompts)
 
     def away(self) -> None:
-        """Freeze OpenCode: its connections stay, and nothing is answered."""
+        """Freeze OpenCode (SIGSTOP): its connections stay open, and it answers nothing."""
         for server in self._servers:
             server.signal(signal.SIGSTOP)
 
     def back(self) -> None:
-        """Let it go on."""
+        """Let OpenCode go on (SIGCONT)."""
         for server in self._servers:
             server.signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End it, and take its home away."""
+        """End the servers, and remove their folder."""
         self._closing.set()
         self.back()
         for server in self._servers:
@@ -167,7 +167,7 @@ class OpenCodeComputer:
         self._looking.join()
         self._open.close()
 
-    # --- what it needs --------------------------------------------------------------------------------------------
+    # --- servers and projects -------------------------------------------------------------------------------------
 
     def _asked_version(self) -> str:
         opencode_home.make(self._root / "home", "")
@@ -205,13 +205,13 @@ class OpenCodeComputer:
             (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
         return folder
 
-    # --- what became of it ----------------------------------------------------------------------------------------
+    # --- results of the prompts -----------------------------------------------------------------------------------
 
     def _look(self) -> None:
         while not self._closing.wait(LOOK_S):
             for prompt in tuple(self._prompts):
                 if prompt.row.state == "waiting":
-                    with suppress(httpx.HTTPError):  # frozen: it is asked again
+                    with suppress(httpx.HTTPError):  # a frozen server is asked again
                         prompt.row = self._row(prompt)
 
     def _row(self, prompt: _Prompt) -> Row:
@@ -228,7 +228,7 @@ def _step(scene: Scene) -> Json:
 
 
 def _ended(state: Mapping[str, Any]) -> Json:
-    """Return what has changed in the row of a call in this state."""
+    """Return the fields of a row that change with this state of its tool call."""
     if state["status"] == "completed":
         answers = state.get("metadata", {}).get("answers")
         received = ((state["output"].strip(),),) if answers is None else tuple(tuple(one) for one in answers)

@@ -1,8 +1,8 @@
-"""The page of the demo over HTTP: its files, what it shows as server-sent events, and what its visitor does.
+"""The page of the demo over HTTP: its files, its content as server-sent events, and the actions of its visitor.
 
-Whoever may open a port of this machine could ask here, and any web page could send its visitor here. So every path
-begins with a secret, the Host must be our own (a name that was bent to 127.0.0.1 is not), and what does something
-must come from the page itself.
+Any program on this machine can connect to the port, and any web page can make a browser send a request to it. So each
+path begins with a secret, the Host header must be ours (against names that were rebound to 127.0.0.1), and a request
+for an action must come from the page itself (Origin header).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Json = dict[str, Any]
 
 
 def seen(stage: Stage) -> Json:
-    """Return all that the page shows at this moment. Times are Unix seconds."""
+    """Return all that the page shows at this moment. Times are epoch seconds, `spans` are seconds."""
     control, computer = stage.api.control, stage.computer
     messages = [message for message in control.messages() if not message.deleted]
     return {
@@ -81,7 +81,7 @@ def _shown(message: Json) -> Json:
 
 
 class Page:
-    """The application for one stage; `origin` is that of `origin_of`."""
+    """The application for one stage; `origin` is as of `origin_of`."""
 
     def __init__(self, stage: Stage, *, secret: str, origin: str) -> None:
         self._stage = stage
@@ -118,7 +118,7 @@ class Page:
         return StreamingResponse(self._news(), media_type="text/event-stream")
 
     async def _news(self) -> AsyncIterator[str]:
-        """What the page shows, whenever it has changed."""
+        """Yield the content of the page as an event when it has changed, and a heartbeat if it has not for long."""
         world, last, said_s = self._stage.api.control.world, "", 0.0
         while not world.closed:
             version = world.version
@@ -151,7 +151,7 @@ class Page:
 
 
 class _Guard:
-    """Lets nobody through but who came to this host and knows the secret; says who may do what with the answer."""
+    """Answers 404 unless the Host header and the secret are right; adds the security headers to each response."""
 
     def __init__(self, app: ASGIApp, *, secret: str, origin: str) -> None:
         self._app = app
@@ -159,7 +159,7 @@ class _Guard:
         self._host = origin.removeprefix("http://").encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         given = scope["path"].encode()[: len(self._start)]
         known = secrets.compare_digest(given, self._start)
@@ -190,13 +190,13 @@ def _text(told: Json, key: str) -> str:
 
 
 def origin_of(port: int) -> str:
-    """Return what a browser calls the origin of this port: it leaves the usual one out, also as Host."""
+    """Return the origin of this port as a browser writes it: without the port if it is 80, also in the Host header."""
     return f"http://{HOST}" if port == HTTP_PORT else f"http://{HOST}:{port}"
 
 
 @contextmanager
 def serving(stage: Stage, *, port: int = 0) -> Iterator[str]:
-    """Serve the page in a thread of this process; its URL. HermesError where the port is taken."""
+    """Serve the page in a thread of this process, and yield its URL. Raises HermesError: the port cannot be used."""
     try:
         listening = bound(port)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the plugin of an agent without a port does for one question: agents/opencode/plugin.js, in small."""
+"""The plugin of an agent without a port, for one question: a small version of agents/opencode/plugin.js."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Json = dict[str, Any]
 
 
 class Plugin:
-    """Keeps a real hook waiting for the answer, applies what it prints, and tells Hermes that it took effect.
+    """Starts a real hook that waits for the answer, applies the answer, and reports that through a second hook.
 
-    It does so while its agent is `here`.
+    It applies nothing until the event `here` is set, which means that the agent is not away.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Plugin:
         self._thread.start()
 
     def close(self) -> None:
-        """Let the hook go."""
+        """End the hook."""
         self._hook.terminate()
         self._thread.join(PATIENCE_S)
 

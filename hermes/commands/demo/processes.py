@@ -1,4 +1,4 @@
-"""The real `hermes listen` and `hermes hook` of the demo, as processes of their own in a folder of their own."""
+"""The real `hermes listen` and `hermes hook` of the demo, as separate processes with a separate folder."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Json = dict[str, Any]
 
 
 def toml(table: Mapping[str, object]) -> str:
-    """Return the lines of one table, whose values are texts, numbers, or lists of them."""
+    """Return the TOML lines of one table, whose values are texts, numbers, or lists of them."""
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
 
 
 class Daemon:
-    """One listener and the hooks beside it; `root` holds configuration, store and log.
+    """One listener and its hooks; `root` holds configuration, store and log.
 
-    A listener may also be one that a hook has started, so it is known by the lock of its store, and not as a child.
+    The listener is found by the lock of its store, not as a child process, because a hook may have started it.
     """
 
     def __init__(self, root: Path, telegram: Json, servers: Sequence[Json]) -> None:
@@ -60,14 +60,14 @@ class Daemon:
         self.config.write_text(text, encoding="utf-8")
 
     def pid(self) -> int | None:
-        """Return the process that listens, or None."""
+        """Return the process id of the listener, or None."""
         if self._child is not None:
-            self._child.poll()  # the dead are buried
+            self._child.poll()  # reaps it if it has ended
         found = self.store.holder(LISTENER)
         return found.pid if found and found.pid else None
 
     def start(self) -> None:
-        """Start a listener; where one is at work already, this one leaves by itself."""
+        """Start a listener; it ends if another one holds the locks."""
         self._bury()
         self._child = subprocess.Popen(
             self._command("listen", "--config", str(self.config)),
@@ -75,8 +75,8 @@ class Daemon:
             env=self._environ(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # the log has it all
-            start_new_session=True,  # Ctrl-C of the terminal is for the demo alone, which ends it in order
+            stderr=subprocess.DEVNULL,  # the log file has the same lines
+            start_new_session=True,  # Ctrl-C must reach the demo alone, which then ends the listener
         )
 
     def kill(self) -> None:
@@ -88,8 +88,8 @@ class Daemon:
         self._end(signal.SIGTERM)
 
     def close(self) -> None:
-        """End what listens, and take away what it leaves outside of its folder."""
-        self.config.unlink(missing_ok=True)  # whatever is just being started finds nothing to do
+        """End the listener, and remove the lock file that it leaves outside its folder."""
+        self.config.unlink(missing_ok=True)  # a listener that is being started now fails without it
         if self._child is not None:
             self._child.terminate()
         self.stop()
@@ -112,13 +112,13 @@ class Daemon:
             time.sleep(LOOK_S)
 
     def log_text(self) -> str:
-        """Return what listeners and hooks have logged."""
+        """Return the log of the listeners and hooks."""
         return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
 
     # --- hooks --------------------------------------------------------------------------------------------------
 
     def hook(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start a hook as a plugin does, with three pipes."""
+        """Start a hook as a plugin does, with pipes for stdin and stdout."""
         places = {"--store": self.store.root, "--log": self._log, "--config": self.config}
         paths = [str(word) for pair in places.items() for word in pair]
         return subprocess.Popen(
@@ -132,7 +132,7 @@ class Daemon:
         )
 
     def install(self, environ: Mapping[str, str]) -> None:
-        """Put the plugin into an OpenCode with this environment. Raises HermesError."""
+        """Install the plugin for an OpenCode with this environment. Raises HermesError."""
         connect.install(
             environ=environ, python=sys.executable, config_path=self.config, store=self.store.root, log=self._log
         )
@@ -142,7 +142,7 @@ class Daemon:
         return self.root / "hermes.log"
 
     def _environ(self) -> dict[str, str]:
-        """The person's own settings (`HERMES_TELEGRAM__TOKEN`, a proxy) are for the person's own Hermes."""
+        """Return an environment without the settings of the person's own Hermes (`HERMES_TELEGRAM__TOKEN`, a proxy)."""
         kept = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
         return {**kept, "HOME": str(self.root), "LANG": "C.UTF-8"}
 

@@ -1,4 +1,4 @@
-"""The prepared asks of the demo: what the agent asks when a visitor presses a button."""
+"""The prepared asks of the demo: the agent asks one of them when a visitor presses its button."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 Through = Literal["server", "plugin"]
 
 RTL: Final = "\u202eexe.gpj\u202c \u200fالعربية ← مرحبا"
-"""Letters that run from right to left, and a sign that turns all that follows around."""
+"""Right-to-left letters, and a control character that reverses the text after it."""
 
 LONG: Final = (
     "Rewrite the importer so that it streams, keep the old one behind a flag for two releases, and write down why in "
@@ -22,10 +22,10 @@ LONG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One prepared ask: of `questions` (in OpenCode's own shape), or of leave to run `command`.
+    """One prepared ask: `questions` (in OpenCode's shape), or a permission to run `command`.
 
-    `through` is how Hermes hears of it: from the agent's server, or from the hook that its plugin starts.
-    `hurried`: it is asked while a question waits for half a minute only.
+    `through` says how Hermes learns of it: from the agent's server, or from the hook that its plugin starts.
+    `hurried`: while it is open, the time to answer is short (`Spans.hurried`, half a minute).
     """
 
     name: str
@@ -41,7 +41,7 @@ class Scene:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """What is asked, in words."""
+        """The texts of the questions, or the command."""
         return tuple(question["question"] for question in self.questions) or (self.command,)
 
 
@@ -179,4 +179,4 @@ SCENES: Final = (
         hurried=True,
     ),
 )
-"""In the order of their buttons; a label's `{ttl}` is the time that a hurried one has."""
+"""In the order of their buttons; `{ttl}` in a label stands for `Spans.hurried`."""

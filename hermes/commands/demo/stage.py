@@ -1,11 +1,11 @@
-"""What runs behind the page of the demo: a Bot API, an agent, the real listener, and two ways to make trouble.
+"""The parts behind the page of the demo: a Bot API, an agent, the real listener, and two faults on demand.
 
     with staged(ScriptedComputer()) as stage:
         stage.ask("one")
-        stage.kill_listener()    # and after a moment it is started again
-        stage.agent_away()       # and after a while it is back
+        stage.kill_listener()    # it is started again after `Spans.down`
+        stage.agent_away()       # it is back after `Spans.away`
 
-All of it lies in a temporary folder, listens on loopback alone, and is gone at the end.
+All files are in a temporary folder, all servers listen on loopback only, and nothing is left at the end.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ START_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """How long things take, in seconds.
+    """Durations in seconds.
 
-    `hurried` is the time to answer of a hurried ask, `down` that without a listener after a kill, `away` the agent's
-    absence.
+    `hurried` is the time to answer of a hurried ask, `down` the pause before a killed listener is started again,
+    `away` the absence of the agent.
     """
 
     hurried: float = 30.0
@@ -51,7 +51,7 @@ class Spans:
 
 
 class Stage:
-    """See the module. May be used from any thread; what cannot be done is a LookupError."""
+    """See the module. Methods may be called from any thread."""
 
     def __init__(self, api: RunningBotApi, computer: Computer, daemon: Daemon, spans: Spans) -> None:
         self.api = api
@@ -69,7 +69,7 @@ class Stage:
     # --- life -----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the listener, and wait until it polls. Raises HermesError where it does not."""
+        """Start the listener, and wait until it polls. Raises HermesError: it did not start."""
         self._daemon.configure(self._ttl_s)
         self._start_listener()
         if self.listener_pid is None:
@@ -82,13 +82,13 @@ class Stage:
         self._closing.set()
         if self._watching.ident is not None:
             self._watching.join()
-        self.computer.close()  # first, for a hook that finds no listener starts one
+        self.computer.close()  # first, because a hook that finds no listener starts one
         self._daemon.close()
 
-    # --- what a visitor presses -----------------------------------------------------------------------------------
+    # --- actions of a visitor -------------------------------------------------------------------------------------
 
     def ask(self, name: str) -> None:
-        """Let the agent ask what this scene has prepared."""
+        """Let the agent ask the scene of this name. Raises LookupError: no such scene, or the agent cannot ask."""
         scene = next((scene for scene in SCENES if scene.name == name), None)
         if scene is None:
             raise LookupError(f"no scene is called {name!r}")
@@ -99,21 +99,21 @@ class Stage:
             self.computer.ask(scene, self._daemon)
 
     def kill_listener(self) -> None:
-        """`kill -9`; it is started again after a moment."""
+        """End the listener as `kill -9` does; it is started again after `Spans.down`."""
         with self._lock:
             self.listener_back_s = time.time() + self.spans.down
             self._daemon.kill()
             self.listener_pid = self._daemon.pid()
 
     def agent_away(self) -> None:
-        """Let the agent answer nobody for a while."""
+        """Make the agent unreachable for `Spans.away`."""
         with self._lock:
             if self.agent_back_s is None:
                 self.agent_back_s = time.time() + self.spans.away
                 self.computer.away()
 
     def phone_is_locked(self) -> bool:
-        """Tell whether `/lock` was sent."""
+        """Tell whether the phone is locked (by `/lock`)."""
         return self._daemon.store.is_phone_locked()
 
     def unlock_phone(self) -> None:
@@ -121,22 +121,22 @@ class Stage:
         self._daemon.store.unlock_phone()
 
     def config_text(self) -> str:
-        """What the listener's configuration says."""
+        """Return the text of the listener's configuration."""
         return self._daemon.config.read_text(encoding="utf-8")
 
     def log_text(self) -> str:
-        """What listeners and hooks have logged."""
+        """Return the log of the listeners and hooks."""
         return self._daemon.log_text()
 
     # --- time to answer -------------------------------------------------------------------------------------------
 
     def _is_hurried(self) -> bool:
-        """Tell whether a hurried ask may run out: a listener that starts anew would give it ten minutes more."""
-        since_s = time.time() - 2 * self.spans.hurried  # who asks for more time than that is in no hurry
+        """Tell whether a hurried ask is about to expire: a restart of the listener would give it ten minutes more."""
+        since_s = time.time() - 2 * self.spans.hurried  # an ask that is open for longer was given more time
         return any(row.hurried and row.state == "waiting" and row.at_s > since_s for row in self.computer.rows())
 
     def _give(self, ttl_s: float) -> None:
-        """Let asks wait for so long: a listener reads its configuration once, so another one takes its place."""
+        """Set the time to answer, and replace the listener, because it reads its configuration when it starts."""
         if ttl_s == self._ttl_s:
             return
         self._ttl_s = ttl_s
@@ -156,7 +156,7 @@ class Stage:
     def _polls(self) -> int:
         return self.api.control.state().calls.get("getUpdates", 0)
 
-    # --- what comes back by itself --------------------------------------------------------------------------------
+    # --- recovery from the faults ---------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         while not self._closing.wait(LOOK_S):
@@ -175,15 +175,15 @@ class Stage:
         if self.listener_pid is not None:
             self.listener_back_s = None
         elif self.listener_back_s is None:
-            self.listener_back_s = now + self.spans.down  # it ended by itself
+            self.listener_back_s = now + self.spans.down  # it ended without `kill_listener`
         elif now >= self.listener_back_s:
             self._start_listener()
 
 
 @contextmanager
 def staged(computer: Computer, *, spans: Spans | None = None) -> Iterator[Stage]:
-    """Set the stage for this computer, which is closed with it."""
-    # A bot of its own, since a bot has one listener a machine.
+    """Yield a started stage for this computer; at the end close both."""
+    # A random bot id, because only one listener of a bot can run on a machine.
     token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
     with (
         guarded_folder("hermes-demo-") as folder,

@@ -1,7 +1,7 @@
-"""`hermes doctor`: everything that must be right so that a question reaches the phone and an answer comes back.
+"""`hermes doctor`: check everything that must be right so that a question reaches the phone and an answer comes back.
 
-One module an area, each a few checks that return findings and never raise; `checkup` runs them all at once, each
-within its time, and `report` tells them. A check that depends on a broken one says so in one line.
+Each area is a few checks that return findings and never raise. `checkup` runs all areas at once, each with a time
+limit, and `report` prints the findings. A check that needs a broken one is left out; most areas say so in one line.
 """
 
 from hermes.commands.doctor.checkup import examine, visit

@@ -1,4 +1,4 @@
-"""The whole examination: every area at once, what `--fix` does about it, and the telling."""
+"""The whole command: check all areas at once, repair what `--fix` can repair, and print the findings."""
 
 import asyncio
 import sys
@@ -40,7 +40,7 @@ async def examine(
     python: str = sys.executable,
     now: Callable[[], float] = time.time,
 ) -> tuple[Finding, ...]:
-    """Check everything that the configuration at `path` (else where it is looked for) names. Never raises by itself."""
+    """Check everything that the configuration names, the one at `path` or at the usual place. Never raises."""
     place = configuration.config_path(path, environ=environ)
     try:
         config = configuration.load(path, environ=environ)
@@ -48,12 +48,12 @@ async def examine(
         return settings.unusable(error, place, environ)
     around = Around(config, place, environ, directory, python, now)
     found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
-    hide = Lines().hide  # nothing that looks like a token passes, whoever wrote it
+    hide = Lines().hide  # removes all that looks like a token, in texts of other programs too
     return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
 
 
 async def mend(findings: Sequence[Finding]) -> list[str]:
-    """Mend what can be mended without loss, and return what was done, one sentence each."""
+    """Run the fix of each finding that has one, and return what was done, one sentence each."""
     said = []
     for finding in findings:
         if finding.fix is None:
@@ -74,10 +74,10 @@ async def visit(
     fix: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Examine, mend and examine again if so wanted, ask a test question, and tell; return whether nothing is broken.
+    """Examine, print the findings, and return whether nothing is broken.
 
-    With `as_json` standard output holds the list alone, and `errors` takes all that is said besides.
-    `ask` is given what was found, and says by its second argument that it asks.
+    With `fix`, repair, and examine again if anything was repaired. `ask` asks the test question: it gets the findings
+    and a function that prints a sentence. With `as_json`, `console` gets only the JSON list, `errors` all sentences.
     """
     aside = errors if as_json else console
 

@@ -1,4 +1,4 @@
-"""Claude Code's settings: are our hooks there, does Claude Code run any, do their paths live."""
+"""Check Claude Code's settings: our hooks are there, hooks are not disabled, and their paths are right."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ PROGRAM: Final = "claude"
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the settings, and what our hooks in them name; nothing where there is no Claude Code."""
+    """Check our hooks in the settings, and their paths; return nothing if there are no hooks and no Claude Code."""
     return await AREA.guarded("hooks", asyncio.to_thread(lambda: list(_look(around))))
 
 

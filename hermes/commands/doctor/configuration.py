@@ -1,4 +1,4 @@
-"""Whether the configuration can be used, and nobody else can read what is secret in it."""
+"""Check that the configuration can be used, and that no other user can read its secrets."""
 
 import os
 import shlex
@@ -12,12 +12,12 @@ AREA = Area("Configuration")
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the file, the modes of all that holds secrets, the people, and the log."""
+    """Check the file, the modes of all files that hold secrets, the list of users, and the log."""
     return await AREA.each(around, {"file": _file, "modes": _modes, "people": _people, "log": _log})
 
 
 def unusable(error: ConfigError, place: Path, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return the findings where there is no configuration: all else needs it."""
+    """Return the findings if the configuration cannot be loaded; all other areas need it, so they are not checked."""
     try:
         place.stat()
         mend = f"edit {place}"

@@ -1,4 +1,4 @@
-"""What a check found, what all checks look at, and the guard around each: no check ever raises."""
+"""The result of a check, the input of all checks, and the guard around each check, so that no check raises."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 Verdict = Literal["good", "warning", "broken"]
 Fix = Callable[[], Awaitable[str]]
-"""Mends what was found, without loss, and returns what it did: one sentence."""
+"""Repairs the finding, without loss of data, and returns one sentence about what it did."""
 
 LIMIT_S = 5.0
 OPEN_TO_OTHERS = 0o077
@@ -27,7 +27,7 @@ OPEN_TO_OTHERS = 0o077
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one area: what was seen, the command (or the deed) that mends it, and, where that is safe, a fix."""
+    """One result of a check. `mend` is the command or step that repairs it; `fix` repairs it, if that is safe."""
 
     area: str
     check: str
@@ -38,15 +38,15 @@ class Finding:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how much this user may still write on the disk of a folder."""
+    """Return how many bytes this user may still write on the disk of a folder."""
     return shutil.disk_usage(folder).free
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the checks look at. `directory` is where the doctor was called, `python` the interpreter that has Hermes.
+    """The input of the checks. `directory` is the working directory, `python` the interpreter that has Hermes.
 
-    `watch_s` is how long another poller of the bot is watched for.
+    `watch_s` is how long the Telegram check watches for another poller of the bot.
     """
 
     config: Config
@@ -59,15 +59,15 @@ class Around:
     watch_s: float = 4.0
 
     def store(self) -> Store:
-        """Return the store, not opened: nothing is made."""
+        """Return the store without opening it, so that no file or folder is made."""
         return Store(self.config.store.path, now=self.now)
 
     def hermes(self, *words: str) -> str:
-        """Return the command line of this Hermes, with this configuration."""
+        """Return a command line of Hermes with this configuration; `words` follow `hermes`."""
         return command(*words, place=self.config_file, environ=self.environ)
 
     async def put(self, install: Callable[..., list[str]], paths: Mapping[str, Path]) -> str:
-        """Connect an agent anew, with these paths as `plugin_paths` names them, and return what was done."""
+        """Call `install` again with these paths (keys as of `plugin_paths`), and return what it did."""
         said = await asyncio.to_thread(
             install,
             environ=self.environ,
@@ -79,7 +79,7 @@ class Around:
         return " ".join(said)
 
     def plugin_paths(self) -> dict[str, Path]:
-        """Return what a plugin must name so that its questions come to this store, by the names that it has for it."""
+        """Return the paths that a plugin must name, by the keys of its settings, to send its questions here."""
         return {
             "store": self.config.store.path.absolute(),
             "log": self.config.log.file.absolute(),
@@ -88,27 +88,27 @@ class Around:
 
 
 class Area:
-    """Makes the findings of one area, and runs its checks."""
+    """An area by name: makes its findings, and runs its checks."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def good(self, check: str, seen: str) -> Finding:
-        """Return what is as it should be."""
+        """Return a finding about something that is as it should be."""
         return Finding(self.name, check, "good", seen)
 
     def warning(self, check: str, seen: str, mend: str = "", fix: Fix | None = None) -> Finding:
-        """Return what a person should know of."""
+        """Return a finding that a person should know about."""
         return Finding(self.name, check, "warning", seen, mend, fix)
 
     def broken(self, check: str, seen: str, mend: str = "", fix: Fix | None = None) -> Finding:
-        """Return what keeps questions or answers from arriving, or lets others read them."""
+        """Return a finding about something that stops questions or answers, or lets others read them."""
         return Finding(self.name, check, "broken", seen, mend, fix)
 
     async def guarded(
         self, check: str, work: Awaitable[Iterable[Finding]], *, limit_s: float = LIMIT_S, late: Verdict = "broken"
     ) -> tuple[Finding, ...]:
-        """Return the findings of a check; one that fails, or takes longer than `limit_s` (`late`), is a finding too."""
+        """Return the findings of a check. An error, or a timeout after `limit_s` (verdict `late`), is a finding too."""
         try:
             async with asyncio.timeout(limit_s):
                 return tuple(await work)
@@ -118,14 +118,14 @@ class Area:
             return (self.broken(check, str(error)),)
         except OSError as error:
             return (self.broken(check, f"{error.filename or check} cannot be used ({error.strerror or error})"),)
-        except Exception as error:  # a guard: the other checks still have something to say
+        except Exception as error:  # a guard: the findings of the other checks still count
             log.exception("the check %r failed", check)
             return (self.broken(check, f"this check itself failed ({type(error).__name__}); that is a defect"),)
 
     async def each(
         self, around: Around, checks: Mapping[str, Callable[[Around], Iterable[Finding]]]
     ) -> tuple[Finding, ...]:
-        """Run the checks at once, each in a thread of its own, and return their findings in order."""
+        """Run the checks at once, each in its own thread, and return their findings in order."""
         found = await asyncio.gather(
             *(self.guarded(name, asyncio.to_thread(check, around)) for name, check in checks.items())
         )
@@ -133,13 +133,13 @@ class Area:
 
 
 def command(*words: str, place: Path, environ: Mapping[str, str]) -> str:
-    """Return the command line of this Hermes, with the configuration that is at `place`."""
+    """Return a command line of Hermes; `--config` is left out if `place` is the usual one."""
     usual = place == config_path(None, environ=environ)
     return shlex.join(["hermes", *words, *([] if usual else ["--config", str(place)])])
 
 
 def open_to_others(path: Path) -> bool:
-    """Tell whether somebody besides the owner may read or change what is there; nobody may what cannot be seen."""
+    """Tell whether the mode gives other users any right; False if the path cannot be examined."""
     try:
         return bool(path.stat().st_mode & OPEN_TO_OTHERS)
     except OSError:
@@ -147,7 +147,7 @@ def open_to_others(path: Path) -> bool:
 
 
 def close_to_others(paths: Iterable[Path]) -> Fix:
-    """Return the fix that takes all rights of others away from these files and folders."""
+    """Return the fix that removes all rights of other users from these files and folders."""
     closed = tuple(paths)
 
     async def close() -> str:

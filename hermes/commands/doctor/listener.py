@@ -1,4 +1,4 @@
-"""The listener: is there one, does it hear Telegram, will it be there tomorrow."""
+"""Check the listener: it runs, it reaches Telegram, and it will run after a restart of the machine."""
 
 from functools import partial
 from typing import Final
@@ -20,18 +20,18 @@ AREA = Area("Listener")
 DEAF_S: Final = 120.0
 JAM_S: Final = 60.0
 ASKED_S: Final = 1.5
-"""For each of the three questions to the service manager."""
+"""Time limit of each of the three commands that ask the service manager."""
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the locks, the last good poll, the inbox, and the service."""
+    """Check the locks, the folder of the sockets, the last good poll, the inbox, and the service."""
     return await AREA.each(
         around, {"lock": _lock, "sockets": _sockets, "poll": _poll, "inbox": _inbox, "service": _service}
     )
 
 
 def holder(around: Around) -> Holder | None:
-    """Return who holds the listener's lock of the store, or None."""
+    """Return the process that holds the listener's lock of the store, or None."""
     return around.store().holder(LISTENER)
 
 
@@ -54,7 +54,7 @@ def _nobody(around: Around) -> Finding:
     try:
         waits = len(around.store().survey().entries) + len(spool.listing(around.config.store.path))
     except StoreError:
-        waits = 0  # the store's own checks say it
+        waits = 0  # the checks of the store report it
     if waits:
         what = "question or answer waits" if waits == 1 else "questions or answers wait"
         return AREA.broken("lock", f"nobody listens, and {waits} {what}", around.hermes("listen"))
@@ -64,7 +64,7 @@ def _nobody(around: Around) -> Finding:
 
 
 def _sockets(around: Around) -> list[Finding]:
-    """The folder of the sockets is the store's own only if no shorter one can be ours alone."""
+    """Warn if the sockets are in the store, which happens only if no shared folder can be private to this user."""
     folder = spool.runtime_folder(around.config.store.path)
     refused = []
     for shared in spool.shared_folders():
@@ -97,7 +97,7 @@ def _poll(around: Around) -> list[Finding]:
 
 
 def _inbox(around: Around) -> list[Finding]:
-    """What a listener does not take in within a minute it cannot take in."""
+    """Report records older than a minute: a listener that has not read them by then cannot read them."""
     if holder(around) is None:
         return []
     old_s = around.now() - JAM_S

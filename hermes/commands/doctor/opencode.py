@@ -1,4 +1,4 @@
-"""Each configured OpenCode server: is it there, does it take our password, does it list and tell."""
+"""Check each configured OpenCode server: it answers, its password is right, it lists questions and sends events."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 
 def asked(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
-    """Return the server, to be asked with its password or without."""
+    """Return a client of the server, with its password or without."""
     secret = server.password.get_secret_value() if password else ""
     return OpenCodeServer(server.name, server.url, machine="", username=server.username, password=secret)
 
@@ -51,14 +51,14 @@ async def _server(server: OpenCode, ttl_s: float) -> list[Finding]:
 
 
 async def _version(there: OpenCodeServer) -> str:
-    """Ask twice: a busy server, or one that just starts, misses the second that it has."""
+    """Ask a second time if the server is away: a busy or starting server may not answer within one second."""
     with contextlib.suppress(AgentAway):
         return await there.health()
     return await there.health()
 
 
 def _listening(server: OpenCode) -> ports.Listening | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):  # only a hint
+    with contextlib.suppress(OSError, ValueError, IndexError):  # it is only a hint
         if ports.is_here(server.url):
             return ports.listening(ports.port_of(server.url))
     return None
@@ -106,7 +106,7 @@ async def _password(server: OpenCode, found: ports.Listening | None) -> list[Fin
 
 
 async def _questions(server: OpenCode, there: OpenCodeServer, ttl_s: float) -> list[Finding]:
-    """The list of the newest project, if it is as new as a listener wants it: asking for an old one wakes it up."""
+    """List the questions of the newest project within the TTL: a request about an older one starts OpenCode there."""
     directories = await there.directories(ttl_s)
     asks = await there.questions(directories[0] if directories else "")
     where = f"in {directories[0]}" if directories else f"and no project of the last {span(ttl_s)}"

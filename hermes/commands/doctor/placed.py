@@ -1,4 +1,4 @@
-"""What was put into an agent: is it there, is it ours and of this version, do its paths live."""
+"""Check the plugin of an agent: it is there, it is ours and of this version, and its paths are right."""
 
 import asyncio
 import os
@@ -22,14 +22,14 @@ _SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The plugin of one agent, as `hermes install NAME` puts it into place."""
+    """The plugin of one agent, as `hermes install NAME` writes it."""
 
     area: Area
     agent: Agent
     plugin: Plugin
 
     async def look(self, around: Around) -> tuple[Finding, ...]:
-        """Check it where it is; say that it is not, where its agent is."""
+        """Check the plugin. If it is not installed, warn if the agent's program is on the PATH, else return nothing."""
         found = await self.found(around)
         if found is not None:
             return found
@@ -38,7 +38,7 @@ class Placed:
         return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
 
     async def found(self, around: Around) -> tuple[Finding, ...] | None:
-        """Check the installed file, then what it names; None where there is none."""
+        """Check the installed file, then the paths in it; return None if there is no file."""
         place = self.plugin.path(around.environ)
         try:
             text = self.plugin.installed(around.environ)
@@ -50,7 +50,7 @@ class Placed:
         return self.area.good("file", str(place)), *await self._named(around, text)
 
     def mend(self, around: Around) -> str:
-        """Return the command that puts it into place."""
+        """Return the command that installs the plugin."""
         return around.hermes("install", self.agent.name)
 
     async def _named(self, around: Around, text: str) -> list[Finding]:
@@ -68,7 +68,7 @@ class Placed:
         return [self.area.good("version", f"of Hermes {hermes.__version__}")]
 
     def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
-        """Its paths stay as they are, where there are any: another configuration may be meant."""
+        """Return a finding whose fix installs the plugin again, with its own paths: they may be there on purpose."""
         said = {name: settings.get(name) for name in around.plugin_paths()}
         theirs = {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
         paths = around.plugin_paths() | theirs
@@ -89,7 +89,7 @@ class Placed:
 
 
 def loads(area: Area, python: str, mend: str) -> Finding | None:
-    """Tell as a finding which Hermes this interpreter loads; None where it loads none."""
+    """Return a finding about the version of Hermes that this interpreter loads, or None if it loads none."""
     command = [python, "-I", "-c", _SAY_VERSION]
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
@@ -102,9 +102,9 @@ def loads(area: Area, python: str, mend: str) -> Finding | None:
 
 
 def in_use(area: Area, around: Around, named: Mapping[str, object], mend: str) -> Finding:
-    """Tell as a finding whether store, log and configuration that are named are ours.
+    """Return a finding about whether the store, log and configuration that `named` gives are ours.
 
-    Others may be meant (another configuration): so it is said, and not mended by itself.
+    Other paths may be there on purpose (another configuration), so the finding has a command but no fix.
     """
     wanted = around.plugin_paths()
     other = {name: named.get(name) for name, path in wanted.items() if Path(str(named.get(name) or "")) != path}

@@ -1,4 +1,4 @@
-"""The plugins in agents that take one; and of OpenCode's, whether OpenCode loads it."""
+"""Check the plugins of agents that load one; for OpenCode, also whether another plugin file replaces ours."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ AREA = Area("OpenCode plugin")
 RECENT_S: Final = 7 * 86400.0
 DIRECTORIES_S: Final = 2.0
 _FOLDERS = ("plugin", "plugins")
-# OpenCode stands first among the agents.
+# OpenCode is the first of `install.AGENTS`.
 _OPENCODE, *OTHERS = (
     Placed(AREA if agent.plugin is connect.PLUGIN else Area(agent.title), agent, agent.plugin)
     for agent in install.AGENTS
@@ -29,12 +29,12 @@ _OPENCODE, *OTHERS = (
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check OpenCode's plugin, then who stands before it."""
+    """Check OpenCode's plugin, and look for other plugin files that OpenCode would load in its place."""
     if not connect.is_connected(around.environ):
         return (_absent(around),)
     found, shadows = await asyncio.gather(_OPENCODE.found(around), AREA.guarded("projects", _shadows(around)))
     if found is None:
-        return (_absent(around),)  # it went at this very moment
+        return (_absent(around),)  # it was removed in this moment
     return (*found, *shadows) if found[0].verdict == "good" else found
 
 
@@ -49,11 +49,11 @@ def _absent(around: Around) -> Finding:
     return AREA.broken("file", "not installed, and no server is configured: no question can come", mend)
 
 
-# --- who stands before it ------------------------------------------------------------------------------
+# --- plugins that replace it ---------------------------------------------------------------------------
 
 
 async def _shadows(around: Around) -> list[Finding]:
-    """OpenCode 1.1.53 takes two plugins of one file name for one, and a project's for the one that counts."""
+    """Look for files of the same name: OpenCode 1.1.53 loads only one of them, the project's."""
     place, text = connect.PLUGIN.path(around.environ), connect.PLUGIN.installed(around.environ)
     directories = [around.directory, *await _projects(around)]
     found = await asyncio.to_thread(lambda: list(_twins(directories, around.environ.get("OPENCODE_CONFIG_DIR"), place)))
@@ -68,7 +68,7 @@ async def _shadows(around: Around) -> list[Finding]:
 
 
 async def _projects(around: Around) -> list[Path]:
-    """The directories that the configured servers worked in lately, as far as they tell at once."""
+    """Return the recent directories of the configured servers; a server that is slow or fails is left out."""
 
     async def of(server: OpenCode) -> tuple[str, ...]:
         with contextlib.suppress(AgentError, TimeoutError):

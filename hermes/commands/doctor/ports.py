@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine: a hint for people, as far as this user may know."""
+"""Find the process that listens on a port of this machine: a hint for people, if this user may see it."""
 
 import contextlib
 import ipaddress
@@ -16,14 +16,14 @@ _LSOF_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """`who` is "opencode (pid 12)", "" where it is not known; `everywhere`: other machines can connect too."""
+    """`who` is "opencode (pid 12)", or "" if it is not known; `everywhere`: other machines can connect too."""
 
     who: str
     everywhere: bool
 
 
 def is_here(url: str) -> bool:
-    """Tell whether this URL names this machine by its loopback address."""
+    """Tell whether the host of this URL is a loopback address or "localhost"."""
     host = urlsplit(url).hostname or ""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
@@ -31,13 +31,13 @@ def is_here(url: str) -> bool:
 
 
 def port_of(url: str) -> int:
-    """Return the port of this URL."""
+    """Return the port of this URL, by default that of its scheme; 0 if neither is known."""
     parts = urlsplit(url)
     return parts.port or _PORTS.get(parts.scheme, 0)
 
 
 def listening(port: int, *, proc: Path = Path("/proc")) -> Listening | None:
-    """Return who listens there, or None where nobody does (or nothing tells). Raises OSError."""
+    """Return the process that listens there, or None if no process does or no tool can tell. Raises OSError."""
     if not (proc / "net" / "tcp").exists():
         return _by_lsof(port)
     sockets = [one for table in ("tcp", "tcp6") for one in _sockets(proc / "net" / table, port)]
@@ -47,7 +47,7 @@ def listening(port: int, *, proc: Path = Path("/proc")) -> Listening | None:
 
 
 def _sockets(table: Path, port: int) -> Iterator[tuple[str, bool]]:
-    """Yield the inode of each socket that listens on this port, and whether it does for all addresses."""
+    """Yield the inode of each socket that listens on this port, and whether it listens on all addresses."""
     if not table.exists():
         return
     for line in table.read_text(encoding="ascii").splitlines()[1:]:
@@ -60,7 +60,7 @@ def _sockets(table: Path, port: int) -> Iterator[tuple[str, bool]]:
 def _owner(proc: Path, inodes: set[str]) -> str:
     names = {f"socket:[{inode}]" for inode in inodes}
     for process in (path for path in proc.iterdir() if path.name.isdecimal()):
-        with contextlib.suppress(OSError):  # another user's, or gone
+        with contextlib.suppress(OSError):  # another user's process, or one that has ended
             if any(str(descriptor.readlink()) in names for descriptor in (process / "fd").iterdir()):
                 name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
                 return f"{name} (pid {process.name})"

@@ -1,4 +1,4 @@
-"""How findings are told: to people in lines, to programs as JSON."""
+"""Print findings: as lines for people, as JSON for programs."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ _INDENT = 3
 
 
 def to_json(findings: Iterable[Finding]) -> str:
-    """Return a list of objects: area, check, verdict, seen, mend, and whether `--fix` mends it."""
+    """Return a JSON list of objects: area, check, verdict, seen, mend, and `fixable`: `--fix` repairs it."""
     told = [
         {
             "area": one.area,
@@ -38,9 +38,9 @@ def to_json(findings: Iterable[Finding]) -> str:
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    """Print them by area, one line a check, and a last line that counts.
+    """Print the findings by area, one line for each, and a last line with their number.
 
-    On a terminal what was seen is folded; what mends it stands below in one piece, for a command is to be copied.
+    On a terminal a long text is folded. The command that repairs it is below, unfolded, so that it can be copied.
     """
     width = max(len(one.check) for one in findings)
     tell = _folded if console.is_terminal else _line
@@ -70,7 +70,7 @@ def _folded(one: Finding, width: int, console: Console) -> None:
 
 
 def summary(findings: Iterable[Finding]) -> Text:
-    """Return the last line: how much is wrong, and how much of it `--fix` mends."""
+    """Return the last line: the number of problems and warnings, and how many of them `--fix` repairs."""
     found = list(findings)
     counted = Counter(one.verdict for one in found)
     parts = [_count(counted["broken"], "problem"), _count(counted["warning"], "warning")]

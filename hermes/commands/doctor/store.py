@@ -1,4 +1,4 @@
-"""The store: can it be written, is it ours alone, is there room, and does something lie there that should not."""
+"""Check the store: it is writable, closed to others, has free space, and holds no damaged or unfinished files."""
 
 import asyncio
 import shlex
@@ -25,7 +25,7 @@ _MB: Final = 1_000_000
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the folder; where there is none yet, that one can be made is all."""
+    """Check the folder; if it does not exist yet, say that the first question makes it."""
     root = around.config.store.path
     if not await asyncio.to_thread(root.exists):
         return (AREA.good("folder", f"{root} is not there yet; the first question makes it"),)
@@ -41,9 +41,9 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 
 def _writing(around: Around) -> list[Finding]:
-    """The whole way of a real change, with a file that is gone again at once."""
+    """Write a file as a real change does, and remove it at once."""
     root = around.config.store.path
-    place = root / f".{_PROBE}.tmp"  # a listener's start would sweep it away
+    place = root / f".{_PROBE}.tmp"  # a listener removes files of such a name at its start
     try:
         with disk.saving(root):
             disk.write(place, b"written by `hermes doctor`, and removed at once\n")
@@ -105,7 +105,7 @@ def _entries(around: Around) -> list[Finding]:
 
 
 def _stale(around: Around, asked_s: list[float]) -> list[Finding]:
-    """Their time stands still while nobody listens, so nothing ends them."""
+    """Warn about old asks if no listener runs: their time to answer stands still then, so they never expire."""
     old_s = around.now() - around.config.questions.ttl - STALE_S
     stale = [at_s for at_s in asked_s if at_s < old_s]
     if not stale or holder(around) is not None:
@@ -116,8 +116,8 @@ def _stale(around: Around, asked_s: list[float]) -> list[Finding]:
 
 
 def _leftovers(around: Around) -> list[Finding]:
-    """Files that somebody began to write and never finished; younger ones may be somebody's work."""
-    old_s = time.time() - spool.LEFTOVER_AFTER_S  # the files' own time is the machine's
+    """Find files that a process began to write and never finished; one may still be writing the younger ones."""
+    old_s = time.time() - spool.LEFTOVER_AFTER_S  # not `around.now`: the times of files are the machine's
     left = [path for path in _all(around.config.store.path) if path.name.startswith(".") and _is_older(path, old_s)]
     if not left:
         return [AREA.good("leftovers", "none")]

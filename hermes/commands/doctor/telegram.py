@@ -1,6 +1,6 @@
-"""Whether Telegram takes the token, brings updates to us alone, and lets the bot write into the chat.
+"""Check that Telegram accepts the token, that only we receive updates, and that the bot may write into the chat.
 
-Nothing is sent that a person would see, and no update is confirmed, so none can be lost.
+The checks send no message and confirm no update, so no update can be lost.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ AREA = Area("Telegram")
 
 CALL_S: Final = 3.0
 HELD_S: Final = 3.0
-"""A poll that was held for so long would have been thrown out by a rival that tries again, as all do, at once."""
+"""A rival poller retries at once, as all pollers do, and so would have ended a poll of ours before this time."""
 OFF_S, FAR_OFF_S = 5.0, 60.0
 
 _RIVAL = "stop it (another machine? another program with this token?), or renew the token: @BotFather, /revoke"
@@ -38,10 +38,10 @@ _PRIVACY = (
 
 
 class Asking(Bot):
-    """The bot, with calls that only look."""
+    """The bot, with calls that change nothing."""
 
     async def webhook(self) -> str:
-        """Return the URL of the webhook, or "" where there is none."""
+        """Return the URL of the webhook, or "" if no webhook is set."""
         info = await self._call("getWebhookInfo", {})
         return str(info.get("url", "")) if isinstance(info, dict) else ""
 
@@ -54,17 +54,17 @@ class Asking(Bot):
         return dict(await self._call("getChatMember", {"chat_id": chat_id, "user_id": user_id}))
 
     async def typing(self, chat_id: int) -> None:
-        """Show that the bot types, for 5 s or until it writes: refused just where a message would be.
+        """Show that the bot types, for 5 s or until it writes; Telegram refuses it if it would refuse a message.
 
-        It makes no sound and leaves nothing behind. A member that was only muted may be let through
-        (DialogActionManager.cpp asks for access, not for rights): `member` tells that.
+        It makes no sound and leaves no trace. One exception: it may be allowed to a bot that was only muted
+        (DialogActionManager.cpp checks access, not rights); `member` shows that case.
         """
         await self._call("sendChatAction", {"chat_id": chat_id, "action": "typing"})
 
     async def waiting(self, timeout_s: float) -> int | None:
-        """Return the id of the first update that waits, or None where none comes within `timeout_s`.
+        """Return the id of the first pending update, or None if no update comes within `timeout_s`.
 
-        Without an offset nothing is confirmed, and without `allowed_updates` the bot's own wish stays as it is.
+        The call has no offset, so that it confirms nothing, and no `allowed_updates`, so that the stored list stays.
         """
         params = {"timeout": int(timeout_s), "limit": 1}
         updates = await self._call("getUpdates", params, timeout_s=timeout_s + CALL_S)
@@ -83,7 +83,7 @@ def _asking(telegram: Telegram) -> Asking:
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the token, and with it all else, at once."""
+    """Check the token; if it is good, run all other checks at once."""
     return await AREA.guarded("token", _look(around), limit_s=around.watch_s + 4 * CALL_S)
 
 
@@ -112,7 +112,7 @@ def _no_bot(error: Exception) -> tuple[Finding, ...]:
     return first, AREA.warning("all else", "webhook, other pollers, chat and clock were not looked at, for that reason")
 
 
-# --- who gets the updates ------------------------------------------------------------------------------
+# --- webhook and other pollers -------------------------------------------------------------------------
 
 
 async def _updates(around: Around, bot: Asking) -> tuple[Finding, ...]:
@@ -127,7 +127,7 @@ async def _webhook(around: Around, bot: Asking) -> list[Finding]:
     url = await bot.webhook()
     if not url:
         return [AREA.good("webhook", "none")]
-    # The rest of such a URL often is a secret.
+    # Only the host is shown: the rest of such a URL is often a secret.
     seen = f"one is set (to {urlsplit(url).hostname}), so that nothing can be polled"
     mend = f"{around.hermes('doctor', '--fix')} (what waits is kept)"
     return [AREA.broken("webhook", seen, mend, _delete_webhook(around))]
@@ -153,7 +153,7 @@ async def _rivals(around: Around, bot: Asking) -> list[Finding]:
             if is_webhook(error) or not is_conflict(error):
                 raise
             found = AREA.broken("other pollers", "another program receives taps and texts of this bot", _RIVAL)
-    ours = process_lock.holder(lock)  # it may have started just now
+    ours = process_lock.holder(lock)  # a listener may have started in the meantime
     return [found if ours is None else _told_by_listener(around, ours)]
 
 
@@ -164,11 +164,11 @@ async def taken_away(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Watch for `watch_s`, and tell whether updates that waited vanished meanwhile; raises what `waiting` raises.
+    """Watch for `watch_s`, and tell whether a pending update vanished meanwhile. Raises the errors of `waiting`.
 
-    Of two polls that wait the older one is thrown out with a 409, so the first thing is to hold one: a rival that
-    tries again throws us out (ChatRefused). Where an update waits already no poll is held; then it is looked at again
-    at the end: a rival confirms it (a tap too old vanishes by itself). One that pauses for longer stays unseen.
+    Telegram ends the older of two open polls with a 409. So we poll: a rival that retries ends our poll (ChatRefused).
+    If an update is pending, our poll returns at once, so we look again at the end of the time: a rival confirms the
+    update (but a tap that is too old vanishes without a rival). A rival that pauses for longer is not seen.
     """
     began_s = monotonic()
     first = await waiting(watch_s)
@@ -180,7 +180,7 @@ async def taken_away(
 
 
 def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
-    """A poll of our own would throw out the listener's: it says itself what it met."""
+    """Report the conflict that the listener noted, if any, because our own poll would end the listener's poll."""
     memory = around.store().load_chat(around.config.telegram.bot_id)
     if memory.trouble == CONFLICT:
         return AREA.broken("other pollers", f"the listener says: {CONFLICT}", _RIVAL)
@@ -245,7 +245,7 @@ def _privacy(me: Me, member: dict[str, Any]) -> list[Finding]:
 
 
 async def _clock(around: Around) -> list[Finding]:
-    """Telegram's front dates every answer, to the second, also one that needs no token."""
+    """Compare the clock with the Date header, in whole seconds, of a response of Telegram; it needs no token."""
     telegram = around.config.telegram
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
     secure = tls_context(telegram.ca_file, proxy, telegram.api_base)

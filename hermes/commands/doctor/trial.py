@@ -1,4 +1,4 @@
-"""`--test`: a real question, through hook, store, listener and Telegram to the phone, and its answer back."""
+"""`--test`: ask a real question through hook, store, listener and Telegram, and wait for the answer."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ async def ask(
     timeout_s: float = ANSWER_S,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> tuple[Finding, ...]:
-    """Ask, unless what a question needs is broken; return what became of it."""
+    """Ask a test question, unless a needed area is broken (`NEEDED`), and return the result as a finding."""
     missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
     if missing:
         return (AREA.warning("asked", f"no: first mend what is broken ({', '.join(dict.fromkeys(missing))})"),)

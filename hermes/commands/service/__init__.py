@@ -1,7 +1,7 @@
-"""Hermes as a service of this user: a systemd user unit, or a launchd agent where that is what there is.
+"""Hermes as a service of this user: a systemd user unit, or a launchd agent on macOS.
 
-Both directions are generators: they yield one sentence for each thing done, as soon as it is done, and are safe to
-repeat. No file is overwritten or removed that Hermes did not write.
+`install_service` and `uninstall_service` return generators: these yield one sentence for each thing done, as soon as
+it is done, and are safe to repeat. They never overwrite or remove a file that Hermes did not write.
 """
 
 import re
@@ -28,18 +28,18 @@ JOBS = {
     "service": Job("listen", ("hermes.service",)),
     "reap": Job("reap", ("hermes-reap.service", "hermes-reap.timer"), every_s=90),
 }
-"""What `hermes install` knows by name: the listener, and the timer for a machine that has none."""
+"""The jobs that `hermes install` knows by name: the listener, and the timer for a machine without a listener."""
 
 
 def install_service(
     what: str = "service", *, python: str, config_path: Path, log: Path, machine: Machine | None = None
 ) -> Iterator[str]:
-    """Put the service in place with the paths of this Hermes, start it, and show its state.
+    """Install the service with the paths of this Hermes, start it, and yield its state.
 
-    `python` is the interpreter that has Hermes (`sys.executable`), `config_path` a configuration that was read
+    `python` is an interpreter that has Hermes (`sys.executable`), `config_path` a configuration that was read
     without an error, `log` the log file that it names.
-    Raises ConfigError (a foreign file of that name; settings that no service would see), NotSaved, and ServiceError
-    (no service manager; it refused; the listener did not come up: why, and what its log says).
+    Raises ConfigError (a file of that name that Hermes did not write; settings of this shell that no service would
+    see), NotSaved, and ServiceError (no service manager; it refused; the listener did not start: why, and its log).
     """
     machine = machine or Machine()
     job = JOBS[what]
@@ -51,9 +51,9 @@ def install_service(
 
 
 def restart_service(*, log: Path, machine: Machine | None = None) -> str:
-    """Start the listener's service anew as it is installed, whoever wrote that, and return how it came up.
+    """Restart the service of the listener as it is installed, even if Hermes did not write it; return its state.
 
-    No file is written and nothing is enabled. Raises ServiceError: as `install_service`.
+    This writes no file and enables nothing. Raises ServiceError as `install_service`.
     """
     machine, job = machine or Machine(), JOBS["service"]
     if machine.platform == "darwin":
@@ -62,7 +62,7 @@ def restart_service(*, log: Path, machine: Machine | None = None) -> str:
 
 
 def uninstall_service(what: str = "service", *, machine: Machine | None = None) -> Iterator[str]:
-    """Stop the service and remove its files. Raises ConfigError (a foreign file), NotSaved and ServiceError."""
+    """Stop the service, remove its files. Raises ConfigError (Hermes did not write them), NotSaved, ServiceError."""
     machine = machine or Machine()
     if machine.platform == "darwin":
         return launchd.uninstall(JOBS[what], machine)
@@ -70,7 +70,7 @@ def uninstall_service(what: str = "service", *, machine: Machine | None = None) 
 
 
 def service_state(what: str = "service", *, machine: Machine | None = None) -> ServiceState:
-    """Return how the service stands, changing nothing. It asks the service manager, which takes some 10 ms."""
+    """Return the state of the service, and change nothing. This asks the service manager, which takes about 10 ms."""
     machine = machine or Machine()
     if machine.platform == "darwin":
         return launchd.state(JOBS[what], machine)

@@ -1,6 +1,6 @@
 """A launchd agent of macOS: one property list in ~/Library/LaunchAgents for each job.
 
-Written from launchd.plist(5) and launchctl(1); it has been run by nobody on a Mac yet.
+Written from launchd.plist(5) and launchctl(1); it has not been run on a Mac yet.
 """
 
 import os
@@ -21,15 +21,15 @@ THROTTLE_S = 30
 
 
 def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) -> Iterator[str]:
-    """Write the agent of this job and start it; yields what was done, one sentence each, as it is done.
+    """Write the agent of this job and start it; yield one sentence for each thing done, as soon as it is done.
 
-    Raises ConfigError (a foreign file of that name), NotSaved and ServiceError (launchd refused).
+    Raises ConfigError (a file of that name that Hermes did not write), NotSaved and ServiceError (launchd refused).
     """
     place = _place(job, machine)
     wanted = _text(job, command, log)
     there = _ours(place, job)
     with files.saving(log):
-        disk.make_folder(log.parent)  # launchd opens the log before Hermes runs, and makes no folder for it
+        disk.make_folder(log.parent)  # launchd opens the log before Hermes runs, and does not make its folder
     if there == wanted and (now := state(job, machine)).enabled:
         yield f"{place} is already installed and up to date."
         if not now.active and job.every_s is None:
@@ -38,7 +38,7 @@ def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) ->
         with files.saving(place):
             files.replace(place, wanted)
         yield f"{place} {'is installed' if there is None else 'was updated'}."
-        # A job that is loaded keeps what it was loaded with; to take out one that is not does no harm.
+        # A loaded job keeps its first definition: unload it. For a job that is not loaded this does no harm.
         machine.run(["launchctl", "bootout", _target(job)])
         done = machine.run(["launchctl", "bootstrap", f"gui/{os.getuid()}", str(place)])
         if done.status:
@@ -47,13 +47,13 @@ def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) ->
 
 
 def restart(job: Job, machine: Machine) -> str:
-    """Start the job anew as it is loaded, and return how it is. Raises ServiceError."""
+    """Restart the job as it is loaded; return a sentence with its state. Raises ServiceError."""
     _kick(job, machine)
     return f"{_label(job)}: {state(job, machine).detail}."
 
 
 def uninstall(job: Job, machine: Machine) -> Iterator[str]:
-    """Stop the job and remove its agent; yields what was done. Raises ConfigError and NotSaved."""
+    """Stop the job and remove its agent; yield one sentence about it. Raises ConfigError and NotSaved."""
     place = _place(job, machine)
     if _ours(place, job) is None:
         yield f"{place} is not there; nothing was changed."
@@ -65,7 +65,7 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
 
 
 def state(job: Job, machine: Machine) -> ServiceState:
-    """Return how the job is; launchd does not tell since when."""
+    """Return the state of the job; launchd does not tell when it started."""
     printed = _printed(job, machine)
     is_loaded = printed.status == 0
     found = re.search(r"^\s*state = (.+)$", printed.output, re.MULTILINE)
@@ -90,11 +90,11 @@ def _text(job: Job, command: Sequence[str], log: Path) -> str:
         "ProgramArguments": list(command),
         "RunAtLoad": True,
         "Umask": 0o077,
-        # Hermes writes its log itself; what a Python says that cannot even start goes to the same place.
+        # Hermes writes its log itself; if Python cannot even start, its error goes to the same file.
         "StandardErrorPath": str(log),
     }
     if job.every_s is None:
-        # A listener that was told to stop stays away; one that failed comes back.
+        # launchd starts a listener again if it failed, but not if it was told to stop.
         agent |= {"KeepAlive": {"SuccessfulExit": False}, "ThrottleInterval": THROTTLE_S}
     else:
         agent["StartInterval"] = job.every_s
@@ -102,7 +102,7 @@ def _text(job: Job, command: Sequence[str], log: Path) -> str:
 
 
 def _ours(place: Path, job: Job) -> str | None:
-    """Return the text of our agent there, None where there is nothing. Raises ConfigError: it is somebody else's."""
+    """Return the text of our agent at `place`, None without a file. Raises ConfigError: Hermes did not write it."""
     try:
         found = place.read_text(encoding="utf-8")
         if plistlib.loads(found.encode())["Label"] == _label(job):
@@ -110,12 +110,12 @@ def _ours(place: Path, job: Job) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, ExpatError):
-        pass  # then it is none of ours
+        pass  # then Hermes did not write it
     raise ConfigError(f"{place} was not written by Hermes; it stays as it is. Move it away first.")
 
 
 def _command(place: Path) -> tuple[str, ...]:
-    """Return what the agent there starts."""
+    """Return the command of the agent at `place`, () if it cannot be read."""
     try:
         return tuple(map(str, plistlib.loads(place.read_bytes())["ProgramArguments"]))
     except (OSError, ValueError, LookupError, TypeError, ExpatError):

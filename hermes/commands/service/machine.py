@@ -1,4 +1,4 @@
-"""What a service needs to know of the machine it runs on: values, and the seams that tests put themselves into."""
+"""The machine on which a service is installed: values about it, and the calls that tests replace."""
 
 import os
 import subprocess
@@ -14,14 +14,14 @@ COMMAND_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A command that ended: its exit status (127: there is none of this name), and all that it printed."""
+    """The end of a command: exit status (127: not found; 126: not run, or too slow), and its output or the error."""
 
     status: int
     output: str
 
 
 def run_command(command: Sequence[str], *, environ: Mapping[str, str] | None = None, limit_s: float = COMMAND_S) -> Ran:
-    """Run it to its end, or for `limit_s` at most; `environ` is its environment, where it is not our own."""
+    """Run a command, for `limit_s` at most; `environ` is its environment, None is that of this process."""
     try:
         ended = subprocess.run(
             command,
@@ -41,7 +41,7 @@ def run_command(command: Sequence[str], *, environ: Mapping[str, str] | None = N
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a service is installed: environment, platform (as `sys.platform`), commands, and the monotonic clock."""
+    """The machine: its environment, its platform (as `sys.platform`), a way to run commands, the monotonic clock."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     platform: str = sys.platform
@@ -51,20 +51,20 @@ class Machine:
 
     @property
     def home(self) -> Path:
-        """The home folder of who installs."""
+        """The home folder of the user who installs the service."""
         return Path(self.environ.get("HOME") or Path.home())
 
     def lingers(self) -> bool:
-        """Tell whether systemd starts what this user has without a login, and keeps it after a logout."""
+        """Tell whether systemd starts the services of this user without a login, and keeps them after a logout."""
         shown = self.run(["loginctl", "show-user", str(os.getuid()), "--property=Linger"])
         return shown.output.strip() == "Linger=yes"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A command of Hermes that a service manager runs: always, or every so many seconds.
+    """A command of Hermes that a service manager runs: all the time, or every `every_s` seconds.
 
-    `units` are the files of systemd, the one that is started last.
+    `units` names its unit files for systemd; the last one is enabled and started.
     """
 
     name: str
@@ -73,16 +73,16 @@ class Job:
 
     @property
     def unit(self) -> str:
-        """The unit that is enabled and started."""
+        """The name of the unit that is enabled and started."""
         return self.units[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """How a job stands. `since_s` (seconds since the epoch) is None where it is not active or nobody tells.
+    """The state of a job. `since_s` (epoch seconds) is when it became active, None if it is not or if that is unknown.
 
-    `kind` is "none" where there is no service manager that could run it; `detail` says it in plain words. `pid` is 0
-    where no process runs, `command` what the installed file starts, () where that cannot be told.
+    `kind` is "none" if there is no service manager that can run it; `detail` is the state in words. `pid` is 0 if no
+    process runs. `command` is the command in the installed file, () if it cannot be read.
     """
 
     kind: Literal["systemd", "launchd", "none"]

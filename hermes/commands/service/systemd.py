@@ -1,4 +1,4 @@
-"""systemd's user manager: our units in ~/.config/systemd/user, with the absolute paths of this very Hermes."""
+"""Units for systemd's user manager, in ~/.config/systemd/user, with the absolute paths of this Hermes."""
 
 import json
 import re
@@ -25,9 +25,9 @@ _NO_MANAGER = (
 
 
 def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) -> Iterator[str]:
-    """Write the units of this job, start it, wait until it is ready; yields what was done, as it is done.
+    """Write the units of this job, start it, wait until it is ready; yield one sentence for each thing done.
 
-    Raises ConfigError (a foreign file of that name), NotSaved and ServiceError.
+    Raises ConfigError (a file of that name that Hermes did not write), NotSaved and ServiceError.
     """
     _require_manager(job, machine)
     changed = False
@@ -52,13 +52,13 @@ def install(job: Job, command: Sequence[str], machine: Machine, *, log: Path) ->
 
 
 def restart(job: Job, machine: Machine, *, log: Path) -> str:
-    """Start the job anew from the units that are there, and return how it came up. Raises ServiceError."""
+    """Restart the job from the units that are installed, and return a sentence with its state. Raises ServiceError."""
     _done(machine, "stop", job.unit)
     return _started(job, machine, log)
 
 
 def uninstall(job: Job, machine: Machine) -> Iterator[str]:
-    """Stop the job and remove its units; yields what was done. Raises ConfigError, NotSaved and ServiceError."""
+    """Stop the job and remove its units; yield one sentence for each. Raises ConfigError, NotSaved, ServiceError."""
     places = [_folder(machine) / name for name in job.units]
     ours = [place for place in places if files.installed(place, MARKER) is not None]
     is_managed = _has_manager(machine)
@@ -69,7 +69,7 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
             yield f"{place} is not there; nothing was changed."
             continue
         with files.saving(place):
-            # Where no systemd runs that could disable it, its link must not outlive it.
+            # If no systemd runs that can disable the unit, remove its link here, so that it does not stay.
             for link in _folder(machine).glob(f"*.wants/{place.name}"):
                 link.unlink()
             place.unlink()
@@ -80,7 +80,7 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
 
 
 def state(job: Job, machine: Machine) -> ServiceState:
-    """Return how the job stands, as systemd tells it; `kind` "none" where there is no user manager."""
+    """Return the state of the job in systemd; `kind` is "none" without a user manager. Raises ServiceError."""
     is_there = all((_folder(machine) / name).exists() for name in job.units)
     if not _has_manager(machine):
         return ServiceState("none", is_there, False, False, None, "systemd does not run here for this user")  # noqa: FBT003
@@ -96,7 +96,7 @@ def state(job: Job, machine: Machine) -> ServiceState:
 
 
 def unit_file(name: str) -> Path:
-    """Return the unit as it was delivered: in the package, or beside it in a checkout."""
+    """Return the path of the unit that Hermes ships: in the package, or next to it in a checkout."""
     package = Path(hermes.__file__).parent
     return next(place for place in (package / "systemd" / name, package.parent / "systemd" / name) if place.is_file())
 
@@ -105,29 +105,29 @@ def unit_file(name: str) -> Path:
 
 
 def _text(name: str, command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the delivered unit with this command, and without the words above [Unit], which are for a copy by hand."""
+    """Return the shipped unit with this command and without the text above [Unit], which is for a copy by hand."""
     lines = [HEAD, "[Unit]"]
     for line in unit_file(name).read_text(encoding="utf-8").partition("[Unit]\n")[2].splitlines():
         if not line.startswith("ExecStart="):
             lines.append(line)
             continue
-        # In arguments systemd looks for variables, too; in the path of the program it does not.
+        # systemd expands variables in arguments, but not in the path of the program.
         lines.append(
             " ".join([f"ExecStart={quoted(command[0])}", *(quoted(word.replace("$", "$$")) for word in command[1:])])
         )
-        # Where the shell has its own place for such files, the service must find the same store.
+        # If this shell has another folder for state, the service must find the same store.
         lines += [f"Environment={quoted(f'{key}={environ[key]}')}" for key in ("XDG_STATE_HOME",) if environ.get(key)]
     return "\n".join(lines) + "\n"
 
 
 def quoted(text: str) -> str:
-    """Return the text as one word of a unit file: systemd.syntax(7), and "%%" for the sign of a specifier."""
+    """Return the text as one word of a unit file: quoted by systemd.syntax(7), and with "%%" for "%" (a specifier)."""
     word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
     return word.replace("%", "%%")
 
 
 def _command(place: Path) -> tuple[str, ...]:
-    """Return what the unit there starts."""
+    """Return the command of the unit at `place`, () if it cannot be read."""
     try:
         found = re.search(r"^ExecStart=(.+)$", place.read_text(encoding="utf-8"), re.MULTILINE)
         words = shlex.split(found[1]) if found else []
@@ -167,7 +167,7 @@ def _shown(job: Job, machine: Machine) -> dict[str, str]:
 
 
 def _told(shown: Mapping[str, str]) -> str:
-    """Return in words how a unit is: "active: Telegram answers", "failed: exit-code (status 2)"."""
+    """Return the state of a unit in words, such as "active: Telegram answers" or "failed: exit-code (status 2)"."""
     words = shown.get("ActiveState", "unknown")
     if words in {"failed", "inactive"} or shown.get("SubState") == "auto-restart":
         result = shown.get("Result", "")
@@ -178,16 +178,16 @@ def _told(shown: Mapping[str, str]) -> str:
 
 
 def _started(job: Job, machine: Machine, log: Path) -> str:
-    """Start it, and return how it came up. Raises ServiceError."""
-    # What an earlier try came to is not what this one comes to; where there was none, systemctl says so.
+    """Start the job, wait for it, and return a sentence with its state. Raises ServiceError."""
+    # Forget the failure of an earlier start. If there was none, this fails, which does no harm.
     machine.run(["systemctl", "--user", "reset-failed", job.unit])
-    # Nobody knows how long Telegram is away: no command waits for that, we look ourselves.
+    # Telegram may be away for any time, so `systemctl` does not wait until the job is ready; `_came_up` polls.
     _done(machine, "--no-block", "start", job.unit)
     return _came_up(job, machine, log)
 
 
 def _came_up(job: Job, machine: Machine, log: Path) -> str:
-    """Wait until the job is active, or waits for another listener to leave. Raises ServiceError: it is not, and why."""
+    """Wait until the job is active, or waits for another listener to end. Raises ServiceError: why it is not."""
     deadline_s = machine.monotonic() + PATIENCE_S
     while True:
         shown = _shown(job, machine)
@@ -204,7 +204,7 @@ def _came_up(job: Job, machine: Machine, log: Path) -> str:
 
 
 def _last_words(job: Job, machine: Machine, log: Path) -> str:
-    """Return the last lines that the job said: in the journal, else in Hermes' own log."""
+    """Return the last lines of the job from the journal, else from the log file of Hermes."""
     journal = ["journalctl", "--user", f"--unit={job.unit}", f"--lines={LOG_LINES}", "--output=cat", "--quiet"]
     said = machine.run([*journal, "--no-pager"])
     if said.status == 0 and said.output.strip():

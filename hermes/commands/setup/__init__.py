@@ -1,8 +1,8 @@
-"""`hermes setup`: the first five minutes, and whatever is to be changed after them.
+"""`hermes setup`: the first configuration of Hermes, and later changes of it.
 
-First everything is asked, one module a step: `bot` (which bot), `people` (which chat, who may answer; `pairing` is
-how somebody proves to be there), `parts` (agents, service, test). Only then anything is done, by `finish`: until the
-last question was answered, Ctrl-C leaves everything as it was. `wizard` holds the order.
+The setup first asks all questions, with one module for each step: `bot` (the bot), `people` (the chat and the users who
+may answer; with `pairing` a user proves to be there), `parts` (agents, service, test). Only then `finish` makes all
+changes: until the last question is answered, Ctrl-C leaves the configuration as it was. `wizard` holds the order.
 
-Each step takes its answer from an option, else from what is configured already, else from the person at the terminal.
+Each step takes its answer from an option, else from the present configuration, else from the person at the terminal.
 """

@@ -1,4 +1,4 @@
-"""The first step: which bot. A token counts once Telegram has said whose it is."""
+"""The first step: choose the bot. A token is accepted once Telegram has named its bot."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -18,19 +18,19 @@ _WRONG_FORM = "that is no bot token; one looks like 123456789:AAF…, digits, a 
 _UNKNOWN = "Telegram does not know this token; copy it again from @BotFather (/mybots, API Token)"
 
 Connect = Callable[[str], Bot]
-"""Makes the bot of a token. Raises ConfigError (a proxy that cannot be used)."""
+"""Returns the bot of a token. Raises ConfigError: the proxy cannot be used."""
 
 
 class Run(Protocol):
-    """Runs a coroutine to its end; Ctrl-C ends it and comes out as KeyboardInterrupt."""
+    """Runs a coroutine to its end; Ctrl-C cancels it and raises KeyboardInterrupt."""
 
     def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
-        """Return what the work returns."""
+        """Return the result of the coroutine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenBot:
-    """A bot that answered, and what the configuration must say for it."""
+    """A bot that answered, and the changes to the configuration that it needs."""
 
     token: str = field(repr=False)
     me: Me
@@ -38,10 +38,10 @@ class ChosenBot:
 
 
 def choose_bot(terminal: Terminal, given: Given, draft: Draft, *, connect: Connect, run: Run) -> ChosenBot:
-    """Take the token from the options, the configuration or the person, and ask Telegram whose it is.
+    """Take the token from the options, the configuration or the person, and ask Telegram for its bot.
 
     Raises:
-        ConfigError: an option's token is none, or nobody can be asked.
+        ConfigError: the token of an option cannot be used, or no person can be asked.
         ChatError: Telegram cannot be reached, or refuses for another reason than the token.
     """
     terminal.title("Your bot")
@@ -57,7 +57,7 @@ def choose_bot(terminal: Terminal, given: Given, draft: Draft, *, connect: Conne
 
 
 def read_token(file: Path) -> str:
-    """Return what stands in the file. Raises ConfigError."""
+    """Return the text of the file without blanks around it. Raises ConfigError: it cannot be read."""
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def _of_options(
     terminal.done(f"@{me.username} answers.")
     if given.token_file:
         return ChosenBot(token, me, Changes(token_file=given.token_file))
-    # Where it is configured already, perhaps in a file of its own, it stays there.
+    # A token that is already configured, perhaps as `token_file`, stays in its place.
     is_known = draft.config is not None and draft.config.telegram.token.get_secret_value() == token
     return ChosenBot(token, me, Changes() if is_known else Changes(token=token))
 
@@ -111,7 +111,7 @@ def _typed(terminal: Terminal, known: Callable[[str], Me | None]) -> ChosenBot:
 
 
 def _me(terminal: Terminal, token: str, connect: Connect, run: Run) -> Me | None:
-    """Return whose token it is, or None where Telegram does not know it."""
+    """Return the bot of this token, or None if Telegram does not know the token. Raises ChatError."""
     while True:
         try:
             with terminal.waiting("Asking Telegram…"):

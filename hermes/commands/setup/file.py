@@ -1,4 +1,4 @@
-"""The configuration file: what it says now, and how it is changed without touching anything else in it."""
+"""Reads the configuration file, and changes some of its keys without touching anything else in it."""
 
 import os
 import re
@@ -35,9 +35,9 @@ _ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The file as it is. `config` is None, and `lacks` says why, where its [telegram] is not complete yet.
+    """The file as it is. If its [telegram] is not complete, `config` is None and `lacks` says why ("" without a file).
 
-    `settings` is all the rest of it, with made-up values for what the setup asks for.
+    `settings` has all other keys of the file, with made-up values for the keys that the setup asks for.
     """
 
     place: Path
@@ -47,10 +47,10 @@ class Draft:
 
 
 def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
-    """Read the file, which may be absent; what `environ` says of bot, chat and people is not looked at.
+    """Read the file, which may be absent; ignore the variables of `environ` for the bot, the chat and its users.
 
     Raises:
-        ConfigError: something in it is wrong that the setup does not ask for.
+        ConfigError: a key for which the setup does not ask is wrong.
     """
     text, environ = configuration.read_text(place), without_telegram(environ)
     settings = configuration.loads(edited(text, _ANYBODY, place), place, environ=environ)
@@ -61,20 +61,20 @@ def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
 
 
 def need_writable(place: Path) -> None:
-    """Look whether the file could be written, before anything is asked. Raises ConfigError."""
+    """Check, before the first question, that the file can be written. Raises ConfigError."""
     folder = next(folder for folder in place.resolve().parents if folder.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"{place} cannot be written: {folder} is no folder that you may write in.")
 
 
 def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
-    """Make the changes, whole or not at all; tell whether there was anything to change.
+    """Make all changes or none; return whether the file, or its mode, had to be changed.
 
-    What stands there at this moment is changed, not what was read before. The file ends with mode 0600; a link is
-    followed.
+    The changes are made to the present text of the file, not to the text that was read before. The file gets the mode
+    0600; a link is followed.
 
     Raises:
-        ConfigError: the file cannot be changed so that it says this.
+        ConfigError: the file cannot be changed so that it has these values.
         NotSaved: the disk refuses.
     """
     text = configuration.read_text(place)
@@ -90,10 +90,10 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
 
 
 def edited(text: str | None, changes: Changes, place: Path) -> str:
-    """Return the text with the changes made and all else as it was; of None, a fresh one with comments.
+    """Return the text with the changes made and all else as it was; if it is None, a new text with comments.
 
     Raises:
-        ConfigError: it is no TOML, or [telegram] is no table.
+        ConfigError: the text is not TOML, or [telegram] is not a table.
     """
     try:
         document = tomlkit.parse(FRESH if text is None else text)
@@ -122,7 +122,7 @@ def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -
         if value is None or there == value:
             continue
         if isinstance(there, Array) and value[: len(there)] == there:
-            there.extend(value[len(there) :])  # what is written beside those who are in it stays
+            there.extend(value[len(there) :])  # this keeps the comments of the users in it
             continue
         item = tomlkit.item(value)
         if fresh and key in _COMMENTS:
@@ -131,7 +131,7 @@ def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -
 
 
 def _check(config: Config, changes: Changes, place: Path) -> None:
-    """Make sure that the file now says what it was meant to say."""
+    """Check that the changed configuration has the wanted values. Raises ConfigError."""
     telegram = config.telegram
     said = Changes(
         telegram.token.get_secret_value(), telegram.token_file, telegram.chat_id, telegram.users, telegram.api_base
@@ -142,5 +142,5 @@ def _check(config: Config, changes: Changes, place: Path) -> None:
 
 
 def without_telegram(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what the setup asks for: the file must hold that by itself."""
+    """Return the environment without the keys that the setup asks for: the file must hold them."""
     return {name: value for name, value in environ.items() if not _ASKED_HERE.fullmatch(name)}

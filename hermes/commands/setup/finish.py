@@ -1,6 +1,6 @@
-"""Doing what was answered: write, connect, start, try.
+"""Makes the changes that the answers ask for: write the file, connect agents, start the listener, try it.
 
-A part that fails is said, and those behind it are done all the same.
+If a part after the writing fails, the person is told, and the later parts are still done.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ TEST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All answers."""
+    """All answers to the questions of the setup."""
 
     bot: ChosenBot
     people: ChosenPeople
@@ -37,7 +37,7 @@ class Plan:
 
 
 class Finish:
-    """Carries a plan out. `ok` is false as soon as a part of it could not be done."""
+    """Carries a plan out. `ok` is false once a part of it has failed."""
 
     def __init__(
         self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
@@ -47,7 +47,7 @@ class Finish:
         self._connect, self._run = connect, run
 
     def save(self, plan: Plan) -> bool:
-        """Write the configuration; tell whether it changed. A disk that refuses can be tried again.
+        """Write the configuration; return whether it changed. If the disk refuses, the person may try again.
 
         Raises:
             ConfigError, NotSaved: as `file.write`.
@@ -67,7 +67,7 @@ class Finish:
                     raise
 
     def warn_of_shell(self, config: Config) -> None:
-        """Say which variables of this shell stand above what was written."""
+        """Warn of the variables of this shell that override the written configuration."""
         with suppress(ConfigError):
             here = configuration.load(self._place, environ=self._environ).telegram
             there = config.telegram
@@ -77,7 +77,7 @@ class Finish:
         self._terminal.warn(f"{names} in this shell stands above the configuration for what you start here: unset it.")
 
     def greet(self, plan: Plan) -> None:
-        """Say hello in a chat that is new: that shows whether the bot may write there at all."""
+        """Send a message to a chat that is new: this shows whether the bot may write there."""
         if not plan.people.is_new:
             return
         try:
@@ -91,14 +91,14 @@ class Finish:
             self._terminal.done("Said hello in the chat.")
 
     def connect_agents(self, plan: Plan, config: Config) -> None:
-        """Install what connects each agent."""
+        """Connect each agent of the plan."""
         for agent in plan.agents:
             self._part(
                 lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
             )
 
     def listen(self, plan: Plan, config: Config, listening: Listening, *, changed: bool) -> None:
-        """Let whoever listens begin anew with these settings: as a service if wanted, else as it was."""
+        """Restart the listener with these settings: as a service if wanted, else as it ran before."""
         place, environ = self._place, self._environ
         self._part(lambda: self._look_who_listens(listening))
         if changed or plan.service:
@@ -133,7 +133,7 @@ class Finish:
                 self._terminal.done("You sent the question away, and that arrived.")
 
     def farewell(self) -> None:
-        """Say what comes now."""
+        """Tell the person whether all is done, and the next step."""
         if self.ok and self._listens:
             self._terminal.title("All set. When an agent asks something, your phone rings.")
         elif self.ok:
@@ -145,7 +145,7 @@ class Finish:
             self._terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
 
     def _part(self, work: Callable[[], Iterable[str] | None]) -> bool:
-        """Do it, saying each sentence that it returns; tell whether it could be done."""
+        """Call `work` and print each sentence that it returns, or its HermesError; return whether it succeeded."""
         try:
             for sentence in work() or ():
                 self._terminal.done(sentence)

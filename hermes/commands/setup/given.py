@@ -1,4 +1,4 @@
-"""What the options answer, and what all answers together come to."""
+"""The answers that the options give, and the changes to the configuration that all answers lead to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ TOKEN = "HERMES_TELEGRAM__TOKEN"  # noqa: S105 (a name)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options; None is asked for.
+    """The options; None means that the option is not given.
 
     `token` comes from the environment or standard input (`token_from` says which) and is written into the
-    configuration, `token_file` is written there by its name. `agents` names those to connect, () is none.
+    configuration; of `token_file` the path is written. `agents` names the agents to connect, () means none of them.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -30,7 +30,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What [telegram] is to say from now on; None leaves a key as it is."""
+    """The new values of keys of [telegram]; None leaves a key as it is."""
 
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
@@ -48,7 +48,7 @@ def of_options(
     stdin: TextIO,
     **rest: Any,
 ) -> Given:
-    """Return what the options say; the token itself is none, it comes from a file, `stdin` ("-") or the environment."""
+    """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment."""
     file, token, where = None, None, "standard input"
     if token_from == "-":  # noqa: S105 (a place, no token)
         token = stdin.readline().strip()

@@ -1,4 +1,4 @@
-"""The listener that may be at work while the setup is: it makes way, and is brought back."""
+"""The listener that may run during the setup: the setup stops it, and starts it again."""
 
 import os
 import signal
@@ -19,9 +19,10 @@ _LOOK_S = 0.1
 
 
 class Listening:
-    """What listens for the store, or for the bot.
+    """The listener that holds the store or the bot.
 
-    `reviver` returns, for one that is still at work, what starts it again and says so.
+    `reviver(holder)` is called while the listener still runs; it returns a function that starts it again and returns a
+    sentence about it.
     """
 
     def __init__(
@@ -43,24 +44,24 @@ class Listening:
             self._wait(lambda: self._store.holder(LISTENER) is None, holder)
 
     def replaced(self) -> None:
-        """Take note that somebody else has started what listens now."""
+        """Note that a new listener has been started, so that `back` has nothing to start."""
         self._revive = None
 
     def back(self) -> list[str]:
-        """Start the listener again that was stopped, and return what was done. Raises ServiceError."""
+        """Start the stopped listener again, if any; return the sentences about it. Raises ServiceError."""
         revive, self._revive = self._revive, None
         return [] if revive is None else [revive()]
 
     def is_at_work(self) -> bool:
-        """Tell whether somebody listens for the store, or will once he is brought back. Raises StoreError."""
+        """Tell whether a listener holds the store, or one was stopped that `back` will start. Raises StoreError."""
         return self._revive is not None or self._store.holder(LISTENER) is not None
 
     @contextmanager
     def alone(self, bot_id: int) -> Iterator[None]:
-        """Hold the bot, so that no listener takes away what is sent to it.
+        """Hold the lock of the bot, so that no listener takes its updates.
 
         Raises:
-            Held: another process has it, and it shall not stop, or does not.
+            Held: another process holds it and does not stop, or the person does not want it to stop.
             StoreError: the lock cannot be made.
         """
         try:
@@ -71,7 +72,7 @@ class Listening:
             yield
 
     def _after_asking(self, bot_id: int) -> Holding:
-        """Stop the listener that holds the bot, if the person wants it. Raises Held."""
+        """Stop the listener that holds the bot if the person agrees, and take its lock. Raises Held."""
         holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
         if holder is None or not holder.pid or holder.who.startswith(WHO):
             return process_lock.hold_bot(bot_id, self._store.root, WHO)

@@ -1,7 +1,7 @@
-"""How a person proves to be there: they send the bot a code that only this terminal shows.
+"""Pairing: a person proves to be there by sending the bot a code that only this terminal shows.
 
-Telegram forgets an update once a later one is asked for. So what a listener might act on (taps and texts, whoever sent
-them) is never asked past: it stays with Telegram, and with it all that came after.
+Telegram drops an update once a later one is asked for. So the offset never passes an update on which a listener might
+act (taps and texts of any user): that update and all later ones stay with Telegram.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from hermes.model.events import Tap, Text
 CODE_LASTS_S: Final = 600.0
 POLL_S: Final = 10.0
 CROWDED_PAUSE_S: Final = 1.0
-"""Where something stays with Telegram every poll is answered at once."""
+"""The pause after a poll while updates stay with Telegram, because each poll is then answered at once."""
 BATCH: Final = 100
 
 _RIVAL: Final = "another program takes this bot's messages, perhaps Hermes on another computer: stop it there"
@@ -30,48 +30,48 @@ _START: Final = re.compile(r"/start(?:@\w+)?(?:\s+(\S+))?\s*")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code of 128 bits that is good once, until `until_s` (epoch)."""
+    """A code of 128 bits for one use, valid until `until_s` (epoch seconds)."""
 
     text: str = field(repr=False)
     until_s: float
 
     def link(self, username: str, *, group: bool = False) -> str:
-        """Return the address that lets Telegram send the code to the bot, or add the bot to a group and send it."""
+        """Return the link by which Telegram sends the code to the bot, or adds the bot to a group and sends it."""
         return f"https://t.me/{username}?{'startgroup' if group else 'start'}={self.text}"
 
     def is_in(self, text: str | None) -> bool:
-        """Tell whether this is the command with the code; how long that takes tells nothing about it."""
+        """Tell whether this text is the command with the code; the time that this takes reveals nothing of the code."""
         found = _START.fullmatch(text or "")
         return found is not None and secrets.compare_digest((found[1] or "").encode(), self.text.encode())
 
 
 def new_code(now_s: float) -> Code:
-    """Return a code that nobody can guess."""
+    """Return a new random code, valid for `CODE_LASTS_S`."""
     return Code(secrets.token_urlsafe(16), now_s + CODE_LASTS_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Somebody sent the code, in this chat; `group` is the title of a group, None for a private chat."""
+    """A user sent the code in this chat; `group` is the title of a group, None for a private chat."""
 
     user: User
     chat_id: int
     group: str | None
 
 
-# --- what Telegram has for the bot ----------------------------------------------------------------------
+# --- the updates of the bot -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A text that came, and the title of the group that it came from."""
+    """A text that came, and the title of its group, None for a private chat."""
 
     text: Text
     group: str | None
 
 
 class Watch:
-    """Looks at what comes for the bot, from `offset` on; what `listener_needs` stays with Telegram."""
+    """Reads the updates of the bot from `offset` on, and leaves those with Telegram that a listener needs."""
 
     def __init__(self, bot: Bot, *, offset: int | None) -> None:
         self.crowded = False
@@ -79,11 +79,11 @@ class Watch:
         self._seen: set[object] = set()
 
     async def look(self, wait_s: float) -> list[Heard]:
-        """Return the texts that are new, waiting for one up to `wait_s`.
+        """Return the new texts; wait for one up to `wait_s`.
 
         Raises:
             ChatError: as `Bot.updates`.
-            HermesError: so much must stay with Telegram that nothing new can be seen.
+            HermesError: so many updates must stay with Telegram that no new one can be read.
         """
         batch = [raw for raw in await self._bot.updates(self._offset, wait_s) if isinstance(raw, dict)]
         self.crowded, heard = False, []
@@ -101,7 +101,7 @@ class Watch:
         return heard
 
     async def let_go(self) -> None:
-        """Tell Telegram that what was seen is done with; if that fails it comes again, which does no harm."""
+        """Confirm the handled updates to Telegram; if that fails, they come again, which does no harm."""
         with suppress(ChatError):
             await self._bot.updates(self._offset, 0)
 
@@ -121,9 +121,9 @@ def _read(raw: dict[str, Any]) -> Incoming | None:
 
 
 def listener_needs(update: Incoming | None) -> bool:
-    """Tell whether some listener might act on an update; whom it obeys may stand in another configuration.
+    """Tell whether a listener might act on an update of any user. None is an update that cannot be read.
 
-    It may be on another computer, too. None is an update that cannot be read.
+    That listener may have a configuration with other users, and may run on another computer.
     """
     match update:
         case Text(text=str(words)):
@@ -145,13 +145,13 @@ async def claimed(
     now: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Claim | None:
-    """Wait for somebody to send the code; None once it has run out.
+    """Wait for a user who sends the code, and return the claim, or None once the code has expired.
 
-    `heard(text, with the code)` says who claims what, or None for all who do not; `shown(seconds left, trouble)` is
-    called before each look.
+    `heard(text, has_code)` returns the claim that a text makes, or None; `shown(left_s, trouble)` is called before each
+    look.
 
     Raises:
-        ChatRefused: the token was withdrawn, or a webhook is in the way.
+        ChatRefused: the token was revoked, or the bot has a webhook.
         HermesError: as `Watch.look`.
     """
     failures, trouble = 0, ""

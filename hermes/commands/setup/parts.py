@@ -1,4 +1,4 @@
-"""The further steps: which agents are here, whether Hermes runs as a service, whether a test question is asked."""
+"""The further steps: choose the agents, the service and a test question; and start the service or the listener."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ USUAL_SERVER = "http://127.0.0.1:4096"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An agent that is on this machine; `version` is "" where it does not tell."""
+    """An agent that is on this machine; `version` is "" if its program does not tell it."""
 
     agent: Agent
     path: str
@@ -63,7 +63,7 @@ def _version(path: str, environ: Mapping[str, str]) -> str:
 def choose_agents(
     terminal: Terminal, given: Given, draft: Draft, *, environ: Mapping[str, str], run: Run
 ) -> tuple[Agent, ...]:
-    """Take the agents from the options, or offer those that are found. Raises ConfigError: nobody can be asked."""
+    """Take the agents from the options, or offer those found. Raises ConfigError: unknown agent, or no person."""
     terminal.title("Your agents")
     if given.agents is not None:
         return _named(given.agents)
@@ -99,7 +99,7 @@ def _named(names: tuple[str, ...]) -> tuple[Agent, ...]:
 
 
 async def unlisted_server(config: Config, *, url: str = USUAL_SERVER) -> str:
-    """Return the version of the OpenCode that answers there, "" where none does or it is configured already."""
+    """Return the version of the OpenCode server at `url` ("with a password" if locked), "" if none or configured."""
     if any(server.url == url for server in config.opencode):
         return ""
     try:
@@ -111,7 +111,7 @@ async def unlisted_server(config: Config, *, url: str = USUAL_SERVER) -> str:
 
 
 def choose_service(terminal: Terminal, given: Given, place: Path, *, environ: Mapping[str, str]) -> bool:
-    """Offer the service, where it can run and is not there yet. Raises ConfigError: nobody can be asked."""
+    """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person."""
     if given.service is not None:
         return given.service
     terminal.title("In the background")
@@ -130,16 +130,16 @@ def choose_service(terminal: Terminal, given: Given, place: Path, *, environ: Ma
 
 
 def start_service(place: Path, config: Config, *, environ: Mapping[str, str]) -> Iterator[str]:
-    """Install the service and start it; yields what was done. Raises ConfigError, NotSaved and ServiceError."""
-    machine = Machine(without_telegram(environ))  # the rest of it stands in the file now
+    """Install and start the service; yield one sentence for each thing done. Raises as `install_service`."""
+    machine = Machine(without_telegram(environ))  # the file now holds the removed variables
     before = service_state(machine=machine).pid
     yield from install_service(python=sys.executable, config_path=place, log=config.log.file, machine=machine)
-    if before and service_state(machine=machine).pid == before:  # it has read the file before it was changed
+    if before and service_state(machine=machine).pid == before:  # it still has the configuration from before the change
         yield restart_service(log=config.log.file, machine=machine)
 
 
 def wake_service(place: Path, log: Path, *, environ: Mapping[str, str]) -> list[str]:
-    """Start the service that should run with this configuration and does not. Raises ServiceError."""
+    """Start the enabled service of this configuration if it is down; return a sentence, if so. Raises ServiceError."""
     machine = Machine(environ)
     state = service_state(machine=machine)
     if not _is_for(place, state) or not state.enabled or _is_up(state):
@@ -148,10 +148,10 @@ def wake_service(place: Path, log: Path, *, environ: Mapping[str, str]) -> list[
 
 
 def reviver(holder: Holder, *, place: Path, log: Path, environ: Mapping[str, str]) -> Callable[[], str]:
-    """Return what starts this listener again, as it is now: as the service, for good, or until it is idle.
+    """Return a function that starts this listener again in the same way: as the service, or for good, or until idle.
 
-    A service that runs beside it waits for its place, with settings that are old by then: it is started anew instead.
-    Raises ServiceError, as does what is returned.
+    If a service of this configuration waits for the locks of this listener, the function restarts that service
+    instead, because it has read the configuration from before the change. Both functions raise ServiceError.
     """
     machine = Machine(environ)
     state = service_state(machine=machine)
@@ -162,7 +162,7 @@ def reviver(holder: Holder, *, place: Path, log: Path, environ: Mapping[str, str
 
 
 def _start_listener(place: Path, *, environ: Mapping[str, str], until_idle: bool) -> str:
-    """Start a listener as a hook does it: nobody's child. Raises ServiceError."""
+    """Start a listener as a hook does it: detached, in a new session. Raises ServiceError."""
     if not place.exists():
         raise ServiceError(f"the listener was stopped, and cannot be started again without {place}: start it as before")
     command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(place)]
@@ -179,7 +179,7 @@ def _start_listener(place: Path, *, environ: Mapping[str, str], until_idle: bool
 
 
 def is_started_by_something(place: Path, *, environ: Mapping[str, str]) -> bool:
-    """Tell whether a listener with this configuration is started without the person: by the service, or an agent."""
+    """Tell whether the service of this configuration, or an agent, starts a listener without the person."""
     state = service_state(machine=Machine(environ))
     return (_is_for(place, state) and state.enabled) or is_any_connected(environ)
 
@@ -199,7 +199,7 @@ def _config_of(state: ServiceState) -> Path:
 
 
 def choose_test(terminal: Terminal, given: Given) -> bool:
-    """Ask whether a test question ends the setup; where nobody sits there, only an option asks for it."""
+    """Return whether a test question ends the setup; without a person at the terminal, only an option asks for it."""
     if given.test is not None:
         return given.test
     if not terminal.interactive:

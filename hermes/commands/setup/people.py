@@ -1,6 +1,6 @@
-"""The second step: which chat questions go to, and who may answer there.
+"""The second step: choose the chat for the questions, and the users who may answer there.
 
-Nobody may answer whom an option does not name and the person at the terminal did not let in.
+A user may answer only if an option or the configuration names them, or the person at the terminal approved them.
 """
 
 import math
@@ -23,7 +23,7 @@ from hermes.storage.store import Store
 
 OPTION = "--chat ID and --user ID"
 MENTIONED = 5
-# Who writes anonymously in a group, or as a channel: one id for everybody on Telegram.
+# The ids of all anonymous senders in groups and of all channels: each is the same for everyone on Telegram.
 _NOBODY = frozenset({1087968824, 136817688, 777000})
 _GROUP_OPEN = "In a group, only those may answer whom you let in here. Taps and replies to a question both count."
 _GROUP_PRIVATE = (
@@ -34,7 +34,7 @@ _GROUP_PRIVATE = (
 
 @dataclass(frozen=True, slots=True)
 class ChosenPeople:
-    """The chat and who may answer in it; `is_new` where it was not configured so before."""
+    """The chat and the users who may answer in it; `is_new`: paired now, or not configured before."""
 
     chat_id: int
     users: tuple[int, ...]
@@ -52,12 +52,12 @@ def choose_people(
     alone: Callable[[int], AbstractContextManager[None]],
     now: Callable[[], float],
 ) -> ChosenPeople:
-    """Take chat and people from the options or the configuration, or pair. `alone` keeps listeners from the bot.
+    """Take chat and users from the options or the configuration, or pair. `alone(bot_id)` keeps listeners from the bot.
 
     Raises:
-        ConfigError: nobody can be asked.
-        Held: somebody else listens to the bot.
-        HermesError: nobody was paired.
+        ConfigError: a group is given without users, or no person can be asked.
+        Held: another process listens to the bot.
+        HermesError: no user was paired.
     """
     terminal.title("Your phone")
     before = _before(draft, bot)
@@ -75,7 +75,7 @@ def choose_people(
 
 
 def _before(draft: Draft, bot: ChosenBot) -> Telegram | None:
-    """Return what is configured for this bot, None where nothing is, or for another."""
+    """Return the configured [telegram] if it is for this bot, else None."""
     telegram = draft.config and draft.config.telegram
     return telegram if telegram and telegram.bot_id == bot.me.id else None
 
@@ -86,7 +86,7 @@ def _given(given: Given, before: Telegram | None) -> ChosenPeople | None:
         return None
     users = given.users or (before.users if before else ())
     if chat_id > 0 and chat_id not in users and not given.users:
-        users = (chat_id,)  # the id of a private chat is its person's
+        users = (chat_id,)  # the id of a private chat is the id of its user
     if not users:
         raise ConfigError("in a group not everybody may answer: add --user ID for each person who may.")
     return ChosenPeople(chat_id, users, is_new=before is None or before.chat_id != chat_id)
@@ -120,7 +120,7 @@ def _wants_group(terminal: Terminal) -> bool:
 
 
 class _Pairing:
-    """Shows codes, and lets those in who send them and whom the person at the terminal approves."""
+    """Shows codes, and accepts each user who sends one and is approved by the person at the terminal."""
 
     def __init__(
         self, terminal: Terminal, bot: ChosenBot, api: Bot, watch: Watch, *, run: Run, now: Callable[[], float]
@@ -135,7 +135,7 @@ class _Pairing:
         return ChosenPeople(claim.chat_id, (claim.user.id,))
 
     def group(self) -> ChosenPeople:
-        """Pair with a group, and with each who may answer in it."""
+        """Pair with a group, and with each user who may answer in it."""
         self._terminal.say(_GROUP_OPEN if self._bot.me.reads_groups else _GROUP_PRIVATE)
         claim = self._let_in("Open this link, choose the group, and add the bot to it:", in_group=True, adds=True)
         users = [claim.user.id]
@@ -144,7 +144,7 @@ class _Pairing:
         return ChosenPeople(claim.chat_id, tuple(dict.fromkeys(users)))
 
     def _let_in(self, invitation: str, *, in_group: bool | None, adds: bool = False) -> Claim:
-        """Show a code until somebody has sent it and was approved. Raises HermesError: nobody was."""
+        """Show a code until a user has sent it and is approved. Raises HermesError: the person gave up."""
         while True:
             code = new_code(self._now())
             self._terminal.say(invitation)
@@ -203,7 +203,7 @@ class _Pairing:
         return self._terminal.approve(f"Let {claim.user.name} answer your agents?", option=OPTION)
 
     def _remove_webhook(self) -> None:
-        """Take the webhook away, if the person wants it. Raises HermesError: not wanted."""
+        """Remove the webhook if the person agrees. Raises HermesError: the person does not agree."""
         self._terminal.warn("This bot is set to hand its messages to a web address (a webhook), so none come here.")
         if not self._terminal.ask("Remove the webhook? Messages that wait are kept.", default=True, option=OPTION):
             raise HermesError("beside a webhook Hermes hears nothing; make another bot with @BotFather")
@@ -228,7 +228,7 @@ def _pairing(
 
 
 def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
-    """Return where the listener of this store went on, None where there was none lately."""
+    """Return the update offset of the listener of this store, None if it has not polled lately."""
     try:
         memory = Store(draft.settings.store.path).load_chat(bot_id)
     except HermesError:

@@ -1,7 +1,7 @@
-"""The terminal that the setup talks to: plain words, yes or no, a hidden word, a spinner, a QR code.
+"""The terminal of the setup: plain text, yes-or-no questions, hidden input, a spinner, a QR code.
 
-What comes from outside (names of people, titles of groups, versions) is printed as it is, never as markup, and
-nothing in it moves the cursor.
+Text from outside (names of people, titles of groups, versions) is never read as markup, and its characters that cannot
+be printed become blanks, so that it cannot move the cursor.
 """
 
 import getpass
@@ -24,15 +24,15 @@ from hermes.errors import ConfigError
 
 _INDENT = "  "
 _QUIET_ZONE = 2
-# Fixed colours, black and white in every theme: a terminal's own may be the wrong way round for a camera.
+# White and black in every theme: the colours of the terminal may be inverted, so that a camera cannot read them.
 _QR_STYLE = "color(231) on color(16)"
 
 
 class Terminal:
-    """Says and asks. `interactive` is whether somebody sits there; `yes` takes every default without asking.
+    """Prints and asks. `interactive`: a person is at the terminal; `yes`: `ask` takes each default without asking.
 
-    Where nobody can be asked, a question raises ConfigError, whose sentence names the option that answers it.
-    Ctrl-C and Ctrl-D both come out as KeyboardInterrupt.
+    If no person can be asked, a question raises ConfigError, whose sentence names the option that answers it.
+    Ctrl-C and Ctrl-D both raise KeyboardInterrupt.
     """
 
     def __init__(
@@ -52,24 +52,24 @@ class Terminal:
     # --- saying ---------------------------------------------------------------------------------------------
 
     def title(self, words: str) -> None:
-        """Begin a step."""
+        """Print the title of a step."""
         self._console.print()
         self._console.print(Text(words, style="bold"))
 
     def say(self, words: str, style: str = "") -> None:
-        """Say something, wrapped at the terminal's width."""
+        """Print text, wrapped at the width of the terminal."""
         self._console.print(Padding.indent(Text(printable(words), style=style), len(_INDENT)))
 
     def done(self, words: str) -> None:
-        """Say that something is well."""
+        """Print that something succeeded."""
         self._marked("✓", words, "green")
 
     def warn(self, words: str) -> None:
-        """Say that something is not as it should be."""
+        """Print that something is not as it should be."""
         self._marked("!", words, "yellow")
 
     def copyable(self, *lines: str) -> None:
-        """Print lines that somebody may want to copy: nothing before them, and the terminal alone breaks them."""
+        """Print lines for a person to copy: they are not indented, and only the terminal wraps them."""
         for line in lines:
             self._console.print(Text(printable(line), style="bold"), soft_wrap=True)
 
@@ -81,7 +81,7 @@ class Terminal:
         self._console.print(Padding.indent(row, len(_INDENT)))
 
     def qr(self, link: str) -> None:
-        """Draw the link for a camera, where the terminal has room and the signs for it."""
+        """Draw the link as a QR code, if the terminal is wide enough and its encoding is UTF."""
         drawn = io.StringIO()
         segno.make(link, micro=False).terminal(drawn, border=_QUIET_ZONE, compact=True)
         lines = drawn.getvalue().splitlines()
@@ -93,26 +93,26 @@ class Terminal:
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[Callable[[str], None]]:
-        """Turn a spinner beside these words, which what is yielded changes."""
+        """Show a spinner beside these words; yield a function that changes the words."""
         with Status(words, console=self._console) as status:
             yield lambda changed: status.update(Text(printable(changed)))
 
     # --- asking ---------------------------------------------------------------------------------------------
 
     def ask(self, question: str, *, default: bool, option: str) -> bool:
-        """Ask yes or no; Enter, and `--yes`, take the default. Raises ConfigError."""
+        """Ask yes or no; Enter and `--yes` take the default. Raises ConfigError."""
         if self._yes:
             return default
         return self._yes_or_no(question, "[Y/n]" if default else "[y/N]", default, f"{option}, or --yes")
 
     def again(self) -> bool:
-        """Ask whether to try once more; where nobody is asked, the answer is no."""
+        """Ask whether to try again; return False if no person can be asked, or with `--yes`."""
         asked = self.interactive and not self._yes
         return asked and self._yes_or_no("Try again?", "[Y/n]", default=True, option="")
 
     def approve(self, question: str, *, option: str) -> bool:
-        """Ask for a yes that nothing but the person can give, who has read the question. Raises ConfigError."""
-        with suppress(termios.error, OSError):  # what was typed ahead is no answer to it
+        """Ask for a yes that only the person can give, after reading the question: no `--yes`. Raises ConfigError."""
+        with suppress(termios.error, OSError):  # input typed before the question does not count
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         return self._yes_or_no(question, "[y/N]", default=False, option=option)
 
@@ -135,7 +135,7 @@ class Terminal:
             self.say("Please type y or n.")
 
     def need(self, question: str, option: str) -> None:
-        """Make sure that somebody sits here. Raises ConfigError: the option answers it as well."""
+        """Check that a person is at the terminal. Raises ConfigError, which names the option to give instead."""
         if not self.interactive:
             what = question.rstrip(":?. ")
             raise ConfigError(f"nobody can be asked here ({what}): run it in a terminal, or give {option}.")

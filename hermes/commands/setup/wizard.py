@@ -1,4 +1,4 @@
-"""The order of the steps: all questions first, then everything is done."""
+"""The order of the steps: first all questions, then all changes."""
 
 import asyncio
 import signal
@@ -33,7 +33,7 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
     """Set Hermes up, and return the exit status.
 
     Raises:
-        HermesError: it ended before anything was changed, but for a listener that was started anew.
+        HermesError: it ended before the configuration was changed; a listener that it stopped is started again.
     """
     quiet_loggers()
     setup = _Setup(given, place, environ, terminal)
@@ -48,16 +48,16 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
 
 @contextmanager
 def told_to_leave() -> Iterator[None]:
-    """Let a terminal that is closed, and SIGTERM, end it as Ctrl-C does: who was stopped must be brought back."""
+    """Let SIGHUP (a closed terminal) and SIGTERM act as Ctrl-C, so that a stopped listener is started again."""
 
     def interrupt(_: int, frame: FrameType | None) -> None:
-        interrupted = signal.getsignal(signal.SIGINT)  # asyncio has its own, which ends what is at work
+        interrupted = signal.getsignal(signal.SIGINT)  # the handler of asyncio cancels the task that runs
         if not callable(interrupted):
             raise KeyboardInterrupt
         interrupted(signal.SIGINT, frame)
 
-    # A signal that comes between a prompt and the read behind it does not end that read, and would be seen no sooner
-    # than the next key: the read is woken.
+    # A signal that comes between a prompt and the read after it does not interrupt that read, and would be handled
+    # only after the next key: so a timer interrupts the read.
     signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, _WAKES_S, _WAKES_S)
     numbers = [one for one in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(one) is signal.SIG_DFL]
@@ -72,7 +72,7 @@ def told_to_leave() -> Iterator[None]:
 
 
 class _Setup:
-    """`saved` tells whether the configuration is written: nothing is changed before, nothing is asked after."""
+    """One run of the setup. `saved` tells whether the configuration is written; all questions are asked before that."""
 
     def __init__(self, given: Given, place: Path, environ: Mapping[str, str], terminal: Terminal) -> None:
         self.saved = False
@@ -94,7 +94,7 @@ class _Setup:
         try:
             for sentence in listening.back():
                 self._terminal.done(sentence)
-        except HermesError as error:  # it must not hide why the setup ends
+        except HermesError as error:  # it must not hide the error that ends the setup
             self._terminal.warn(str(error))
 
     def _plan(
@@ -132,7 +132,7 @@ class _Setup:
 
 
 def _connect(given: Given, settings: Config) -> Connect:
-    """Return what makes bots, on the way to Telegram that is configured."""
+    """Return a function that makes the bot of a token, with the configured server, proxy and CA file."""
     proxy = settings.telegram.proxy
     return partial(
         Bot,

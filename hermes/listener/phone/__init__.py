@@ -1,1 +1,1 @@
-"""The phone side of the listener: what comes from Telegram, and what the chat shows."""
+"""The phone side of the listener: it handles Telegram updates and keeps the messages in the chat up to date."""

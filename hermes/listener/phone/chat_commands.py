@@ -1,4 +1,4 @@
-"""What a person can tell Hermes itself in the chat: /open, /status, /lock, /help. Nothing else begins with a slash."""
+"""The commands that Hermes takes in the chat: /open, /status, /lock, /help, and /start, which is the same as /help."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GREETINGS: Final = {"start": "help"}
 
 
 class Commands:
-    """Does what a command says, and answers. `connected` names the servers that are followed now."""
+    """Runs chat commands and replies. `connected()` returns (name, whether it is connected) of each followed server."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Commands:
         self._username = ""
 
     async def introduce(self, bot: Bot) -> None:
-        """Let the chat's clients offer the commands; what keeps us from it is only logged."""
+        """Ask for the bot's user name and register the commands with Telegram; a ChatError is only logged."""
         try:
             self._username = (await bot.me()).username
             await bot.set_commands(notices.COMMANDS)
@@ -55,16 +55,16 @@ class Commands:
             log.info("the commands were not registered: %s", error)
 
     def take(self, text: Text) -> bool:
-        """Do what a command says; tell whether it was one. Raises NotSaved."""
+        """Run the command in this text; return whether the text is one. Raises StoreError, such as NotSaved."""
         found = _COMMAND.match((text.text or "").strip())
         name = found[1].lower() if found else ""
         if found and found[3] and name not in _GREETINGS:
-            return False  # a link that was pressed once more brings its code along: "/start CODE"
+            return False  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
         name = _GREETINGS.get(name, name)
         if found is None or name not in notices.COMMANDS:
             return False
         if found[2] and self._username and found[2].lower() != self._username.lower():
-            return True  # another bot's
+            return True  # it is for another bot
         log.info("command /%s of user %d", name, text.user.id)
         self._say(self._answer(name), reply_to=text.message_id)
         return True
@@ -85,7 +85,7 @@ class Commands:
         return [entry for entry in self._book.entries() if entry.state.phase == "open"]
 
     def _post_again(self) -> int:
-        """Let every open ask be posted anew, at the end of the chat; the older message goes once that is done."""
+        """Mark each open ask to be posted again at the end of the chat; its older message is deleted afterwards."""
         shown = [entry for entry in self._open() if entry.phone.message_id is not None]
         for entry in shown:
             self._book.change(entry.id, _anew)

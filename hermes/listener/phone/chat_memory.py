@@ -1,4 +1,4 @@
-"""What the chat must remember across restarts, in memory what the store has on disk or is about to have."""
+"""The state of the chat that must survive restarts: changed in memory, written to the store by `save`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_GAP_S: Final = 3600.0
 
 
 class Memory:
-    """The memory of one bot. `at` is its present value; nothing else changes it."""
+    """The saved state of one bot. `at` is its current value; only the methods of this class change it."""
 
     def __init__(self, store: Store, bot_id: int) -> None:
         self._store = store
@@ -27,20 +27,20 @@ class Memory:
         self._newest: dict[str, float] = {}
 
     def chat_id(self, configured: int) -> int:
-        """Return where to post: the configured chat, or what became of it. A newly configured one wins."""
+        """Return the chat to post to: the configured one, or its supergroup. A newly configured chat wins."""
         if self.at.moved_from != configured:
             self.note(chat_id=None, moved_from=None)
         return self.at.chat_id or configured
 
     def note(self, **changes: Any) -> None:
-        """Change it here; it reaches the disk with the next `save`."""
+        """Change these fields in memory; the next `save` writes them to disk."""
         self.at = replace(self.at, **changes)
 
     def live(self, *, now_s: float, steady_s: float) -> None:
-        """Count how long Hermes was seen running: the steady time since the last call.
+        """Add the monotonic time since the last call to `lived_s`, the time for which Hermes was seen running.
 
-        The first call adds the time for which nobody listened, by the wall clock, an hour at most: that clock may be
-        wrong by years.
+        The first call adds the wall-clock time since `known_at_s`, when no listener ran: at most an hour, because the
+        wall clock may be wrong by years.
         """
         if self._steady_s is None:
             known_s = now_s if self.at.known_at_s is None else self.at.known_at_s
@@ -51,10 +51,10 @@ class Memory:
         self.note(lived_s=self.at.lived_s + passed_s)
 
     def outlived(self, days: Mapping[str, float], keep_s: float) -> set[str]:
-        """Return the days whose asks were kept for `keep_s`, counted by `live`; the others are remembered.
+        """Return the days whose asks were kept for more than `keep_s` of `lived_s`; remember the other days.
 
-        `days` has the last moment (epoch) of each day on which asks were settled. A day that gets another one, or that
-        is not known yet, counts from now on.
+        `days` maps each day on which asks were settled to the time of the last one (epoch seconds). The count of a day
+        starts now if the day is new, or if another ask was settled on it since the last call.
         """
         lived_s, known = self.at.lived_s, {one.day: one.lived_s for one in self.at.settled_days}
         since = {
@@ -67,6 +67,6 @@ class Memory:
         return over
 
     def save(self, **changes: Any) -> None:
-        """Change it, and return when it is on disk. Raises NotSaved."""
+        """Change these fields and write the whole state to disk. Raises NotSaved."""
         self.note(**changes)
         self._store.save_chat(self.at)

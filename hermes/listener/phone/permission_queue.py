@@ -1,7 +1,8 @@
-"""Permissions of one session stand in a row: asked for one after the other, and one message moves on with them.
+"""The permissions of one session are posted one after the other, and each replaces the message of the one before.
 
-The next one is posted at the end of the chat, where it rings, with a line for each one before it; the message of the
-one before goes. What is known here only makes the phone tidier: after a restart a message of its own begins.
+The next permission is posted at the end of the chat, so that the phone rings, with a line for each permission before
+it; then the previous message is deleted. The messages are known in memory only, because they only keep the chat tidy:
+after a restart the next permission replaces none.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
 BEHIND_LOOK_S: Final = 5.0
-"""How often a permission looks whether the one before it is over, should nobody tell."""
+"""A permission checks this often whether the one before it is over, in case no change of that one wakes it."""
 DRAWING_S: Final = 10.0
-"""The end of one must be on the phone before the next one comes, but nobody waits for it longer than this."""
+"""The phone must show the end of a permission before the next one is posted, which waits at most this long."""
 REFUSING_S: Final = 5.0
-"""What was asked before the refusal of another one of its session ends with it, within this time."""
+"""A refusal also ends the permissions of its session that were asked before it; they wait this long for that end."""
 IN_A_ROW_S: Final = 600.0
-"""A permission that comes later than this after the one before it begins a message of its own."""
+"""A permission replaces the message of the one before only if that one was closed less than this ago."""
 FRESH_S: Final = 1.5
-"""A tap on the next one so soon after it came was meant for the one before."""
+"""A tap on a permission that replaced another one less than this ago was meant for the other one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The message of a permission that is over, and the lines of all that stood there."""
+    """The message of a permission closed at `at_s`, with its lines. `refused_s` is when it was refused, else -inf."""
 
     session_id: str
     chat_id: int
@@ -45,7 +46,7 @@ class Left:
 
 
 class Row:
-    """Knows whose turn it is, and which message the next one replaces. `now` is the epoch clock, in seconds."""
+    """Decides which permission may be posted, and which message it replaces. `now` is the epoch clock, in seconds."""
 
     def __init__(self, book: Book, look: Look, *, now: Callable[[], float]) -> None:
         self._book = book
@@ -55,9 +56,9 @@ class Row:
         self._moved_s: dict[str, float] = {}
 
     def wait_s(self, entry: Entry) -> float | None:
-        """Return when to look again where it is not this permission's turn yet, else None.
+        """Return the seconds until the next check if it is not this permission's turn yet, else None.
 
-        An earlier one that is over, and shown so, is put away here.
+        This closes each earlier permission of the session whose end is on the phone.
         """
         if entry.ask.permission is None or entry.state.phase == "settled":
             return None
@@ -72,7 +73,7 @@ class Row:
         return self._refusing_s(entry)
 
     def _is_over(self, entry: Entry) -> bool:
-        """Tell whether it is settled and shown so, or has had its time to be."""
+        """Tell whether it is settled, and has no message, shows its end on the phone, or ended `DRAWING_S` ago."""
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return False
@@ -84,23 +85,24 @@ class Row:
         return main(entry, self._look).digest == entry.phone.drawn and beside == set(sides(entry, self._look))
 
     def _refusing_s(self, entry: Entry) -> float | None:
-        """What was asked before a refusal ends with it: that is waited for a little."""
+        """Return how long a permission that was asked before a refusal still waits for its own end, else None."""
         left = self._left.get(entry.ask.source.session_id)
         if left is None or entry.asked_s > left.refused_s or not 0 <= self._now() - left.at_s < REFUSING_S:
             return None
         return REFUSING_S - (self._now() - left.at_s)
 
     def left_for(self, entry: Entry) -> Left | None:
-        """Return what the one before has left, if anything, for this one to replace."""
+        """Return the message of the permission before, for this one to replace, or None."""
         left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
         if left is None or left.chat_id != entry.phone.chat_id or abs(self._now() - left.at_s) > IN_A_ROW_S:
             return None
         return left
 
     def moved(self, entry: Entry, left: Left) -> bool:
-        """This permission stands on the phone now; tell whether the message before it is its own to take away.
+        """Note that this permission is on the phone now; return whether the caller must delete the message `left`.
 
-        Where one ends while it is being posted, two may have been posted for it.
+        If a permission ends while it is being posted, the next one may be posted to replace the same message: only one
+        of them deletes it.
         """
         now_s = self._now()
         self._moved_s = {one: at_s for one, at_s in self._moved_s.items() if 0 <= now_s - at_s < FRESH_S}
@@ -111,11 +113,11 @@ class Row:
         return True
 
     def is_fresh(self, entry_id: str) -> bool:
-        """Tell whether a tap on it may have been meant for the one before."""
+        """Tell whether the entry has just replaced another one, so that a tap may have been meant for that one."""
         return 0 <= self._now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
     def put_away(self, entry: Entry) -> None:
-        """Close an entry; the message of a permission may be replaced by the next one of its session."""
+        """Close an entry; keep the message of a permission for the next one of its session to replace."""
         self._book.close(entry.id)
         phone, decision, session_id = entry.phone, entry.state.decision, entry.ask.source.session_id
         if entry.ask.permission is None or phone.message_id is None:

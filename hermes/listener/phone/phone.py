@@ -1,4 +1,4 @@
-"""The listener's phone side: what Telegram brings becomes events of the asks, saved before it is acknowledged."""
+"""Turns Telegram updates into events of the asks, and saves each of them before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SORRY_S: Final = 10.0
-"""For this long at most the poll loop waits until the person was told that nothing was saved."""
+"""The poll loop waits at most this long for the message that tells the person that nothing was saved."""
 INSIST_PAUSE_S: Final = 5.0
 ARRIVING_S: Final = 2.0
-"""A text that seems too early waits for this long at most: its question may be on the phone, and we not know it yet."""
+"""A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
 STALE: Final = notices.TOASTS["page_changed"]
 
 
 class PhoneSide:
-    """Takes updates in and answers what needs a word at once.
+    """Handles updates, acknowledges taps, and replies to texts that need a reply at once.
 
-    `bot_id` is our own bot. `moved` and `blocked` are called with what Telegram tells about the chat. `is_fresh` tells
-    whether an entry has only just come into the place of another one, under the person's finger.
+    `bot_id` is the id of our own bot. `moved(chat_id)` is called if the group became a supergroup, `blocked(reason)` if
+    the chat blocked or removed the bot. `is_fresh(entry_id)` tells whether an entry has just replaced another one on
+    the phone, so that a tap may have been meant for that one.
     """
 
-    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+    def __init__(  # noqa: PLR0913 (one argument for each part that it connects)
         self,
         book: Book,
         outbox: Outbox,
@@ -75,17 +76,17 @@ class PhoneSide:
         self._is_fresh = is_fresh
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
-        """Entries of whose text a part could not be saved."""
+        """The ids of entries whose joined text lacks a part, because that part could not be saved."""
 
     async def handle(self, raw: dict[str, Any]) -> None:
-        """Take one update in; what it means is on disk when this returns. Raises NotSaved, ValueError."""
+        """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
         incoming = self._read(raw)
         try:
             await self._take(incoming)
         except NotSaved:
             raise
         except StoreError as error:
-            # A newer Hermes took the entry over, say: nothing is saved, and the person must hear of it.
+            # For example, a newer Hermes has written the entry: the person must learn that nothing was saved.
             raise NotSaved(str(error)) from error
 
     def _read(self, raw: dict[str, Any]) -> Incoming:
@@ -124,7 +125,7 @@ class PhoneSide:
         sorry = notices.not_saved(self._machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
-            # The poll loop waits for this: Telegram must not hold it up for longer than taps live.
+            # The poll loop waits for this. A slow Telegram must not delay it until Telegram drops the waiting taps.
             async with asyncio.timeout(self._sorry_s):
                 if isinstance(incoming, Tap):
                     await self._outbox.answer(incoming.query_id, sorry.text)
@@ -134,12 +135,12 @@ class PhoneSide:
             raise ChatAway("the person could not be told in time") from None
 
     def _joining(self, text: Text) -> list[str]:
-        """Return the entries for which a text of this person is being joined: this may be a part of it."""
+        """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""
         found = [(entry.id, entry.state.joining) for entry in self._book.entries()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
     def insist(self, screen: Screen, *, sent: Callable[[], None]) -> None:
-        """Send a message that is tried until Telegram takes it; then call `sent`."""
+        """Send a message in the background, retry until Telegram accepts it, then call `sent`."""
         self._spawn(self._insist(screen, sent))
 
     async def _insist(self, screen: Screen, sent: Callable[[], None]) -> None:
@@ -153,7 +154,7 @@ class PhoneSide:
                 return sent()
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
-        """Send a message that nothing depends on."""
+        """Send a message in the background; a failure is only logged."""
         self._spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
 
     def _is_permitted(self, incoming: Tap | Text) -> bool:
@@ -173,7 +174,7 @@ class PhoneSide:
             self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._is_fresh(entry_id):
-            # Taken in as a tap on another page, so that it does not count when it comes again, either.
+            # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
             self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
             return
@@ -187,7 +188,7 @@ class PhoneSide:
         self._notice_copy(after, tap.message_id)
 
     def _late(self, entry_id: str, tap: Tap) -> None:
-        """Answer a tap on a closed ask. Where a send that nobody confirmed had left it, its message goes away."""
+        """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
         try:
             entry = self._book.store.done(entry_id)
         except StoreError:
@@ -204,13 +205,13 @@ class PhoneSide:
                 self._book.apply(other.id, Disarmed())
 
     def _notice_copy(self, entry: Entry, message_id: int) -> None:
-        """A send that timed out may have arrived all the same: the copy that is not ours goes away."""
+        """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
         phone = entry.phone
         known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
         if message_id in known:
             return
         if phone.message_id is None:
-            # The send that nobody confirmed had arrived: this is the message.
+            # The send was not confirmed, but its message arrived: adopt it.
             adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
         else:
             log.info("entry %s: message %d is a second copy", entry.id, message_id)

@@ -1,4 +1,4 @@
-"""The connection to Telegram: the place in its queue, absences, trouble, and a chat that moves."""
+"""The connection to Telegram: the update offset, absences, errors, and a group that becomes a supergroup."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 SAVE_OFFSET_S: Final = 0.1
 ABSENCE_S: Final = 120.0
-"""Telegram keeps a tap for 150 s: after a longer absence taps may be lost."""
+"""After a longer absence taps may be lost: Telegram keeps a tap for 150 s."""
 TAKE_IN_POLLS: Final = 3
 HEALTHY_S: Final = 60.0
-"""Without a good poll for this long the phone does not count as answerable."""
+"""If the last good poll is older than this, the phone does not count as answerable."""
 
 
 class Connection:
-    """Wires the poll loop to the phone side, and keeps what must be known about it."""
+    """Connects the poll loop to the phone side, and keeps the state of the connection."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Connection:
         self._now = now
         self._last_poll_s: float | None = None
         self._trouble: Trouble | None = None
-        # What an earlier run has left counts as this kind: a good poll ends it, a refused message says it again.
+        # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
         self._poll_trouble = memory.at.trouble
         self._rival_told_s = -math.inf
         self._saving: asyncio.TimerHandle | None = None
@@ -79,7 +79,7 @@ class Connection:
         )
 
     async def take_in(self) -> None:
-        """Take in what waits at Telegram, and all parts of a text of which only the first ones were there."""
+        """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""
         await self.poller.step(poll_s=0)
         for _ in range(TAKE_IN_POLLS):
             joining_s = self._joining_s()
@@ -89,7 +89,7 @@ class Connection:
             await self.poller.step(poll_s=0)
 
     def _joining_s(self) -> float | None:
-        """Return how long until a text that is being joined may be complete, None if there is none."""
+        """Return the seconds (rounded up) until the first text that is being joined is due, or None without one."""
         due = [entry.state.due_s for entry in self._book.entries() if entry.state.due_s is not None]
         if not due:
             return None
@@ -98,17 +98,20 @@ class Connection:
 
     @property
     def answerable(self) -> bool:
-        """Tell whether a tap made now would arrive."""
+        """Tell whether a tap that is made now would arrive: the last poll is recent and nothing failed since."""
         polled_s = self._last_poll_s
         return polled_s is not None and abs(self._now() - polled_s) < HEALTHY_S and self._trouble is None
 
     @property
     def refusal(self) -> str:
-        """What is wrong with the bot's token, in words, where the last poll was refused for it; else ""."""
+        """The sentence about the bot's token if Telegram refused the last poll because of it, else ""."""
         return self._trouble.sentence if self._trouble and self._trouble.kind == "unauthorized" else ""
 
     def recover(self, *, by_timer: bool = False) -> None:
-        """At a start: say that nobody listened, where that was for long. `by_timer`: that is so all the time."""
+        """At a start, post the asks of another chat again, and report damaged questions and a long absence.
+
+        `by_timer`: a timer runs Hermes, so that absences are normal and are not reported. Raises NotSaved.
+        """
         self._bring_along()
         if self._memory.at.damaged:
             lost = notices.unreadable(self._memory.at.damaged, self._machine)
@@ -118,7 +121,7 @@ class Connection:
             self._back_after(last_s)
 
     def refused(self, error: HermesError) -> None:
-        """Take in what a refused message tells about the chat. Raises NotSaved."""
+        """Handle a refused message: follow a group that became a supergroup, note a blocked bot. Raises NotSaved."""
         if isinstance(error, ChatRefused):
             if error.moved_to is not None:
                 self.moved(error.moved_to)
@@ -126,9 +129,9 @@ class Connection:
                 self.in_trouble(str(error))
 
     def moved(self, chat_id: int) -> None:
-        """Follow a group that became a supergroup: its old messages are out of reach, so all is posted again.
+        """Follow a group that became a supergroup, and post its asks again: the group's messages are out of reach.
 
-        Raises NotSaved; told once more, what is missing is done.
+        Raises NotSaved; a second call then does the rest.
         """
         if chat_id != self._book.chat_id:
             log.warning("the group became a supergroup: its id is now %d", chat_id)
@@ -138,7 +141,7 @@ class Connection:
         self._bring_along()
 
     def _bring_along(self) -> None:
-        """Post again what was posted in another chat: its messages there are out of reach."""
+        """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
         phone = Phone(self._book.chat_id)
         for entry in self._book.entries():
             if entry.phone.chat_id != phone.chat_id:
@@ -146,7 +149,7 @@ class Connection:
                     self._book.change(entry.id, lambda found: replace(found, phone=phone))
 
     def in_trouble(self, sentence: str) -> None:
-        """Say loudly, once, that the chat does not work; `status` shows it until it works again."""
+        """Log once and save why the chat does not work; `hermes status` shows it until the chat works again."""
         if sentence == self._memory.at.trouble:
             return
         log.error("the chat does not work: %s", sentence)
@@ -161,15 +164,15 @@ class Connection:
         return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._now())
 
     def close(self) -> None:
-        """Leave nothing behind that would still write; whoever closes saves what is remembered."""
+        """Cancel a planned save of the offset; the caller saves the state of the chat."""
         if self._saving is not None:
             self._saving.cancel()
 
     def _note_offset(self, offset: Offset) -> None:
-        """Keep the place in Telegram's queue, a moment later: the acknowledgement of a tap goes out first.
+        """Note the update offset and save it `SAVE_OFFSET_S` later, so that the acknowledgement of a tap is sent first.
 
-        A kill in between costs nothing: Telegram has forgotten what lies before it, or sends again what every entry
-        knows already.
+        A kill in between does no harm: Telegram has dropped the updates before the offset, or sends them again, and
+        the entries recognize them by their ids.
         """
         self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s, newest_message=self._book.newest_message)
         if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
@@ -192,7 +195,7 @@ class Connection:
         self._supervisor.polled()
         self._memory.note(last_poll_s=at_s, newest_message=self._book.newest_message)
         if last_s is None:
-            # Who looks at `status` right after a start is told that Telegram answers.
+            # Save now, so that `hermes status` shows right after a start that Telegram answers.
             self._save()
         self._over(self._poll_trouble)
 
@@ -208,7 +211,7 @@ class Connection:
         self.in_trouble(trouble.sentence)
 
     def sent(self) -> None:
-        """The chat took a message: what kept it from doing so is over."""
+        """Clear trouble with messages, since the chat has accepted one; only a good poll clears trouble with polls."""
         if self._memory.at.trouble != self._poll_trouble:
             self._over(self._memory.at.trouble)
 
@@ -218,7 +221,7 @@ class Connection:
             self._memory.note(trouble="")
 
     def _back_after(self, since_s: float) -> None:
-        """After an absence taps may be lost: say so once, and draw every open question afresh."""
+        """Tell the person about an absence, in which taps may be lost, and let each open question be drawn again."""
         shown = [entry for entry in self._book.entries() if entry.phone.message_id and entry.state.phase == "open"]
         log.info("back after %d s; %d open questions are drawn afresh", self._now() - since_s, len(shown))
         if shown:

@@ -1,8 +1,8 @@
-"""What the phone shows of an entry, made true one step at a time.
+"""Brings the messages of an entry on the phone up to date, one step at a time.
 
-A step compares what should stand on the phone (the screens of the saved entry) with what stands there (the digests
-in `Entry.phone`) and does the first thing that differs. So nothing has to be remembered beside the entry: a process
-that died between a request and its note at worst repeats the request.
+A step compares the screens that the phone should show (they follow from the saved entry) with the screens that it
+shows (the digests in `Entry.phone`), and changes the first one that differs. So only the entry has to be kept: if the
+process dies between a request and its note, at worst the request is repeated.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SETTLING_S: Final = 0.6
-"""How long a screen that is about to change again is not drawn: one edit shows the answer and its end."""
+"""Wait this long before drawing a screen that will soon change again: one edit then shows the answer and the end."""
 LINGER_S: Final = 10.0
-"""How long a settled ask stays open for the news that the agent is working again."""
+"""An answered ask of a server is closed only after this time, or once the agent is seen working again."""
 AT_ONCE: Final = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Post:
-    """What was sent: the entry as it was shown, and the message that it replaces."""
+    """A message that was sent: the entry as it is shown, and the permission message that it replaces (`left`)."""
 
     timed: Entry
     message_id: int
@@ -46,13 +46,13 @@ class _Post:
 
 
 class Posting:
-    """Moves the phone's side of an entry.
+    """Posts, edits and deletes the messages of an entry.
 
-    `started(entry)` gives the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
-    not ring now; `sent` hears that the chat took a question.
+    `started(entry)` returns the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
+    not ring now; `sent()` is called after the chat has accepted a question.
     """
 
-    def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
+    def __init__(  # noqa: PLR0913 (one argument for each part that it connects)
         self,
         book: Book,
         outbox: Outbox,
@@ -74,15 +74,15 @@ class Posting:
         self._quiet = quiet
         self._sent = sent
         self._now = now
-        # What was sent and could not be noted (a full disk): it must not be sent again and again.
+        # Messages that were sent but could not be noted (a full disk), by entry id: they must not be sent again.
         self._unnoted: dict[str, _Post] = {}
 
     async def step(self, entry_id: str) -> float | None:
-        """Do the next thing; return the seconds until the step after it, or None where all is shown.
+        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
 
         Raises:
-            ChatError: the phone could not be reached, or refused; the step is to be tried again.
-            NotSaved: the phone shows something that could not be noted; it will be shown again.
+            ChatError: Telegram could not be reached, or refused the request; try the step again.
+            StoreError: such as NotSaved; the change is made but could not be noted; try the step again.
         """
         entry = self._book.get(entry_id)
         if entry is None or entry.state.phase == "matching":
@@ -130,22 +130,22 @@ class Posting:
         return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
 
     def _is_over_unseen(self, entry: Entry) -> bool:
-        """Tell whether it was over before anybody saw it: there is nothing to say."""
+        """Tell whether the ask was over before a person saw it, and needs no message (an ambiguous match needs one)."""
         state = entry.state
         unseen = entry.timing.posted_s is None and state.decision is None and not state.seen
         over = state.outcome is not None and state.outcome.reason != "ambiguous"
         return over and unseen and entry.id not in self._unnoted
 
     def _not_before(self, entry: Entry) -> float | None:
-        """Return when to look again where it is too early: the desk comes first, and what was asked before; or None."""
+        """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
         age_s = self._now() - entry.asked_s
-        # Of another age than it could have, the wall clock was set back: nobody must wait for that.
+        # If the age is negative, the wall clock was set back: do not wait because of that.
         if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
             return self._post_after_s - age_s
         return self._row.wait_s(entry)
 
     def _note_post(self, post: _Post) -> None:
-        """Save what was posted. Raises NotSaved: it is known here until that succeeds."""
+        """Save that the message was posted. Raises NotSaved: `_unnoted` keeps the message until that succeeds."""
         timed, message_id = post.timed, post.message_id
 
         def posted(found: Entry) -> Entry:
@@ -154,7 +154,7 @@ class Posting:
             timing = timed.timing if found.timing.posted_s is None else found.timing
             copies = found.phone.copies
             if found.phone.message_id not in {None, message_id}:
-                # An earlier send had arrived all the same, and was tapped while this one was on its way.
+                # An earlier, unconfirmed send had arrived, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
             phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
             if phone.since_id is None:
@@ -165,7 +165,7 @@ class Posting:
         del self._unnoted[timed.id]
 
     def _adopted(self, entry: Entry) -> float:
-        """A send that nobody confirmed had arrived, and was tapped: its time to answer begins as any other's."""
+        """Start the time to answer of an ask whose send was not confirmed, but had arrived and was tapped."""
         post = self._unnoted.pop(entry.id, None)
         more = () if post is None or post.message_id == entry.phone.message_id else (post.message_id,)
 
@@ -194,7 +194,7 @@ class Posting:
         return AT_ONCE
 
     def _settles_in(self, entry: Entry) -> float:
-        """Return how long to wait for the next state, which most often is there at once."""
+        """Return the seconds to wait for the next state, which usually follows at once, or 0."""
         state, now_s = entry.state, self._now()
         since_s = LINGER_S
         if state.phase == "sending" and state.decision is not None and not state.away:
@@ -238,7 +238,7 @@ class Posting:
         shown = Side(kind, message_id, side.screen.digest)
 
         def noted(phone: Phone) -> Phone:
-            # One that was tapped before its send was answered was taken for a copy.
+            # If it was tapped before its send was confirmed, it was noted as a copy.
             copies = tuple(copy for copy in phone.copies if copy != message_id)
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies)
 
@@ -251,7 +251,7 @@ class Posting:
         except ChatRefused as error:
             if not vanished(error):
                 raise
-            # Sent anew by the next step, unless it only stays for the record.
+            # The next step sends it again, unless it is lasting: such a message is only a record.
             if not wanted.lasting:
                 self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
                 return AT_ONCE
@@ -268,7 +268,7 @@ class Posting:
     # --- the end --------------------------------------------------------------------------------------------
 
     def _closed(self, entry: Entry) -> float | None:
-        """Put the entry away where its last screen is on the phone."""
+        """Close a settled entry, whose last screen is on the phone; return the seconds to wait until then, or None."""
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return None
@@ -284,7 +284,7 @@ class Posting:
 
 
 def _goes_on(entry: Entry) -> bool:
-    """Tell whether a server's events will show the agent working again."""
+    """Tell whether events of the agent's server will show that the agent is working again."""
     outcome = entry.state.outcome
     return bool(entry.ask.source.server) and outcome is not None and outcome.kind in {"answered", "skipped"}
 

@@ -1,4 +1,4 @@
-"""What time does to open asks: reminders, final calls, ends; and quiet hours."""
+"""The changes of open asks that depend on time: reminders, final calls and expiry; and quiet hours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Timekeeper:
-    """Owns the answerable clock. `spawn` runs a coroutine beside; `now` and `monotonic` are seconds."""
+    """Owns the answerable clock. `spawn` starts a task; `now` is epoch seconds, `monotonic` seconds that never jump."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Timekeeper:
         self._stood = True
         self.clock = AnswerableClock(memory.at.answerable_s, monotonic=monotonic)
 
-    # --- what the steps want to know --------------------------------------------------------------------------
+    # --- queries of the steps ---------------------------------------------------------------------------------
 
     def started(self, entry: Entry, extra_s: float = 0.0) -> Timing:
-        """Return the timing of an ask whose time to answer starts now, or anew; `extra_s` longer than usual."""
+        """Return the timing of an ask whose time to answer starts (again) now; it is `extra_s` longer than usual."""
         timing = entry.timing if entry.timing.posted_s is not None else None
         ttl_s = self._questions.ttl if entry.ask.ttl_s is None else entry.ask.ttl_s
         return self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
 
     def retimed(self, entry: Entry, extra_s: float) -> Timing:
-        """Return the timing of an ask that a person touched; one that was never posted has none yet."""
+        """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted."""
         return entry.timing if entry.timing.posted_s is None else self.started(entry, extra_s)
 
     def is_quiet(self) -> bool:
@@ -69,7 +69,7 @@ class Timekeeper:
     # --- a tick -------------------------------------------------------------------------------------------------
 
     def tick(self, book: Book, *, answerable: bool) -> None:
-        """Count the time and do what is due. Raises NotSaved."""
+        """Advance the clock; remind, make final calls and expire asks if that is due. Raises NotSaved."""
         quiet = self.is_quiet()
         self.clock.tick(answerable=answerable and not quiet)
         self._notice_quiet(book, quiet=quiet)
@@ -79,12 +79,12 @@ class Timekeeper:
                 self._look_at(book, entry, resumed=resumed)
 
     def _resumed(self, *, answerable: bool) -> bool:
-        """Tell whether the clock runs again after a stand: the times on the phone are wrong then."""
+        """Tell whether the clock has just begun to run again: the times that the phone shows are then wrong."""
         stood, self._stood = self._stood, not answerable
         return stood and answerable
 
     def _look_at(self, book: Book, entry: Entry, *, resumed: bool) -> None:
-        """Remind, call or end, if that is due."""
+        """Remind, make the final call or expire, if that is due; correct the shown end after a standstill."""
         left_s = self.clock.left_s(entry.timing)
         if resumed and left_s is not None and entry.state.phase == "open":
             _time(book, entry, until_s=self._now() + max(0.0, left_s))

@@ -1,13 +1,13 @@
-"""A strict local Bot API: it forgives nothing that Telegram would not forgive.
+"""A strict local Bot API: it accepts nothing that Telegram would refuse.
 
-    with running_botapi() as api:            # or spawn_botapi(), as a process of its own
+    with running_botapi() as api:            # or spawn_botapi(), in a separate process
         bot = Bot(api.token, base_url=f"{api.base_url}/bot")
         …
         message = api.phone.message_with("Which database")
         api.phone.tap(message, "SQLite")
 
-wire, text, keyboard, rates and updates decide; world holds the state; methods, polling and people change
-it; app, cutting and serving are HTTP. Behaviour and wording follow tdlib/telegram-bot-api 10.0.
+wire, text, keyboard, rates and updates hold the rules; world holds the state; methods, polling and people change
+the state; app, cutting and serving are the HTTP server. Behaviour and wording follow tdlib/telegram-bot-api 10.0.
 """
 
 from hermes.sandbox.botapi.people import Control

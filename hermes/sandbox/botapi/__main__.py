@@ -16,7 +16,7 @@ from hermes.sandbox.botapi.world import DEMO_TOKEN, Chat, User, World
 
 
 def main(arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
-    """Serve until a signal comes (or, if so wanted, standard input ends)."""
+    """Serve until a signal comes or, with `--end-with-stdin`, standard input ends."""
     given = _parser().parse_args(arguments)
     world = World(
         token=given.token or environ.get(TOKEN_VARIABLE) or DEMO_TOKEN,
@@ -57,13 +57,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parse_user(text: str) -> User:
-    """`1001=Ann`; a name that begins with an @ is another bot's."""
+    """Read `1001=Ann`, id and name; a name that begins with @ makes the user a bot."""
     number, _, name = text.partition("=")
     return User(int(number), name or f"Person {number}", is_bot=name.startswith("@"))
 
 
 def parse_chat(text: str) -> Chat:
-    """`-1001234=Team#7#8`: id, title, topics."""
+    """Read `-1001234=Team#7#8`: id, title, topics."""
     number, _, rest = text.partition("=")
     title, *topics = rest.split("#")
     return Chat(int(number), title, tuple(map(int, topics)))

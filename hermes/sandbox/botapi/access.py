@@ -1,4 +1,4 @@
-"""Which chat and message a request means, and whether the bot may touch them, as in Client.cpp."""
+"""Read chat, message and text of a request, and check the bot's access to them, as in Client.cpp."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Access = Literal["read", "edit", "write"]
 
 
 def chat_of(world: World, params: Params, access: Access) -> Chat:
-    """The chat of the request; ApiError 400 or 403 if there is none or the bot may not."""
+    """Return the request's chat; raise ApiError 400 if it is unknown or was upgraded, 403 if the bot has no access."""
     given = params.text("chat_id")
     if not given:
         raise refused("chat_id is empty")
@@ -32,7 +32,7 @@ def _shut_out(chat: Chat) -> str:
 
 
 def message_of(world: World, params: Params, chat: Chat, purpose: str) -> Message:
-    """The message of the request; 400 "message to … not found" if there is none or it was deleted."""
+    """Return the request's message; raise ApiError 400 ("message to … not found") if it is unknown or deleted."""
     message_id = params.integer("message_id")
     if message_id == 0:
         raise refused("Message identifier is not specified")
@@ -43,9 +43,9 @@ def message_of(world: World, params: Params, chat: Chat, purpose: str) -> Messag
 
 
 def text_of(params: Params, field: str, entities: str, *, limit: int, too_long: str) -> tuple[str, tuple[Entity, ...]]:
-    """A text field with its entities, cleaned; 400 for an empty, a too long or a badly marked one."""
+    """Return a text field and its entities, cleaned, or raise ApiError 400; a caption may be empty, a text may not."""
     if params.text("parse_mode").lower() not in {"", "none"}:
-        # only plain text with entities is spoken here: anything else would hide errors of escaping
+        # only plain text with entities is accepted: a parse mode would hide errors of escaping
         raise refused("Unsupported parse_mode")
     marks = parse_entities(_structure_or_none(params, entities))
     text, placed = prepare(params.text(field), marks, allow_empty=field == "caption")
@@ -58,11 +58,11 @@ def _structure_or_none(params: Params, name: str) -> object:
     try:
         return params.structure(name, "")
     except ApiError:
-        return None  # the real server reads entities that are no JSON as none
+        return None  # the real server ignores entities that are not JSON
 
 
 def reply_target(world: World, params: Params, chat: Chat) -> int | None:
-    """The message replied to, if any; 400 if it is gone, unless the bot said that it may be."""
+    """Return the id of the message replied to, if any; raise ApiError 400 if it is gone, unless the bot allows that."""
     wanted = params.structure("reply_parameters", "Can't parse reply parameters JSON object")
     if wanted is None:
         wanted = {"message_id": params.integer("reply_to_message_id")}
@@ -85,7 +85,7 @@ def reply_target(world: World, params: Params, chat: Chat) -> int | None:
 
 
 def thread_of(params: Params, chat: Chat) -> int | None:
-    """The topic of the request, if any; 400 if the chat has no such topic."""
+    """Return the request's topic, or None; raise ApiError 400 if the chat has no such topic."""
     thread_id = params.integer("message_thread_id")
     if thread_id and thread_id not in chat.topics:
         raise refused("message thread not found")

@@ -1,6 +1,6 @@
-"""The HTTP face: `/bot<token>/<method>` for bots, `/control/<secret>/…` for persons and tests.
+"""The HTTP routes: `/bot<token>/<method>` for bots, `/control/<secret>/…` for persons and tests.
 
-Faults happen here and nowhere else: what a method does knows nothing of them.
+Faults are applied only here: the functions in `methods` do not know about them.
 """
 
 import asyncio
@@ -44,20 +44,20 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a request; no response is a connection that is cut."""
+    """The result of a request; without a response, the connection is cut."""
 
     response: Response | None
     description: str | None = None
 
 
 class BotSide:
-    """Answers the bot."""
+    """Answers the bot's requests."""
 
     def __init__(self, world: World) -> None:
         self.world = world
 
     async def __call__(self, request: Request) -> Response:
-        """One request: log it, let its fault happen, answer it."""
+        """Log one request, apply its fault if there is one, and answer it."""
         world = self.world
         try:
             self._check_token(request.path_params["token"])
@@ -130,7 +130,7 @@ def _refusal(error: ApiError) -> Outcome:
 def _error_of(fault: Fault) -> ApiError:
     if fault.retry_after_s is not None:
         return too_many(fault.retry_after_s)
-    if fault.status == 429:  # noqa: PLR2004 - a 429 always says how long
+    if fault.status == 429:  # noqa: PLR2004 - a 429 always has a retry_after
         return too_many(1)
     return ApiError(fault.status, fault.description or SENTENCES.get(fault.status, "Bad Request: demanded"))
 
@@ -140,7 +140,7 @@ def _page(status: int) -> str:
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of the work, or none when the client hung up first (then the work is ended)."""
+    """Return the result of the work; if the client hangs up first, cancel the work and return None."""
     working, watching = asyncio.create_task(work), asyncio.create_task(gone(request))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -152,14 +152,14 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | No
 
 
 class ControlSide:
-    """Answers persons and tests."""
+    """Answers the requests of persons and tests."""
 
     def __init__(self, control: Control, secret: str) -> None:
         self.control = control
         self.secret = secret
 
     async def look(self, request: Request) -> Response:
-        """GET state, messages, toasts, calls, wait."""
+        """Answer a GET of state, messages, toasts, calls or wait."""
         self._check(request)
         query = request.query_params
         what = request.path_params["what"]
@@ -184,7 +184,7 @@ class ControlSide:
         raise LookupError(f"there is nothing called {what!r} to see")
 
     async def act(self, request: Request) -> Response:
-        """POST any act of Control, its arguments as a JSON object."""
+        """Answer a POST of one of `ACTS`: call that method of `Control` with the arguments of a JSON object."""
         self._check(request)
         act = request.path_params["what"]
         if act not in ACTS:
@@ -210,12 +210,12 @@ async def _not_there(_: Request, error: Exception) -> Response:
 
 
 async def _nobody(*_: object) -> Response:
-    """Who asked has hung up before the end of the request."""
+    """Return an empty response: the client has hung up before the end of its request."""
     return Response()
 
 
 def create_app(control: Control, *, control_secret: str) -> Starlette:
-    """The ASGI application of one world."""
+    """Return the ASGI application of one world."""
     side = ControlSide(control, control_secret)
     bot = BotSide(control.world)
     return Starlette(

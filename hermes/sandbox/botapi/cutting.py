@@ -1,4 +1,4 @@
-"""Breaking a connection as a network does: no status line, no body, just gone. Knows uvicorn from inside."""
+"""Break a connection as a network failure does: no status line, no body. This uses internals of uvicorn."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,10 +14,10 @@ ABORT = "hermes.abort"
 
 
 class CuttableProtocol(H11Protocol):
-    """HTTP/1.1 that hands each request the means to abort its connection."""
+    """The HTTP/1.1 protocol, with a function in each request's scope that aborts its connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wrap the application so that it finds `abort` in the scope of each request of this connection."""
+        """Wrap the application so that the scope of each request of this connection has `abort`."""
         super().connection_made(transport)
         app = self.app
 
@@ -30,7 +30,7 @@ class CuttableProtocol(H11Protocol):
 
 
 async def cut(request: Request) -> None:
-    """Abort the connection of this request; returns when it is gone, so that no answer can be written."""
+    """Abort the connection of this request; return when it is closed, so that no answer can be written."""
     extension = request.scope.get("extensions", {}).get(ABORT)
     if extension is None:
         raise RuntimeError("this server can't cut connections: it doesn't run CuttableProtocol")

@@ -1,7 +1,7 @@
-"""reply_markup, checked as strictly as Telegram may check it. Pure.
+"""Parse reply_markup, and check it as strictly as Telegram may check it. Pure.
 
-td silently drops surplus buttons and those without a text; a bot that relies on that loses buttons, so here
-they are refused. `callback_data` is counted in bytes.
+td silently drops surplus buttons and those without a text. A bot that relies on that loses buttons, so they are
+refused here. `callback_data` is counted in bytes.
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class Markup:
 
     @property
     def editable(self) -> bool:
-        """A message with any other markup than inline buttons can't be edited (td, can_edit_message)."""
+        """Whether a message with this markup can be edited: it must be inline or none (td, can_edit_message)."""
         return not (self.force_reply or self.other)
 
 
 def parse_markup(value: object) -> Markup:
-    """The markup of a request; none and {} are no markup. ApiError 400 for what Telegram refuses."""
+    """Return the markup of a request; None and {} mean no markup. Raise ApiError 400 if Telegram may refuse it."""
     if value is None:
         return Markup()
     if not isinstance(value, dict):
@@ -53,7 +53,7 @@ def parse_markup(value: object) -> Markup:
 
 
 def parse_inline(value: object) -> Markup:
-    """The markup of an edit, which may only be inline."""
+    """Return the markup of an edit; raise ApiError 400 if it is not inline."""
     markup = parse_markup(value)
     if not markup.editable:
         raise refused("Inline keyboard expected")
@@ -79,7 +79,7 @@ def _parse_button(value: object) -> dict[str, Any]:
     if value.get("style") and value["style"] not in STYLES:
         raise refused(wrong + "invalid button style specified")
     if not any(value.get(kind) or (kind not in {"url", "callback_data"} and kind in value) for kind in KINDS):
-        # an empty callback_data reads as none at all, so this is what it is refused with
+        # Telegram reads an empty callback_data as a missing one, so it gets the same refusal
         raise refused(wrong + "Text buttons are unallowed in the inline keyboard")
     _check_data(value.get("callback_data"))
     return value

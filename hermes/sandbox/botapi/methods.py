@@ -1,6 +1,6 @@
-"""The methods of the Bot API but getUpdates: each takes the world and the parameters, and returns a result.
+"""The methods of the Bot API except getUpdates: each takes the world and the parameters, and returns a result.
 
-Whoever calls holds the world's lock. A refusal is an ApiError and changes nothing.
+The caller holds the world's lock. A method that refuses a request raises ApiError and changes nothing.
 """
 
 import re
@@ -19,7 +19,7 @@ from hermes.sandbox.phone_values import Toast
 Method = Callable[[World, Params], Any]
 
 DELETABLE_S = 48 * 3600
-ANSWERABLE_S = 60.0  # the spinner of a tap turns about that long
+ANSWERABLE_S = 60.0  # a client shows a tap's spinner for about this time
 MAX_ANSWER_CHARS = 200
 MAX_COMMANDS, MAX_DESCRIPTION = 100, 256
 MARKUP_ERROR = "Can't parse reply keyboard markup JSON object"
@@ -46,7 +46,7 @@ ACTIONS = frozenset(
 
 
 def send_message(world: World, params: Params) -> Any:
-    """SendMessage: the Message."""
+    """Handle sendMessage: return the Message."""
     if not params.text("text"):
         raise refused("Message text is empty")
     text, entities = _text(params)
@@ -54,7 +54,7 @@ def send_message(world: World, params: Params) -> Any:
 
 
 def send_document(world: World, params: Params) -> Any:
-    """SendDocument, uploaded or by the id of one sent before: the Message."""
+    """Handle sendDocument, with an uploaded file or the id of an earlier one: return the Message."""
     sent = _uploaded(params)
     number = len(world.calls.log)
     content = {
@@ -121,7 +121,7 @@ def _send(world: World, params: Params, kind: str, **what: Any) -> Any:
 
 
 def edit_message_text(world: World, params: Params) -> Any:
-    """EditMessageText: the Message. Without a reply_markup the buttons go."""
+    """Handle editMessageText: return the Message. Without a reply_markup the buttons are removed."""
     if not params.text("text"):
         raise refused("Message text is empty")
     text, entities = _text(params)
@@ -133,7 +133,7 @@ def edit_message_text(world: World, params: Params) -> Any:
 
 
 def edit_message_reply_markup(world: World, params: Params) -> Any:
-    """EditMessageReplyMarkup: the Message. Without a reply_markup the buttons go."""
+    """Handle editMessageReplyMarkup: return the Message. Without a reply_markup the buttons are removed."""
     markup = parse_inline(params.structure("reply_markup", MARKUP_ERROR))
     message = _editable(world, params)
     return _edit(world, message, message.text, message.entities, markup, preview=message.preview)
@@ -163,7 +163,7 @@ def _edit(
 
 
 def delete_message(world: World, params: Params) -> Any:
-    """DeleteMessage: true. Own messages and, in private chats, the person's; for 48 hours."""
+    """Handle deleteMessage: return true. It takes own messages and, in private chats, the person's, for 48 hours."""
     chat = chat_of(world, params, "write")
     message = message_of(world, params, chat, "message to delete")
     if message.sender_id != world.me.id and chat.kind != "private":
@@ -175,7 +175,7 @@ def delete_message(world: World, params: Params) -> Any:
 
 
 def send_chat_action(world: World, params: Params) -> Any:
-    """SendChatAction: true. As DialogActionManager.cpp it asks for access to the chat, not for the right to write."""
+    """Handle sendChatAction: return true. As in DialogActionManager.cpp, access to the chat is enough."""
     if params.text("action").lower() not in ACTIONS:
         raise refused("Wrong parameter action in request")
     thread_of(params, chat_of(world, params, "write"))
@@ -183,7 +183,7 @@ def send_chat_action(world: World, params: Params) -> Any:
 
 
 def answer_callback_query(world: World, params: Params) -> Any:
-    """AnswerCallbackQuery: true, once a tap and soon."""
+    """Handle answerCallbackQuery: return true, once for each tap, within `ANSWERABLE_S`."""
     text = params.text("text")
     if units(text) > MAX_ANSWER_CHARS:
         raise refused("MESSAGE_TOO_LONG")
@@ -202,17 +202,17 @@ def answer_callback_query(world: World, params: Params) -> Any:
 
 
 def get_me(world: World, _: Params) -> Any:
-    """GetMe: the User."""
+    """Handle getMe: return the User."""
     return me_json(world)
 
 
 def get_chat(world: World, params: Params) -> Any:
-    """GetChat: the ChatFullInfo."""
+    """Handle getChat: return the ChatFullInfo."""
     return full_chat_json(world, chat_of(world, params, "read"))
 
 
 def get_chat_member(world: World, params: Params) -> Any:
-    """GetChatMember: the ChatMember."""
+    """Handle getChatMember: return the ChatMember."""
     chat = chat_of(world, params, "read")
     user_id = params.integer("user_id")
     if user_id <= 0:
@@ -229,7 +229,7 @@ def _in_chat(chat: Chat, user_id: int) -> bool:
 
 
 def set_my_commands(world: World, params: Params) -> Any:
-    """SetMyCommands: true. The scope is not told apart."""
+    """Handle setMyCommands: return true. All scopes share one list of commands."""
     commands = params.structure("commands", "Can't parse commands JSON object")
     if not isinstance(commands, list):
         raise refused("Expected an Array of BotCommand")
@@ -253,21 +253,21 @@ def _command(value: object) -> dict[str, str]:
 
 
 def get_my_commands(world: World, _: Params) -> Any:
-    """GetMyCommands: the commands."""
+    """Handle getMyCommands: return the commands."""
     return world.commands
 
 
 def delete_my_commands(world: World, _: Params) -> Any:
-    """DeleteMyCommands: true."""
+    """Handle deleteMyCommands: return true."""
     world.commands = []
     return True
 
 
-# the webhook, which is never called: it only keeps getUpdates out
+# the webhook, which is never called: it only makes getUpdates fail
 
 
 def set_webhook(world: World, params: Params) -> Any:
-    """SetWebhook: true. An empty URL takes it away."""
+    """Handle setWebhook: return true. An empty URL deletes the webhook."""
     url = params.text("url")
     if not url:
         return delete_webhook(world, params)
@@ -281,7 +281,7 @@ def set_webhook(world: World, params: Params) -> Any:
 
 
 def delete_webhook(world: World, params: Params) -> Any:
-    """DeleteWebhook: true."""
+    """Handle deleteWebhook: return true."""
     if params.flag("drop_pending_updates"):
         world.updates.clear()
     had, world.webhook = world.webhook, ""
@@ -290,7 +290,7 @@ def delete_webhook(world: World, params: Params) -> Any:
 
 
 def get_webhook_info(world: World, _: Params) -> Any:
-    """GetWebhookInfo: the WebhookInfo."""
+    """Handle getWebhookInfo: return the WebhookInfo."""
     pending = world.updates.pending(world.now())
     return {"url": world.webhook, "has_custom_certificate": False, "pending_update_count": pending}
 

@@ -1,7 +1,7 @@
-"""What persons do, and what a test may see and stir up: the control side as a plain object.
+"""The control side as a plain object: it acts for persons, and for tests it shows the state and queues faults.
 
-Every method takes the lock itself, so a `Control` may be used from any thread. What is impossible (no such
-message, no such button) is a LookupError; a wrong argument is a ValueError.
+Every method that needs the lock takes it, so any thread may use a `Control`. An impossible action (no such message,
+no such button) raises LookupError, an invalid fault ValueError, a text that Telegram refuses ApiError.
 """
 
 import secrets
@@ -31,10 +31,10 @@ class Control:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    # seeing
+    # reading
 
     def state(self) -> PhoneState:
-        """Counts, clock and who polls."""
+        """Return the clock, the counts, and whether a long poll is held."""
         world = self.world
         with world.lock:
             now = world.now()
@@ -51,24 +51,24 @@ class Control:
             )
 
     def messages(self, chat_id: int | None = None, *, after: int = 0) -> tuple[ShownMessage, ...]:
-        """Every message of a chat in order, with all its versions; only those with a higher id than `after`."""
+        """Return the chat's messages with ids above `after`, in order, each with all its versions."""
         with self.world.lock:
             chat = self._chat(chat_id)
             found = [message for message in self.world.messages(chat.id) if message.message_id > after]
             return tuple(shown(self.world, message) for message in found)
 
     def toasts(self, *, after_s: float = 0.0) -> tuple[Toast, ...]:
-        """The answers to taps that were given after that time, in order."""
+        """Return the answers to taps that were given after `after_s` (epoch seconds), in order."""
         with self.world.lock:
             return tuple(toast for toast in self.world.toasts if toast.at_s > after_s)
 
     def calls(self, method: str | None = None) -> tuple[Call, ...]:
-        """What the bot asked, in order."""
+        """Return the bot's requests, in order: only those of `method` if given."""
         with self.world.lock:
             return self.world.calls.of(method)
 
     async def wait_for(self, predicate: Callable[[], T | None], timeout_s: float = 10.0) -> T:
-        """The first true value of the predicate, looked at after each change; TimeoutError otherwise."""
+        """Return the first true value of the predicate, checked after each change; raise TimeoutError if none comes."""
         deadline = time.monotonic() + timeout_s
         while True:
             version = self.world.version
@@ -79,7 +79,7 @@ class Control:
                 raise TimeoutError(f"nothing within {timeout_s:g} s made the condition true")
             await self.world.changed(version, left)
 
-    # doing, as a person
+    # actions of a person
 
     def tap(
         self,
@@ -93,7 +93,7 @@ class Control:
         chat_id: int | None = None,
         times: int = 1,
     ) -> tuple[Tap, ...]:
-        """Tap a button that is shown (by label or place), or send any data at all as if it had been shown."""
+        """Tap a shown button (by label or place), or send any `data` as if a button had it; return the taps."""
         with self.world.lock:
             chat, person = self._chat(chat_id, user_id), self._person(user_id)
             if self.world.message(chat.id, message_id) is None:
@@ -111,7 +111,7 @@ class Control:
         user_id: int | None = None,
         chat_id: int | None = None,
     ) -> tuple[int, ...]:
-        """Send a text as a client does: over 4096 units as several messages that reply to the same one."""
+        """Send a text and return its message ids; like a client, split it after 4096 units, with the same reply_to."""
         with self.world.lock:
             chat, person = self._open(chat_id, user_id), self._person(user_id)
             sent = []
@@ -130,7 +130,7 @@ class Control:
         user_id: int | None = None,
         chat_id: int | None = None,
     ) -> int:
-        """Send something that is no text; its message id."""
+        """Send a sticker, photo or document, and return its message id."""
         with self.world.lock:
             chat, person = self._open(chat_id, user_id), self._person(user_id)
             text, entities = prepare(caption, (), allow_empty=True)
@@ -146,20 +146,20 @@ class Control:
             self._tell("edited_message", self.world.put(changed))
 
     def delete(self, message_id: int, *, chat_id: int | None = None) -> None:
-        """Delete a message for everyone; the bot is not told."""
+        """Delete a message for everyone; the bot gets no update."""
         with self.world.lock:
             self.world.delete(self._there(self._chat(chat_id).id, message_id))
 
     def block(self, *, chat_id: int | None = None) -> None:
-        """Block the bot, or throw it out of a group."""
+        """Block the bot, or remove it from a group."""
         self._set_blocked(chat_id, blocked=True)
 
     def unblock(self, *, chat_id: int | None = None) -> None:
-        """Let the bot back in."""
+        """Unblock the bot, or add it to a group again."""
         self._set_blocked(chat_id, blocked=False)
 
     def migrate(self, *, chat_id: int | None = None) -> int:
-        """Turn a group into a supergroup: service messages in both chats; the new chat id."""
+        """Turn a group into a supergroup, with service messages in both chats, and return the new chat id."""
         with self.world.lock:
             old = self._chat(chat_id)
             if old.kind != "group" or old.migrated_to is not None:
@@ -171,38 +171,38 @@ class Control:
             self._new(new, person, None, None, content={"migrate_from_chat_id": old.id})
             return new.id
 
-    # doing, as the world
+    # actions of a test
 
     def advance(self, seconds: float) -> None:
-        """Move the clock."""
+        """Advance the clock by `seconds`."""
         self.world.advance(seconds)
 
     def fault(self, **fault: Any) -> None:
-        """Queue trouble, see phone.Fault."""
+        """Queue a fault; the arguments are the fields of `phone_values.Fault`."""
         with self.world.lock:
             self.world.faults.put(_FAULT.validate_python(fault))
         self.world.bump()
 
     def clear_faults(self) -> None:
-        """Forget the trouble that has not come yet, and end what hangs."""
+        """Remove the queued faults, and end the requests that hang."""
         with self.world.lock:
             self.world.faults.clear()
         self.world.bump()
 
     def redeliver(self, update_id: int) -> None:
-        """Send an update once more, although it was confirmed."""
+        """Send an update again, even if it was confirmed."""
         with self.world.lock:
             self.world.updates.redeliver(update_id)
         self.world.bump()
 
     def inject(self, update: dict[str, Any]) -> int:
-        """Send anything as an update; its id."""
+        """Send any object as an update and return its id."""
         with self.world.lock:
             update_id = self.world.updates.inject(update, now=self.world.now())
         self.world.bump()
         return update_id
 
-    # below here: whoever calls holds the lock
+    # below here: the caller holds the lock
 
     def _person(self, user_id: int | None) -> int:
         return self.world.user(self.world.default_user if user_id is None else user_id).id
@@ -217,7 +217,7 @@ class Control:
             raise LookupError(f"user {user_id} is not in the private chat {chat_id}")
         if chat_id not in world.chats and chat_id > 0:
             world.user(chat_id)
-            return world.put_chat(Chat(chat_id))  # a stranger starts the bot
+            return world.put_chat(Chat(chat_id))  # an unknown person starts the bot
         if chat_id not in world.chats:
             raise LookupError(f"there is no chat {chat_id}")
         return world.chats[chat_id]

@@ -1,7 +1,7 @@
-"""getUpdates: the long poll, and who loses when two of them meet.
+"""getUpdates: the long poll, and the conflict between two of them.
 
-Facts from Client.cpp: only a poll that has to wait throws out the one already waiting (the newcomer wins, the
-older gets 409); a negative offset counts once, when the request comes; a webhook shuts getUpdates out.
+Facts from Client.cpp: only a poll that has to wait ends the one that already waits (the later poll goes on, the
+earlier one gets 409); a negative offset is applied once, when the request comes; with a webhook, getUpdates fails.
 """
 
 import time
@@ -16,7 +16,7 @@ WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use delet
 
 
 async def get_updates(world: World, params: Params) -> list[Update]:
-    """Updates from the offset on; waits up to `timeout` (50 s at most) for the first. ApiError 409."""
+    """Return updates from the offset on; wait up to `timeout` (at most 50 s). Raise ApiError 409 on a conflict."""
     limit = params.clamped("limit", MAX_LIMIT, 1, MAX_LIMIT)
     deadline = time.monotonic() + params.clamped("timeout", 0, 0, MAX_TIMEOUT_S) / world.pace
     offset = params.integer("offset")

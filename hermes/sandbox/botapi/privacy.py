@@ -1,13 +1,14 @@
-"""Group privacy mode: what a bot that is no administrator gets to see in a group."""
+"""Group privacy mode: it limits the messages that a bot sees in a group, unless the bot is an administrator."""
 
 from hermes.sandbox.botapi.text import piece
 from hermes.sandbox.botapi.world import Message, World
 
 
 def bot_may_see(world: World, message: Message) -> bool:
-    """All of a private chat; of a group commands, mentions, replies to the bot, and its own notices.
+    """Tell whether the bot gets this message: in privacy mode, a group message must be meant for the bot.
 
-    What another bot says is seen by none; a reply to it quotes it.
+    Such messages are commands, mentions, replies to the bot, and migration notices. No bot sees messages of other
+    bots, except as the quoted message of a reply.
     """
     chat = world.chats[message.chat_id]
     if world.user(message.sender_id).is_bot:

@@ -1,6 +1,6 @@
-"""Telegram's sending limits, scalable. Pure; the clock is an argument.
+"""Telegram's sending limits, with a scale. Pure; the time is an argument.
 
-1 message a second in a chat (short bursts pass), 30 in a second overall, 20 in a minute in a group.
+1 message a second in a chat (short bursts pass), 30 messages a second in all chats, 20 messages a minute in a group.
 """
 
 import math
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hermes.sandbox.botapi.wire import too_many
 
-UNLIMITED = 1e9  # the default scale: nobody is ever refused
+UNLIMITED = 1e9  # the default scale: no message is ever refused
 
 CHAT_BURST, CHAT_WINDOW_S = 3, 3.0  # three at once, but no more than three in three seconds
 ALL_BURST, ALL_WINDOW_S = 30, 1.0
@@ -25,7 +25,7 @@ class Window:
     sent_at: deque[float] = field(default_factory=deque)
 
     def wait_s(self, now: float) -> float:
-        """How long until one more fits; 0 if it fits now."""
+        """Return the seconds until one more message fits; 0 if it fits now."""
         while self.sent_at and now - self.sent_at[0] >= self.span_s:
             self.sent_at.popleft()
         if len(self.sent_at) < self.most:
@@ -35,13 +35,13 @@ class Window:
 
 @dataclass(slots=True)
 class Rates:
-    """All limits of one bot; `scale` 2 lets twice as much through."""
+    """All limits of one bot; `scale` 2 allows twice as many messages."""
 
     scale: float = UNLIMITED
     _windows: dict[tuple[str, int], Window] = field(default_factory=dict)
 
     def take(self, chat_id: int, *, group: bool, now: float) -> None:
-        """Count one message to this chat; ApiError 429 with `retry_after` if it is one too many."""
+        """Count one message to this chat; raise ApiError 429 with `retry_after` if it exceeds a limit."""
         windows = [
             self._window("chat", chat_id, CHAT_BURST, CHAT_WINDOW_S),
             self._window("all", 0, ALL_BURST, ALL_WINDOW_S),

@@ -1,4 +1,4 @@
-"""A message of the world as a person sees it."""
+"""Convert a message of the world to the value that a person sees."""
 
 from hermes.sandbox.botapi.keyboard import Markup
 from hermes.sandbox.botapi.world import Message, World
@@ -6,7 +6,7 @@ from hermes.sandbox.phone_values import Button, Entity, Rows, ShownMessage, Vers
 
 
 def shown(world: World, message: Message) -> ShownMessage:
-    """This message with its marks, its buttons and every version of it."""
+    """Return this message with its entities, its buttons and all its versions."""
     versions = [
         Version(state.text, _entities(state), _rows(state.markup), at_s)
         for at_s, state in world.history(message)

@@ -1,4 +1,4 @@
-"""Starting and stopping the local Bot API: in a thread of this process, or as a process of its own."""
+"""Start and stop the local Bot API, in a thread of this process or in a separate process."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ FIRST_USER = User(1001, "Ann", "ann")
 
 @dataclass(frozen=True, slots=True)
 class RunningBotApi:
-    """A Bot API in a thread. `base_url` is what Telegram's own is to a bot: http://127.0.0.1:PORT."""
+    """A Bot API in a thread. `base_url` is http://127.0.0.1:PORT; a bot uses it in place of Telegram's address."""
 
     base_url: str
     control_url: str = field(repr=False)
@@ -50,7 +50,7 @@ class RunningBotApi:
 
 @dataclass(frozen=True, slots=True)
 class SpawnedBotApi:
-    """A Bot API in a process of its own."""
+    """A Bot API in a separate process."""
 
     base_url: str
     control_url: str = field(repr=False)
@@ -60,7 +60,7 @@ class SpawnedBotApi:
 
 
 class BotApiServer(uvicorn.Server):
-    """uvicorn on a socket of loopback, which ends its long polls before it stops."""
+    """A uvicorn server on a loopback socket; it ends its long polls before it stops."""
 
     def __init__(self, world: World, *, control_secret: str, port: int = 0) -> None:
         self.world = world
@@ -74,7 +74,7 @@ class BotApiServer(uvicorn.Server):
                 http=CuttableProtocol,
                 ws="none",
                 lifespan="off",
-                access_log=False,  # its lines hold URLs, and those hold the token
+                access_log=False,  # its lines contain URLs, and the URLs contain the token
                 log_config=None,
                 log_level="error",
                 timeout_graceful_shutdown=2,
@@ -82,40 +82,40 @@ class BotApiServer(uvicorn.Server):
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal ends the held requests too."""
+        """Handle a signal as uvicorn does, and end the held requests too."""
         self.stop()
         super().handle_exit(sig, frame)
 
     async def main_loop(self) -> None:
-        """As uvicorn's own, which looks at `should_exit` ten times a second; here the end is news at once."""
+        """Do as uvicorn's main loop, but end at once after `stop`, and set the date header from the world's clock."""
         while not self.should_exit:
             date = formatdate(self.world.now(), usegmt=True).encode()
             self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
             await self.world.changed(self.world.version, LOOK_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own; whoever does not take the rest of an answer by then (a frozen client) is cut off."""
+        """Shut down as uvicorn does; then abort connections whose client has not read its answer (a frozen client)."""
         await super().shutdown(sockets)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # what is cut off is closed in the loop's next turn, and the loop ends here
+        await asyncio.sleep(0)  # the loop, which ends after this, closes aborted connections in its next turn
 
     def serve_forever(self) -> None:
-        """Serve until `stop`."""
+        """Serve until `stop` or a signal."""
         try:
             self.run(sockets=[self.socket])
         finally:
             self.socket.close()
 
     def stop(self) -> None:
-        """Ask for the end; may be called from any thread."""
+        """Ask the server to stop; any thread may call this."""
         self.should_exit = True
         self.world.close()
 
 
 def _listening(port: int) -> socket.socket:
-    # asyncio turns Nagle's algorithm off only where the protocol is named: without that each answer on a
-    # connection kept alive takes 40 ms
+    # asyncio turns Nagle's algorithm off only if the socket names its protocol: otherwise each answer on a
+    # keep-alive connection takes 40 ms
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((HOST, port))
@@ -134,7 +134,7 @@ def running_botapi(
     now: Callable[[], float] = time.time,
     port: int = 0,
 ) -> Iterator[RunningBotApi]:
-    """A Bot API in a thread of this process; without `chats` each user has a private one."""
+    """Run a Bot API in a thread of this process; without `chats` each user has a private chat."""
     world = World(token=token, users=users, chats=chats, rate_scale=rate_scale, privacy_mode=privacy_mode, now=now)
     server = BotApiServer(world, control_secret=secrets.token_urlsafe(12), port=port)
     thread = threading.Thread(target=server.serve_forever, name="botapi", daemon=True)
@@ -158,7 +158,7 @@ def spawn_botapi(
     port: int = 0,
     test_clock: Path | None = None,
 ) -> Iterator[SpawnedBotApi]:
-    """The same as a process of its own, which ends with this one. RuntimeError if it does not start."""
+    """Run a Bot API in a separate process, which ends with this one; raise RuntimeError if it does not start."""
     arguments = [sys.executable, "-m", "hermes.sandbox.botapi", "--port", str(port), "--end-with-stdin"]
     arguments += [f"--user={user.id}={user.first_name}" for user in users]
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
@@ -182,7 +182,7 @@ def _chat_argument(chat: Chat) -> str:
 
 
 def _environment(token: str) -> dict[str, str]:
-    """Secrets travel in the environment: arguments are there for everyone on the machine to read."""
+    """Return the environment, which carries the secrets: every user of the machine can read arguments."""
     root = str(Path(hermes.__file__).parent.parent)
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     own = {TOKEN_VARIABLE: token, SECRET_VARIABLE: secrets.token_urlsafe(12), "PYTHONPATH": path}

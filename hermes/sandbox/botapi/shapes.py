@@ -1,4 +1,4 @@
-"""How the world's things look as JSON of the Bot API (User, Chat, Message, CallbackQuery …)."""
+"""Convert the world's objects to JSON of the Bot API (User, Chat, Message, CallbackQuery …)."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _RULES = (
 
 
 def user_json(user: User) -> Json:
-    """User."""
+    """Return a User."""
     shape: Json = {"id": user.id, "is_bot": user.is_bot, "first_name": user.first_name}
     if user.username:
         shape["username"] = user.username
@@ -23,7 +23,7 @@ def user_json(user: User) -> Json:
 
 
 def me_json(world: World) -> Json:
-    """The User that getMe returns."""
+    """Return the User of getMe."""
     return user_json(world.me) | {
         "can_join_groups": True,
         "can_read_all_group_messages": not world.privacy_mode,
@@ -36,7 +36,7 @@ def me_json(world: World) -> Json:
 
 
 def chat_json(world: World, chat: Chat) -> Json:
-    """Chat."""
+    """Return a Chat."""
     if chat.kind == "private":
         person = world.user(chat.id)
         shape: Json = {"id": chat.id, "first_name": person.first_name, "type": "private"}
@@ -46,7 +46,7 @@ def chat_json(world: World, chat: Chat) -> Json:
 
 
 def full_chat_json(world: World, chat: Chat) -> Json:
-    """ChatFullInfo, with what it must have."""
+    """Return a ChatFullInfo with its required fields only."""
     return chat_json(world, chat) | {
         "accent_color_id": 0,
         "max_reaction_count": 11,
@@ -64,7 +64,7 @@ def full_chat_json(world: World, chat: Chat) -> Json:
 
 
 def member_json(world: World, user: User, *, present: bool = True) -> Json:
-    """ChatMember: a member, one who left, or (for the bot itself) one who was thrown out."""
+    """Return a ChatMember: a member or, if not `present`, one who left or (the bot itself) was removed."""
     if present:
         return {"status": "member", "user": user_json(user)}
     if user == world.me:
@@ -73,7 +73,7 @@ def member_json(world: World, user: User, *, present: bool = True) -> Json:
 
 
 def standing_json(world: World, chat: Chat) -> Json:
-    """ChatMember of the bot itself: what it is in this chat."""
+    """Return the ChatMember of the bot itself in this chat."""
     if chat.blocked:
         return member_json(world, world.me, present=False)
     shape = member_json(world, world.me) | {"status": chat.standing}
@@ -86,7 +86,7 @@ def standing_json(world: World, chat: Chat) -> Json:
 
 
 def message_json(world: World, message: Message, *, nested: bool = False) -> Json:
-    """Message; what it replies to is in it once, without what that replies to."""
+    """Return a Message. It contains the message it replies to, but no further messages of a chain of replies."""
     shape: Json = {
         "message_id": message.message_id,
         "from": user_json(world.user(message.sender_id)),
@@ -121,7 +121,7 @@ def _content_json(message: Message) -> Json:
 
 
 def tap_json(world: World, tap: Question) -> Json:
-    """CallbackQuery; its message is inaccessible (date 0) if it has been deleted."""
+    """Return a CallbackQuery; its message is inaccessible (date 0) if it has been deleted."""
     message = world.message(tap.chat_id, tap.message_id)
     chat = chat_json(world, world.chats[tap.chat_id])
     gone = {"message_id": tap.message_id, "chat": chat, "date": 0}

@@ -1,9 +1,9 @@
-"""Texts and their entities, cleaned and refused as Telegram does it. Pure; offsets count UTF-16 units.
+"""Clean or refuse texts and their entities as Telegram does. Pure; offsets count UTF-16 units.
 
 The rules are those of td/telegram/MessageEntity.cpp (`fix_formatted_text`): control characters become blanks,
-direction marks go, ends are trimmed, entities that lie outside or cut a character are refused. Then come the
-links that clients make by themselves of what looks like a command, a mention, a hashtag or an address.
-Not modelled: overlapping entities of different kinds are neither split nor merged.
+direction marks are removed, ends are trimmed, entities outside the text or inside a character are refused. Then
+entities are added for the commands, mentions, hashtags and addresses in the text, because clients turn these into
+links. Not modelled: overlapping entities of different kinds are neither split nor merged.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_ENTITY_NUMBER = 1_000_000
 
 Entity = dict[str, Any]
 
-# kind -> the fields that an entity of this kind carries besides offset and length
+# kind -> the fields of an entity of this kind, without offset, length and type
 ENTITY_FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
@@ -50,7 +50,7 @@ REQUIRED_FIELDS = {
 FOUND_BY_CLIENTS = frozenset(
     {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bank_card_number"}
 )
-OPAQUE = frozenset({"code", "pre", "text_link", "text_mention", "custom_emoji"})  # nothing is found inside these
+OPAQUE = frozenset({"code", "pre", "text_link", "text_mention", "custom_emoji"})  # clients find nothing inside these
 
 BLANKS = " \n"
 DROPPED = frozenset({"\r", *map(chr, range(0x2028, 0x202F)), "\u0333", "\u033f", "\u030a"})
@@ -75,23 +75,23 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def units(text: str) -> int:
-    """The length in UTF-16 units."""
+    """Return the length in UTF-16 units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def piece(text: str, offset: int, length: int) -> str:
-    """The part of the text that an entity covers."""
+    """Return the part of the text that an entity covers."""
     raw = text.encode("utf-16-le")
     return raw[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
 
 
 def encodable(text: str) -> bool:
-    """False for half a surrogate pair, which JSON can smuggle in and UTF-8 cannot hold."""
+    """Tell whether UTF-8 can encode the text: it cannot encode half a surrogate pair, which JSON can contain."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def parse_entities(value: object) -> tuple[Entity, ...]:
-    """MessageEntity objects as sent; like the real server, what is no list counts as none."""
+    """Return the sent entities without those that clients find; like the real server, read a non-list as empty."""
     if not isinstance(value, list):
         return ()
     return tuple(entity for entity in map(_parse_entity, value) if entity is not None)
@@ -118,7 +118,7 @@ def _parse_entity(value: object) -> Entity | None:
 
 
 def prepare(text: str, entities: Sequence[Entity], *, allow_empty: bool = False) -> tuple[str, tuple[Entity, ...]]:
-    """The text and entities as the message will carry them; ApiError 400 as the real server words it."""
+    """Return the text and entities that the message will have; raise ApiError 400 with the real server's wording."""
     if not encodable(text):
         raise refused("Strings must be encoded in UTF-8")
     _check_numbers(entities)
@@ -141,7 +141,7 @@ def _check_numbers(entities: Sequence[Entity]) -> None:
 
 
 def _clean(text: str) -> tuple[str, list[int]]:
-    """The text without control characters, and for each old offset the new one (-1 inside a character)."""
+    """Return the text without control characters, and for each old offset the new one (-1 inside a character)."""
     kept: list[str] = []
     moved: list[int] = []
     at = 0
@@ -177,7 +177,7 @@ def _place(text: str, entity: Entity, moved: Sequence[int]) -> Entity:
 
 
 def _trim(text: str, entities: Sequence[Entity]) -> tuple[str, list[Entity]]:
-    """Blank ends go; at the front only as far as the first entity."""
+    """Remove blanks at both ends; at the front, only those before the first entity."""
     text = text.rstrip(BLANKS)
     size = units(text)
     kept = [{**e, "length": min(e["length"], size - e["offset"])} for e in entities if e["offset"] < size]

@@ -1,9 +1,9 @@
-"""The update queue of one bot: ids, offsets, confirmation, expiry. What getUpdates returns is decided here.
+"""The update queue of one bot: ids, offsets, confirmation, expiry. It decides the result of getUpdates.
 
-Facts from tdlib/telegram-bot-api 10.0 and td/db/TQueue.cpp: an offset confirms what lies before it; a
-negative one keeps that many of the newest and forgets the rest; one far in the future or the past is read as
-"from the start"; a callback query lives 150 s, a message a day, and what has expired vanishes silently;
-`allowed_updates` counts when an update is made, not when it is fetched.
+Facts from tdlib/telegram-bot-api 10.0 and td/db/TQueue.cpp: an offset confirms the updates before it; a negative
+one keeps that many of the newest and drops the rest; one far in the future or the past is read as "from the start";
+a callback query expires after 150 s, a message after a day, and expired updates vanish silently; `allowed_updates`
+applies when an update is made, not when it is fetched.
 """
 
 import secrets
@@ -24,7 +24,7 @@ Update = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """An update that waits; `expires_at` is Unix time."""
+    """An update that waits; `expires_at` is in epoch seconds."""
 
     update_id: int
     update: Update
@@ -33,16 +33,16 @@ class Queued:
 
 @dataclass(slots=True)
 class Updates:
-    """What waits for the bot, oldest first, and what it was ever sent."""
+    """The updates that wait for the bot, oldest first, and all updates ever made."""
 
     next_id: int = field(default_factory=lambda: 100_000_000 + secrets.randbelow(800_000_000))
     allowed: frozenset[str] = frozenset()
     waiting: list[Queued] = field(default_factory=list)
-    again: list[Update] = field(default_factory=list)  # sent once more, whatever was confirmed
+    again: list[Update] = field(default_factory=list)  # sent first, even if confirmed before
     made: dict[int, Update] = field(default_factory=dict)
 
     def add(self, kind: str, body: dict[str, Any], *, now: float, ttl_s: float) -> int:
-        """Queue an update of this kind, unless the bot does not want that kind; its id."""
+        """Make an update of this kind and return its id; queue it if the bot wants that kind."""
         update_id = self._take_id()
         self.made[update_id] = {"update_id": update_id, kind: body}
         if self.wants(kind):
@@ -50,7 +50,7 @@ class Updates:
         return update_id
 
     def inject(self, update: Update, *, now: float) -> int:
-        """Queue anything at all; under the next id if it brings none, else as it is and at once."""
+        """Queue any object as an update and return its id: the next id or, to be sent first and unchanged, its own."""
         brought = update.get("update_id")
         if brought is not None:
             self.again.append(update)
@@ -61,21 +61,21 @@ class Updates:
         return update_id
 
     def redeliver(self, update_id: int) -> None:
-        """Send this update once more, even if it was confirmed; LookupError if there never was one."""
+        """Send this update again, even if it was confirmed; raise LookupError if it never existed."""
         if update_id not in self.made:
             raise LookupError(f"there never was an update {update_id}")
         self.again.append(self.made[update_id])
 
     def wants(self, kind: str) -> bool:
-        """Whether the bot asked for updates of this kind."""
+        """Tell whether the bot wants updates of this kind."""
         return kind in self.allowed if self.allowed else kind not in NOT_BY_DEFAULT
 
     def allow(self, kinds: Sequence[str]) -> None:
-        """Remember which kinds the bot wants from now on; an empty list means the usual ones."""
+        """Set the kinds that the bot wants from now on; an empty list means the default kinds."""
         self.allowed = frozenset(kinds)
 
     def fetch(self, offset: int, limit: int, *, now: float) -> list[Update]:
-        """Confirm what lies before the offset and return up to `limit` from there on."""
+        """Confirm the updates before the offset and return up to `limit` from there on."""
         self._forget_expired(now)
         if offset < 0:
             self.waiting = self.waiting[offset:]
@@ -85,12 +85,12 @@ class Updates:
         return again + [queued.update for queued in self.waiting[: limit - len(again)]]
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Remove all updates that wait."""
         self.waiting.clear()
         self.again.clear()
 
     def pending(self, now: float) -> int:
-        """How many updates wait."""
+        """Return the number of updates that wait."""
         self._forget_expired(now)
         return len(self.waiting) + len(self.again)
 

@@ -1,7 +1,7 @@
-"""The Bot API's wire: how parameters come in, how answers and refusals go out.
+"""The Bot API's wire format: parameters of requests, and answers and refusals.
 
-Parameters come as a query, a form, JSON or multipart, and mean the same in each; a list or an object is JSON
-inside a form field. Descriptions read as those of the real server (tdlib/telegram-bot-api 10.0, Client.cpp).
+Parameters come as a query, a form, JSON or multipart, with the same meaning in each; in a form field, a list or an
+object is JSON. Descriptions are worded as by the real server (tdlib/telegram-bot-api 10.0, Client.cpp).
 """
 
 import json
@@ -28,34 +28,34 @@ class ApiError(Exception):
 
 
 def refused(message: str, status: int = 400) -> ApiError:
-    """A refusal with the prefix of its status; a sentence begins small, a CODE stays."""
+    """Return a refusal with the prefix of its status; a sentence begins in lower case, a CODE stays as it is."""
     if len(message) > 1 and not (message[1] == "_" or message[1].isupper()):
         message = message[0].lower() + message[1:]
     return ApiError(status, f"{PREFIXES[status]}: {message}")
 
 
 def too_many(retry_after_s: int) -> ApiError:
-    """429 with its `retry_after` in seconds."""
+    """Return a 429 refusal with its `retry_after` in seconds."""
     return ApiError(429, f"Too Many Requests: retry after {retry_after_s}", retry_after=retry_after_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A result with the sentence that the real server puts beside it."""
+    """A result, and the description that the real server adds to it."""
 
     result: Any
     description: str
 
 
 def success(result: Any) -> JSONResponse:
-    """200 with {"ok": true, "result": …}."""
+    """Return a 200 response with {"ok": true, "result": …}."""
     if isinstance(result, Described):
         return JSONResponse({"ok": True, "result": result.result, "description": result.description})
     return JSONResponse({"ok": True, "result": result})
 
 
 def failure(error: ApiError) -> JSONResponse:
-    """{"ok": false, "error_code", "description", "parameters"} under the HTTP status of the same number."""
+    """Return {"ok": false, "error_code", "description", "parameters"}; the HTTP status equals the error code."""
     body: dict[str, Any] = {"ok": False, "error_code": error.status, "description": error.description}
     headers: dict[str, str] = {}
     if error.parameters:
@@ -67,7 +67,7 @@ def failure(error: ApiError) -> JSONResponse:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """An uploaded file; its bytes are counted and forgotten."""
+    """An uploaded file; its bytes are counted, not kept."""
 
     name: str
     content_type: str
@@ -76,20 +76,20 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of one request, read the way the real server reads them."""
+    """The parameters of one request, read as the real server reads them."""
 
     values: Mapping[str, Any]
     files: Mapping[str, SentFile] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """The value as the text it would be in a form; "" if absent."""
+        """Return the value as the text it would be in a form; "" if absent."""
         value = self.values.get(name)
         if value is None:
             return ""
         return value if isinstance(value, str) else json.dumps(value)
 
     def integer(self, name: str, default: int = 0) -> int:
-        """A number; what is none reads as 0, as in td::to_integer."""
+        """Return a number: `default` if the field is absent or empty, 0 if it is no number, as in td::to_integer."""
         value = self.text(name)
         if not value:
             return default
@@ -97,15 +97,15 @@ class Params:
         return int(digits[0]) if digits else 0
 
     def clamped(self, name: str, default: int, low: int, high: int) -> int:
-        """A number forced between low and high."""
+        """Return a number, limited to the range from low to high."""
         return min(max(self.integer(name, default), low), high)
 
     def flag(self, name: str) -> bool:
-        """True for "true", "yes" and "1"."""
+        """Return True for "true", "yes" and "1"."""
         return self.text(name).strip().lower() in {"true", "yes", "1"}
 
     def structure(self, name: str, error: str) -> Any:
-        """The JSON value of a field, none if absent or empty; 400 with `error` if it is no JSON."""
+        """Return a field's JSON value, None if absent or empty; raise ApiError 400 with `error` if it is not JSON."""
         value = self.values.get(name)
         if not isinstance(value, str):
             return value
@@ -117,7 +117,7 @@ class Params:
             raise refused(error) from None
 
     def loggable(self) -> dict[str, Any]:
-        """What the call log keeps: values ("?" for half a character), and of files name and size."""
+        """Return the values for the call log ("?" for half a character), and name and size of each file."""
         kept = {
             name: value.encode(errors="replace").decode() if isinstance(value, str) else value
             for name, value in self.values.items()
@@ -126,7 +126,7 @@ class Params:
 
 
 async def read_params(request: Request) -> Params:
-    """Query and body together; raises ApiError 400 for JSON that is none or no object."""
+    """Return the parameters of query and body; raise ApiError 400 if a JSON body is invalid or not an object."""
     values: dict[str, Any] = dict(request.query_params)
     files: dict[str, SentFile] = {}
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()

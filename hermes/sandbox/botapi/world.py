@@ -1,7 +1,7 @@
 """The world behind the Bot API: users, chats, messages, taps, the clock. No HTTP here.
 
-One `World` is one bot with everybody it talks to. Whoever reads or changes it holds `lock`; whoever changed
-it says so with `bump`, which wakes all that wait, in whatever thread or event loop they are.
+One `World` is one bot with all its users and chats. Hold `lock` to read or change it. After a change, call `bump`,
+which wakes all waiters, in any thread and any event loop.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup).
+    """A chat that the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup).
 
-    `standing` is what the bot is in a group; one that is restricted may not write.
+    `standing` is the bot's status in a group; a restricted bot may not write.
     """
 
     id: int
@@ -53,7 +53,7 @@ class Chat:
 
     @property
     def kind(self) -> ChatKind:
-        """private, group or supergroup."""
+        """The kind: private, group or supergroup."""
         if self.id > 0:
             return "private"
         return "supergroup" if self.id < SUPERGROUP_BELOW else "group"
@@ -61,7 +61,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One state of a message. `content` holds what is no text (sticker, document, service fields) as JSON."""
+    """One state of a message. `content` is the part that is not text (sticker, document, service fields) as JSON."""
 
     chat_id: int
     message_id: int
@@ -80,7 +80,7 @@ class Message:
     deleted: bool = False
 
     def says(self, text: str, entities: tuple[Entity, ...], markup: Markup) -> bool:
-        """Whether the message already reads like this (then an edit is refused)."""
+        """Tell whether the message already has this content; an edit is then refused."""
         return (self.text, self.entities, self.markup.rows) == (text, entities, markup.rows)
 
 
@@ -97,7 +97,7 @@ class Question:
 
 
 class World:
-    """See the module. `users` and `chats` are who is there at the start; the first of each is the default."""
+    """See the module. `users` and `chats` exist from the start; the first of each is the default."""
 
     def __init__(
         self,
@@ -112,13 +112,13 @@ class World:
         pace: float = 1.0,
     ) -> None:
         self.token = token
-        self.pace = pace  # long polls are this much shorter
+        self.pace = pace  # long polls are shorter by this factor
         self.me = User(int(token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
         self.privacy_mode = privacy_mode
         self.lock = threading.RLock()
         self.version = 0
-        self.polls = 0  # how many long polls there have been; the newest one is the one that counts
-        self.held = 0  # how many are being held
+        self.polls = 0  # the number of long polls so far; only the newest one may go on
+        self.held = 0  # the number of long polls that are held now
         self.webhook = ""
         self.closed = False
         self.commands: list[dict[str, str]] = []
@@ -139,7 +139,7 @@ class World:
         self._complete()
 
     def _complete(self) -> None:
-        """A person needs a chat and a private chat its person."""
+        """Add chats if there are none, a person for each private chat, and a user if there is none."""
         if not self.chats:
             self.chats = {user_id: Chat(user_id) for user_id in tuple(self.users) or (1001,)}
         for chat_id in self.chats:
@@ -148,20 +148,20 @@ class World:
         if not self.users:
             self.user(1001)
 
-    # the clock and the news
+    # the clock and changes
 
     def now(self) -> float:
-        """Unix time in this world."""
+        """Return the time of this world in epoch seconds."""
         return self._now() + self._offset_s
 
     def advance(self, seconds: float) -> None:
-        """Move the clock."""
+        """Advance the clock by `seconds`."""
         with self.lock:
             self._offset_s += seconds
         self.bump()
 
     def bump(self) -> None:
-        """Say that something has changed."""
+        """Count a change and wake all waiters."""
         with self.lock:
             self.version += 1
             wakers = tuple(self._wakers)
@@ -169,17 +169,17 @@ class World:
             wake()
 
     def close(self) -> None:
-        """End every wait: the server goes down."""
+        """End every wait, because the server stops."""
         self.closed = True
         self.bump()
 
     async def changed(self, version: int, timeout_s: float) -> int:
-        """The version, once it has passed `version` or the time is over."""
+        """Wait until the version is above `version`, the world is closed or the time is over; return the version."""
         loop = asyncio.get_running_loop()
         news = asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # its loop has ended meanwhile, and nobody waits there any more
+            with suppress(RuntimeError):  # the waiter's loop has ended meanwhile, so it waits no more
                 loop.call_soon_threadsafe(news.set)
 
         with self.lock:
@@ -200,41 +200,41 @@ class World:
 
     @property
     def default_user(self) -> int:
-        """The first person."""
+        """The id of the first person."""
         return next(iter(self.users))
 
     @property
     def default_chat(self) -> int:
-        """The first chat."""
+        """The id of the first chat."""
         return next(iter(self.chats))
 
     def user(self, user_id: int) -> User:
-        """This person; a stranger is given a name."""
+        """Return this user; an unknown one is created with a default name."""
         if user_id == self.me.id:
             return self.me
         return self.users.setdefault(user_id, User(user_id, f"Person {user_id}"))
 
     def put_chat(self, chat: Chat) -> Chat:
-        """Keep a chat, new or changed."""
+        """Store a chat, new or changed, and return it."""
         self.chats[chat.id] = chat
         return chat
 
     # messages
 
     def message(self, chat_id: int, message_id: int) -> Message | None:
-        """The message, deleted or not."""
+        """Return the message, deleted or not, or None if it never existed."""
         return self._messages.get((chat_id, message_id))
 
     def messages(self, chat_id: int) -> list[Message]:
-        """All messages of a chat in order, deleted ones too."""
+        """Return all messages of a chat in order, deleted ones too."""
         return sorted((m for m in self._messages.values() if m.chat_id == chat_id), key=lambda m: m.message_id)
 
     def history(self, message: Message) -> list[tuple[float, Message]]:
-        """Every state the message was in, with the time it began."""
+        """Return every state of the message, each with the time at which it began."""
         return self._history[message.chat_id, message.message_id]
 
     def put(self, message: Message) -> Message:
-        """Keep a message, new or changed."""
+        """Store a message, new or changed, and return it."""
         key = (message.chat_id, message.message_id)
         self._messages[key] = message
         self._history.setdefault(key, []).append((self.now(), message))
@@ -242,15 +242,15 @@ class World:
         return message
 
     def next_message_id(self, chat_id: int) -> int:
-        """Supergroups count for themselves; private chats and small groups share the bot's own count."""
+        """Return the next id: each supergroup has its own count; private chats and small groups share one."""
         box = chat_id if chat_id < SUPERGROUP_BELOW else 0
         self._last_ids[box] = self._last_ids.get(box, 0) + 1
         return self._last_ids[box]
 
     def delete(self, message: Message) -> Message:
-        """Take a message away for everyone."""
+        """Delete a message for everyone, and return its last state."""
         return self.put(replace(message, deleted=True))
 
     def new_tap_id(self) -> str:
-        """A number no one can guess."""
+        """Return a random number that is hard to guess."""
         return str(secrets.randbelow(2**63))

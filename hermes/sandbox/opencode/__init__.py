@@ -1,1 +1,1 @@
-"""A scripted OpenCode server, in the manner of 1.18.33 or of 1.1.53."""
+"""A scripted OpenCode server that behaves as 1.18.33 or as 1.1.53."""

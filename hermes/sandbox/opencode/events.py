@@ -1,4 +1,4 @@
-"""What the scripted agent server tells and suffers: event streams, and trouble on demand. No HTTP here."""
+"""The events, the faults and the record of requests of the scripted agent server. No HTTP here."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Manner = Literal["old", "new"]
 Action = Literal["error", "lie", "cut", "cut_after", "slow"]
 
 _SIGNS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# What new tells a second time, in another shape.
+# 1.18.33 sends these events a second time, in another shape.
 _TWICE: Final = ("session.created", "session.deleted", "message.")
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request, as it came; `body` is its JSON, or None."""
+    """One request as received; `body` is its JSON, or None."""
 
     route: str
     method: str
@@ -31,10 +31,10 @@ class Received:
 
 @dataclass(slots=True)
 class Fault:
-    """Trouble for the next `times` requests of a route ("*" is any); a route's names are in `agent_server.ROUTES`.
+    """A fault for the next `times` requests of a route: a name in `routes.ROUTES`, "events", or "*" (any).
 
-    `error` answers `status`, `lie` says `true` and does nothing, `cut` breaks the connection before anything is done,
-    `cut_after` when it is done, `slow` answers after `delay_s`.
+    `error` answers `status`, `lie` answers `true` and does nothing, `cut` breaks the connection before the request
+    takes effect, `cut_after` after it, `slow` answers after `delay_s`.
     """
 
     route: str
@@ -45,9 +45,9 @@ class Fault:
 
 
 class Events:
-    """Who follows, what is held back, which trouble waits, and what was asked (`received`).
+    """The followers of the event stream (`sinks`), the held events, the queued faults, and all requests (`received`).
 
-    Its methods may be called from any thread.
+    Any thread may call its methods.
     """
 
     def __init__(self, manner: Manner) -> None:
@@ -59,49 +59,49 @@ class Events:
         self.sinks: set[Callable[[Json | None], None]] = set()
         self._held_events: list[Json] | None = None
 
-    # --- trouble --------------------------------------------------------------------------------------------------
+    # --- faults ---------------------------------------------------------------------------------------------------
 
     def fault(
         self, route: str, action: Action = "error", *, status: int = 500, delay_s: float = 0.0, times: int = 1
     ) -> None:
-        """Queue trouble, see `Fault`."""
+        """Queue a fault, see `Fault`."""
         with self.lock:
             self.faults.append(Fault(route, action, status, delay_s, times))
 
     def clear_faults(self) -> None:
-        """Forget the trouble that has not come yet."""
+        """Remove the queued faults."""
         with self.lock:
             self.faults.clear()
 
     def cut_events(self) -> None:
-        """Break every event stream; what was on its way there, and what happens meanwhile, is told to nobody."""
+        """Break every event stream and drop the held events; a follower gets no event before it connects again."""
         with self.lock:
             self._held_events = None if self._held_events is None else []
             for sink in tuple(self.sinks):
                 sink(None)
 
     def hold_events(self) -> None:
-        """Keep events back until they are let go."""
+        """Hold events back until `release_events`."""
         with self.lock:
             self._held_events = self._held_events or []
 
     def release_events(self, *, lost: bool = False, backwards: bool = False) -> None:
-        """Let go what was kept back, in order or the last first; or lose it."""
+        """Send the held events, in order or (`backwards`) the last first; or drop them (`lost`)."""
         with self.lock:
             held, self._held_events = self._held_events or [], None
             for event in () if lost else reversed(held) if backwards else held:
                 self._send(event)
 
     def double_events(self, *, on: bool) -> None:
-        """Tell every event twice, or no longer."""
+        """Send every event twice, or stop doing so."""
         self.doubles_events = on
 
     def request_count(self) -> int:
-        """Return how many requests there were."""
+        """Return the number of requests so far."""
         return len(self.received)
 
     def take_fault(self, route: str) -> Fault | None:
-        """Return the fault that befalls this request, if any; used up by it."""
+        """Return the fault of this request, or None, and count its `times` down."""
         with self.lock:
             for fault in self.faults:
                 if fault.route in {"*", route}:
@@ -114,7 +114,7 @@ class Events:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def emit(self, kind: str, properties: Json, directory: str = "") -> None:
-        """Tell everybody who follows: of what is now, whatever becomes of it before it is sent."""
+        """Send an event to all followers, or hold it back; later changes of `properties` do not change the event."""
         event: Json = {"payload": self.payload(kind, copy.deepcopy(properties))}
         if directory:
             event["directory"] = directory
@@ -141,5 +141,5 @@ class Events:
                 sink(one)
 
     def new_id(self, kind: str) -> str:
-        """Return an id of OpenCode's form: `kind`, and 26 signs."""
+        """Return an id of OpenCode's form: `kind`, "_" and 26 characters."""
         return f"{kind}_" + "".join(secrets.choice(_SIGNS) for _ in range(26))

@@ -1,10 +1,11 @@
-"""What the scripted agent asks leave for: OpenCode's permissions, in both manners. No HTTP here.
+"""The permissions that the scripted agent asks for, as OpenCode 1.1.53 and 1.18.33 do. No HTTP here.
 
-As seen in both versions: a call asks for one thing after the other; what a session asks is rejected together; an
-"always" lets go what the same session asks, and keeps the rest of the directory from asking, until a restart.
+Seen in both versions: a call asks for one permission after the other; a reject rejects all pending permissions of the
+session; an "always" also allows the pending permissions of the session that it covers, and later requests that it
+covers in the whole directory are not asked, until a restart or a disposal.
 
-A late "once" to a session that was deleted runs the command. After an abort it does not, but "old" starts it and ends
-it at once, which its part shows.
+A late "once" to a deleted session runs the command. After an abort the command does not run, but 1.1.53 starts it and
+ends it at once, and its part shows that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WHY: Final = "What the model says of it"
 
 
 class Permissions(Turns):
-    """The permissions that are pending, and what `always` was said to."""
+    """The pending permissions, and the rules that `always` replies made."""
 
     def __init__(self, *world: Any, **seams: Any) -> None:
         super().__init__(*world, **seams)
@@ -38,7 +39,7 @@ class Permissions(Turns):
         self._following: dict[str, Json] = {}
         self._always: set[tuple[str, str, str]] = set()
 
-    # --- what the agent does --------------------------------------------------------------------------------------
+    # --- actions of the agent -------------------------------------------------------------------------------------
 
     def ask_permission(
         self,
@@ -51,12 +52,12 @@ class Permissions(Turns):
         directory: str | None = None,
         beside: str | None = None,
     ) -> str:
-        """Let the agent ask leave, in a session that exists or a new one; the request id.
+        """Let the agent ask for a permission, in an existing or a new session, and return the request id.
 
-        "" where an `always` covers it: its call ends, and nobody is asked. In a session that waits for an answer
-        another call of the same step asks. `beside` is a request whose call this one shares: as a call asks for one
-        thing after the other, this is asked (and listed) when that one is allowed, and never if it is rejected.
-        `metadata` and `always` are as OpenCode makes them of such patterns, if they are not given.
+        If an `always` covers the request, its call ends without a request, and the id is "". In a session that waits
+        for an answer, another call of the same step asks. `beside` is a request whose call this one shares: a call asks
+        for one permission after the other, so this one is asked (and listed) once that one is allowed, and never if it
+        is rejected. Without `metadata` or `always`, they are as OpenCode makes them from such patterns.
         """
         with self.lock:
             shared = None if beside is None else self._sharing(beside)
@@ -73,20 +74,20 @@ class Permissions(Turns):
                 return self._begin(asking, request)
             return self._follow(request, shared)
 
-    # --- what a person at the desk does ---------------------------------------------------------------------------
+    # --- actions of a person at the desk --------------------------------------------------------------------------
 
     def permit(self, request_id: str, reply: Reply, message: str = "") -> None:
-        """Say at the desk what may be done; `message` tells the model why not."""
+        """Reply to a permission at the desk; `message` tells the model the reason of a reject."""
         if reply not in get_args(Reply):
             raise ValueError(f"nobody says {reply!r} to a permission")
         if request_id not in self.permissions:
             raise LookupError(f"nothing is asked by {request_id}")
         self.reply_permission(request_id, reply, message)
 
-    # --- what HTTP asks for ---------------------------------------------------------------------------------------
+    # --- called by the HTTP routes --------------------------------------------------------------------------------
 
     def listed_permissions(self, directory: str) -> list[Json]:
-        """Return the pending permissions of a directory, in creation order, those of dead sessions too."""
+        """Return the pending permissions of a directory in creation order, also of stopped or deleted sessions."""
         with self.lock:
             return [one for one in self.permissions.values() if self._place(one) == directory]
 
@@ -96,7 +97,7 @@ class Permissions(Turns):
             return request_id in self.permissions and self._place(self.permissions[request_id]) == directory
 
     def reply_permission(self, request_id: str, reply: Reply, message: str = "") -> None:
-        """Answer a pending permission, and with it what its session asks besides; events come for zombies, too."""
+        """Reply to a permission, and settle others of its session with it; send events for stopped sessions too."""
         with self.lock:
             request = self.permissions.pop(request_id)
             if reply == "always":
@@ -109,7 +110,7 @@ class Permissions(Turns):
             for one in swept:
                 self._come(one, (reply,))
 
-    # --- below here: whoever calls holds the lock -------------------------------------------------------------------
+    # --- below here: the caller holds the lock ----------------------------------------------------------------------
 
     def _place(self, request: Json) -> str:
         return self.sessions[request["sessionID"]].directory
@@ -124,7 +125,7 @@ class Permissions(Turns):
         self._always = {rule for rule in self._always if rule[0] != place}
 
     def _sharing(self, request_id: str) -> Json:
-        """Return the request whose call goes on asking. LookupError where that call has ended."""
+        """Return the request whose call will ask again; raise LookupError if that call has ended."""
         shared = self._asked[request_id]
         session = self.sessions[shared["sessionID"]]
         if not self._works_on(session, shared) or not _open_part(session, shared):
@@ -160,7 +161,7 @@ class Permissions(Turns):
         return all(any(_matches(pattern, rule) for rule in rules) for pattern in request["patterns"])
 
     def _swept(self, request: Json, reply: Reply) -> list[Json]:
-        """Take what the same session asks, and is answered by this one's answer."""
+        """Remove and return the pending permissions of the same session that this reply also answers."""
         same = [one for one in self.permissions.values() if one["sessionID"] == request["sessionID"]]
         swept = [one for one in same if reply == "reject" or (reply == "always" and self._is_covered(one))]
         for one in swept:
@@ -171,7 +172,7 @@ class Permissions(Turns):
         self._end_tool(lambda: self._works_on(session, request), end)
 
     def _come(self, request: Json, said: tuple[str, ...]) -> None:
-        """Let come of the answer what comes of it."""
+        """Apply the reply to the call that asked, or let 1.1.53 start the command of a stopped turn."""
         session = self.sessions[request["sessionID"]]
         if self._works_on(session, request):
             self._let_go(session, request, lambda: self._settled(session, request, said))
@@ -188,7 +189,7 @@ class Permissions(Turns):
             self._end_call(session, request)
 
     def _ask_next(self, session: Session, request: Json | None) -> bool:
-        """Ask what the call has to ask next; False where that is nothing any more."""
+        """Ask the call's next permission that no `always` covers; return False if there is none."""
         while request and self._is_covered(request):
             request = self._following.pop(request["id"], None)
         if request:
@@ -216,7 +217,7 @@ class Permissions(Turns):
         return f"{plain.removesuffix('.')} with the following feedback: {message}" if message else plain
 
     def _start_late(self, session: Session, request: Json) -> None:
-        """Let "old" start a command whose turn was stopped, and end it before it did anything; its part stays open."""
+        """Let 1.1.53 start a stopped turn's command and end it before it does anything; its part stays open."""
         for part in _open_part(session, request) if _tool(request) == "bash" else ():
             part["state"] |= {"metadata": {"output": "", "description": _WHY}, "time": {"start": self.now_ms()}}
             self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
@@ -227,14 +228,14 @@ def _open_part(session: Session, request: Json) -> list[Json]:
 
 
 def _tool(request: Json) -> str:
-    """Return the tool that asks for this; a command, too, asks for directories, and does not tell a file."""
+    """Return the tool that asks for this; a command can also ask for a directory, but then names no file."""
     if request["permission"] == "external_directory":
         return "read" if "filepath" in request["metadata"] else "bash"
     return str(request["permission"])
 
 
 def _input(request: Json) -> Json:
-    """Return what the model gave to the tool."""
+    """Return the tool input from the model."""
     metadata, line = request["metadata"], " && ".join(request["patterns"])
     given: dict[str, Json] = {
         "bash": {"command": metadata.get("command", line), "description": _WHY},
@@ -246,7 +247,7 @@ def _input(request: Json) -> Json:
 
 
 def _metadata(manner: Manner, session: Session, kind: str, patterns: Sequence[str]) -> Json:
-    """Return what OpenCode tells of such a request."""
+    """Return the metadata that OpenCode gives such a request."""
     first = patterns[0] if patterns else ""
     file, folder = posixpath.join(session.directory, first), posixpath.dirname(first)
     diff = f"Index: {file}\n{'=' * 67}\n--- {file}\n+++ {file}\n@@ -1,1 +1,1 @@\n-one\n+two\n"
@@ -260,7 +261,7 @@ def _metadata(manner: Manner, session: Session, kind: str, patterns: Sequence[st
 
 
 def _always(kind: str, patterns: Sequence[str]) -> list[str]:
-    """Return what OpenCode would always allow after it: a command by its first words, a folder, or all."""
+    """Return the patterns that an `always` would allow: a command's first words, a folder, or everything."""
     if kind == "external_directory":
         return list(patterns)
     if kind != "bash":
@@ -271,7 +272,7 @@ def _always(kind: str, patterns: Sequence[str]) -> list[str]:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Tell whether a rule's pattern fits; "git status *" fits "git status", too."""
+    """Tell whether a rule's pattern fits; "git status *" also fits "git status"."""
     wanted = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
     if wanted.endswith(r"\ .*"):
         wanted = wanted.removesuffix(r"\ .*") + r"(\ .*)?"

@@ -1,4 +1,4 @@
-"""What each route of the scripted agent server answers, from its world alone."""
+"""The answers of the scripted agent server's routes, made from its world alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.sandbox.opencode.world import AgentWorld, Json, Reply, Session, sess
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request, read: what its route needs to know."""
+    """The fields of one request that its route needs."""
 
     directory: str
     query: Mapping[str, str]
@@ -22,68 +22,68 @@ class Asked:
 
 
 class Answers:
-    """What each route answers, from the world alone."""
+    """One method for each route; its answer depends on the world alone."""
 
     def __init__(self, world: AgentWorld) -> None:
         self.world = world
 
     def health(self, _: Asked) -> Response:
-        """`GET /global/health`."""
+        """Answer `GET /global/health`."""
         return JSONResponse({"healthy": True, "version": self.world.version})
 
     def doc(self, _: Asked) -> Response:
-        """`GET /doc`: which routes there are."""
+        """Answer `GET /doc`: the list of routes."""
         paths = {path: {method.lower(): {"operationId": name}} for name, (method, path, _) in ROUTES.items()}
         info = {"title": "opencode", "version": self.world.version}
         return JSONResponse({"openapi": "3.1.1", "info": info, "paths": paths})
 
     def projects(self, _: Asked) -> Response:
-        """`GET /project`."""
+        """Answer `GET /project`."""
         made = sorted({session.directory for session in self._sessions()} | {self.world.directory})
         return JSONResponse([{"id": "global", "worktree": directory, "time": {"created": 1}} for directory in made])
 
     def all_sessions(self, asked: Asked) -> Response:
-        """`GET /experimental/session`: every project's, which old does not have."""
+        """Answer `GET /experimental/session`: the sessions of every project; 1.1.53 does not have this route."""
         if self.world.manner == "old":
             return unknown(self.world)
         return JSONResponse(self._recent(asked, self._sessions()))
 
     def sessions(self, asked: Asked) -> Response:
-        """`GET /session`: the query filters by directory, the header does not."""
+        """Answer `GET /session`: the query filters by directory, the header does not."""
         wanted = asked.query.get("directory")
         found = [one for one in self._sessions() if wanted is None or one.directory == asked.directory]
         return JSONResponse(self._recent(asked, found))
 
     def status(self, asked: Asked) -> Response:
-        """`GET /session/status`: those that are not idle."""
+        """Answer `GET /session/status`: the sessions of this directory that are not idle."""
         here = [one for one in self.world.sessions.values() if one.directory == asked.directory and one.busy]
         return JSONResponse({one.id: {"type": "busy"} for one in here})
 
     def session(self, asked: Asked) -> Response:
-        """`GET /session/{id}`; old finds it in its own directory alone."""
+        """Answer `GET /session/{id}`; 1.1.53 finds a session only in its own directory."""
         found = self._session(asked)
         return self._no_session(asked) if found is None else JSONResponse(session_json(found, self.world.version))
 
     def messages(self, asked: Asked) -> Response:
-        """`GET /session/{id}/message`: the newest `limit` of them, oldest first."""
+        """Answer `GET /session/{id}/message`: the newest `limit` messages, oldest first."""
         found = self._session(asked)
         if found is None:
             return self._no_session(asked)
         return JSONResponse(found.messages[-int(asked.query.get("limit", "100")) :])
 
     def message(self, asked: Asked) -> Response:
-        """`GET /session/{id}/message/{id}`."""
+        """Answer `GET /session/{id}/message/{id}`."""
         found = self._session(asked)
         listed = found.messages if found else []
         named = [one for one in listed if one["info"]["id"] == asked.ids["message"]]
         return JSONResponse(named[0]) if named else self._no_session(asked)
 
     def questions(self, asked: Asked) -> Response:
-        """`GET /question`: what is pending in this directory alone."""
+        """Answer `GET /question`: the pending questions of this directory only."""
         return JSONResponse(self.world.listed(asked.directory))
 
     def reply(self, asked: Asked) -> Response:
-        """`POST /question/{id}/reply`: shapes are checked, sense is not."""
+        """Answer `POST /question/{id}/reply`: the shape of the answers is checked, their meaning is not."""
         given = _answers_in(asked.body)
         if given is None:
             return self._bad_request()
@@ -93,14 +93,14 @@ class Answers:
         return JSONResponse(content=True)
 
     def reject(self, asked: Asked) -> Response:
-        """`POST /question/{id}/reject`."""
+        """Answer `POST /question/{id}/reject`."""
         if not self.world.known(asked.ids["request"], asked.directory):
             return self._not_asked("Question", asked.ids["request"])
         self.world.reject(asked.ids["request"])
         return JSONResponse(content=True)
 
     def permissions(self, asked: Asked) -> Response:
-        """`GET /permission`: what is pending in this directory alone; new stumbles over a fetch without `timeout`."""
+        """Answer `GET /permission` for this directory only; 1.18.33 fails on a webfetch without `timeout`."""
         listed = self.world.listed_permissions(asked.directory)
         for place, one in enumerate(listed if self.world.manner == "new" else ()):
             if one["permission"] == "webfetch" and "timeout" not in one["metadata"]:
@@ -110,7 +110,7 @@ class Answers:
         return JSONResponse(listed)
 
     def permit(self, asked: Asked) -> Response:
-        """`POST /permission/{id}/reply`: new looks at the id first, old at the body."""
+        """Answer `POST /permission/{id}/reply`: 1.18.33 checks the id first, 1.1.53 the body."""
         request_id, new = asked.ids["request"], self.world.manner == "new"
         if new and not request_id.startswith("per"):
             at = f'Expected a string starting with "per", got "{request_id}"\n  at ["requestID"]'
@@ -127,11 +127,11 @@ class Answers:
         return JSONResponse(content=True)
 
     def dispose(self, asked: Asked) -> Response:
-        """`POST /instance/dispose`: what runs in this directory ends, and begins at its next request."""
+        """Answer `POST /instance/dispose`: end this directory's instance; its next request starts a new one."""
         self.world.dispose(asked.directory)
         return JSONResponse(content=True)
 
-    # --- what is not there ------------------------------------------------------------------------------------------
+    # --- lookups and refusals ---------------------------------------------------------------------------------------
 
     def _sessions(self) -> list[Session]:
         return [session for session in self.world.sessions.values() if not session.deleted]
@@ -153,7 +153,7 @@ class Answers:
         return JSONResponse({"name": "NotFoundError", "data": {"message": sentence}}, 404)
 
     def _not_asked(self, what: str, request_id: str) -> Response:
-        """Old says `true` to anything; new says what is the matter."""
+        """Return the answer to an unknown request id: `true` from 1.1.53, 404 with the reason from 1.18.33."""
         if self.world.manner == "old":
             return JSONResponse(content=True)
         sentence = f"{what} request not found: {request_id}"
@@ -182,23 +182,23 @@ ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]
     "dispose": ("POST", "/instance/dispose", Answers.dispose),
     "permit": ("POST", "/permission/{request}/reply", Answers.permit),
 }
-"""Each route by the name that faults use; "events" is the one besides, `GET /global/event`."""
+"""Each route by its name in faults, except "events", which is `GET /global/event`."""
 
 
 def unknown(world: AgentWorld) -> Response:
-    """Return what a route that is none answers: new its web page, old an error of its proxy."""
+    """Return the answer to an unknown route: the web page of 1.18.33, or a proxy error of 1.1.53."""
     if world.manner == "new":
         return HTMLResponse("<!doctype html><title>OpenCode</title>")
     return JSONResponse({"name": "UnknownError", "data": {"message": "Unable to connect."}}, 500)
 
 
 def _bad_request(kind: str, message: str) -> Response:
-    """Return what new says to a request that it cannot read, or to an answer of its own that it cannot write."""
+    """Return the answer of 1.18.33 if it cannot read a request, or cannot write its own answer."""
     return JSONResponse({"name": "BadRequest", "data": {"message": message, "kind": kind}}, 400)
 
 
 def _answers_in(body: object) -> tuple[tuple[str, ...], ...] | None:
-    """Return the answers of a reply, or None where it has another shape."""
+    """Return the answers of a reply, or None if it has another shape."""
     given = body.get("answers") if isinstance(body, dict) else None
     if not isinstance(given, list) or not all(isinstance(one, list) for one in given):
         return None
@@ -208,7 +208,7 @@ def _answers_in(body: object) -> tuple[tuple[str, ...], ...] | None:
 
 
 def _permission_in(body: object, *, new: bool) -> tuple[Reply, str] | None:
-    """Return what is said to a permission, or None where it has another shape; a null message is none to new."""
+    """Return reply and message, or None if the body has another shape; 1.18.33 reads a null message as empty."""
     given = body if isinstance(body, dict) else {}
     message = given.get("message", "")
     if message is None and new:

@@ -56,7 +56,7 @@ ACTS: Final = frozenset(
 
 
 class Http:
-    """Reads requests, lets their faults happen, streams events."""
+    """Reads requests, applies their faults, streams events."""
 
     def __init__(self, world: AgentWorld) -> None:
         self.world = world
@@ -97,7 +97,7 @@ class Http:
         return response
 
     async def _read(self, request: Request, name: str) -> Asked | None:
-        """Note the request; None where it does not say the password."""
+        """Record the request and return it parsed, or None if its password is missing or wrong."""
         content = await request.body()
         directory = self._directory(request)
         body = _json(content)
@@ -107,7 +107,7 @@ class Http:
         return Asked(directory, request.query_params, request.path_params, body)
 
     def _directory(self, request: Request) -> str:
-        """The query wins over the header; it is decoded twice."""
+        """Return the directory of the query (decoded twice), else of the header, else the server's own."""
         told = request.query_params.get("directory", "")
         told = unquote(told or request.headers.get("x-opencode-directory", "")) or self.world.directory
         return posixpath.normpath(told) if self.world.manner == "new" else told
@@ -128,7 +128,7 @@ class Http:
         return unknown(self.world)
 
     async def _events(self, request: Request) -> Response:
-        """`GET /global/event`: what happens from now on, in every directory."""
+        """Answer `GET /global/event`: the events from now on, in every directory."""
         if await self._read(request, "events") is None:
             return self._unauthorized()
         fault = self.world.take_fault("events")
@@ -165,7 +165,7 @@ class Http:
 
 
 async def _nobody(*_: object) -> Response:
-    """Who asked has hung up before the end of the question."""
+    """Return an empty response: the client has hung up before the end of its request."""
     return Response()
 
 
@@ -184,21 +184,22 @@ def _json(content: bytes) -> Any:
 
 
 class AbruptServer(uvicorn.Server):
-    """uvicorn in a thread, which leaves within moments."""
+    """A uvicorn server for a thread; it stops almost at once."""
 
     async def main_loop(self) -> None:
-        """As uvicorn's own, which looks at `should_exit` ten times a second."""
+        """Check `should_exit` every `LOOK_S`; uvicorn's own loop checks it ten times a second."""
         await self.on_tick(0)
-        while not self.should_exit:  # noqa: ASYNC110 - uvicorn's flag is no event
+        while not self.should_exit:  # noqa: ASYNC110 - uvicorn's flag is not an event
             await asyncio.sleep(LOOK_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As a cut cable does it: nothing is finished, nobody is waited for."""
+        """Stop as a cut cable does: abort every connection, finish no answer, and wait for no client."""
         for server in self.servers:
             server.close()
         for one in sockets or []:
             one.close()
-        # Whom the loop had just accepted comes late; only what nobody hangs up on is cancelled, with a traceback.
+        # A connection that the loop has just accepted appears late, so abort a few times. Tasks that remain are
+        # cancelled, but only those, because a cancelled task logs a traceback.
         tasks = self.server_state.tasks
         for _ in range(CUTS):
             for connection in list(self.server_state.connections):
@@ -212,7 +213,7 @@ class AbruptServer(uvicorn.Server):
 
 
 class ScriptedAgent(AgentWorld):
-    """An agent with an address: `url`, which stays the same while it is away."""
+    """A scripted agent with an address, `url`, which stays the same while the agent is away."""
 
     def __init__(self, *, port: int = 0, **world: Any) -> None:
         super().__init__(**world)
@@ -227,7 +228,7 @@ class ScriptedAgent(AgentWorld):
         return f"http://{HOST}:{self.port}"
 
     def back(self) -> None:
-        """Answer (again), and return when somebody is there to answer. Safe to repeat."""
+        """Serve (again), and return when the server answers. Safe to repeat."""
         if self._server is not None:
             return
         config = uvicorn.Config(
@@ -243,24 +244,24 @@ class ScriptedAgent(AgentWorld):
             time.sleep(LOOK_S / 4)
 
     def away(self) -> None:
-        """Cut every connection and answer nobody; the port stays ours. Safe to repeat."""
+        """Cut every connection and refuse new ones; the port stays reserved. Safe to repeat."""
         if self._server is None or self._thread is None:
             return
         self.cut_events()
         self._server.should_exit = True
         self._thread.join(STOP_S)
         self._server = self._thread = None
-        self._reserved = bound(self.port)  # bound, not listening: it refuses, and nobody else can take it
+        self._reserved = bound(self.port)  # bound, not listening: it refuses, and no other process can take it
 
     def close(self) -> None:
-        """End it."""
+        """Stop the server and free the port."""
         self.away()
         self._reserved.close()
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket of loopback at this port (0: a free one), which does not listen yet. Raises OSError."""
-    # Named as TCP, so that asyncio turns Nagle's algorithm off.
+    """Return a loopback socket at this port (0: a free one) that does not listen yet; raise OSError if that fails."""
+    # The socket names TCP, so that asyncio turns Nagle's algorithm off.
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -275,7 +276,7 @@ def bound(port: int) -> socket.socket:
 def running_agent(
     *, manner: Manner = "new", directory: str = "/home/dev/project", password: str = "", port: int = 0, **world: Any
 ) -> Iterator[ScriptedAgent]:
-    """An agent server in a thread of this process; `world` as of `AgentWorld`."""
+    """Run an agent server in a thread of this process; `world` is further arguments of `AgentWorld`."""
     agent = ScriptedAgent(manner=manner, directory=directory, password=password, port=port, **world)
     agent.back()
     try:
@@ -303,7 +304,7 @@ def main(
 
 
 def _done(agent: ScriptedAgent, line: str) -> Json:
-    """Do what one line says; what came of it."""
+    """Do the action that one line names, and return its result or its error."""
     try:
         wish = json.loads(line)
         act = wish.pop("do")

@@ -1,4 +1,4 @@
-"""The turns of the scripted agent server: sessions, messages, tool calls, what came of what was asked. No HTTP here."""
+"""The turns of the scripted agent server: sessions, messages, tool calls, and effects of answers. No HTTP here."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ABORTED: Final = "Tool execution aborted"
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A request that a waiting agent saw answered; `answers` is None where a question was dismissed.
+    """An answer that reached a waiting agent; `answers` is None if a question was dismissed.
 
-    A permission's is one tuple: what was said, and the message to the model, if there was one.
+    For a permission, `answers` has one tuple: the reply, and the message to the model if there is one.
     """
 
     request_id: str
@@ -28,7 +28,7 @@ class Effect:
 
 @dataclass(slots=True)
 class Session:
-    """A conversation. `deleted` sessions are kept, since what they asked stays listed."""
+    """A session. Deleted sessions are kept, because their requests stay listed."""
 
     id: str
     title: str
@@ -58,10 +58,10 @@ class Turns(Events):
         self._held_tools: list[Callable[[], None]] | None = None
         self._created_ms = 0
 
-    # --- what the agent does --------------------------------------------------------------------------------------
+    # --- actions of the agent -------------------------------------------------------------------------------------
 
     def session(self, title: str = "A session", *, directory: str | None = None, parent: str | None = None) -> str:
-        """Begin a conversation (a subagent's, below `parent`), idle so far; its id."""
+        """Create an idle session (with `parent`, a subagent's) and return its id."""
         with self.lock:
             at_ms = self.now_ms()
             made = Session(self.new_id("ses"), title, directory or self.directory, parent, at_ms, at_ms)
@@ -70,19 +70,19 @@ class Turns(Events):
             return made.id
 
     def finish(self, session: str) -> None:
-        """Let the session's turn end."""
+        """End the session's turn."""
         with self.lock:
             self._rest(self.sessions[session])
 
     def work(self, session: str) -> None:
-        """Let the session be seen at work."""
+        """Make the session busy."""
         with self.lock:
             self._busy(self.sessions[session])
 
-    # --- what a person at the desk does ---------------------------------------------------------------------------
+    # --- actions of a person at the desk --------------------------------------------------------------------------
 
     def abort(self, session: str) -> None:
-        """Stop the turn: what it asked stays listed, and nobody waits for it."""
+        """Stop the turn; its requests stay listed, but the agent does not wait for them."""
         with self.lock:
             stopped = self.sessions[session]
             if self.manner == "new":
@@ -92,42 +92,42 @@ class Turns(Events):
             self._rest(stopped)
 
     def delete(self, session: str) -> None:
-        """Delete the conversation: what it asked stays listed."""
+        """Delete the session; its requests stay listed."""
         with self.lock:
             gone = self.sessions[session]
             gone.deleted = True
             self.emit("session.deleted", {"info": session_json(gone, self.version)}, gone.directory)
 
     def came_of(self, request_id: str) -> list[Answers | None]:
-        """Return every effect that a request had, see `Effect`."""
+        """Return the answers of every effect of this request, see `Effect`."""
         with self.lock:
             return [effect.answers for effect in self.effects if effect.request_id == request_id]
 
-    # --- trouble that only this world knows -----------------------------------------------------------------------
+    # --- holding tools, and the clock -----------------------------------------------------------------------------
 
     def hold_tools(self) -> None:
-        """Keep tool calls, and with them their turns, from going on after their answer until they are let go."""
+        """Stop tool calls, and so their turns, from going on after their answer, until `release_tools`."""
         with self.lock:
             self._held_tools = self._held_tools or []
 
     def release_tools(self) -> None:
-        """Let answered tool calls end."""
+        """Let answered tool calls go on and end."""
         with self.lock:
             held, self._held_tools = self._held_tools or [], None
             for end in held:
                 end()
 
     def now_ms(self) -> int:
-        """Return the time, never the same twice: messages are told apart by it."""
+        """Return the epoch milliseconds, never the same value twice, because messages are told apart by it."""
         self._created_ms = max(self._created_ms + 1, int(self._now() * 1000))
         return self._created_ms
 
-    # --- below here: whoever calls holds the lock -------------------------------------------------------------------
+    # --- below here: the caller holds the lock ----------------------------------------------------------------------
 
     def _stop(self, place: str | None = None) -> None:
-        """Stop every turn, or those of one directory; what was answered and had not ended is lost, too.
+        """Stop every turn, or those of one directory; answered calls that have not ended are lost, too.
 
-        In one directory new ends the calls that run; a restart leaves them as they are.
+        In one directory, 1.18.33 ends the running calls; a restart leaves them as they are.
         """
         if place is None:
             self._held_tools = None if self._held_tools is None else []
@@ -142,19 +142,19 @@ class Turns(Events):
             part["state"] |= {"status": "error", "error": ABORTED, "metadata": {"interrupted": True}}
 
     def _works_on(self, session: Session, request: Json) -> bool:
-        """Tell whether the turn that asked is not over: nothing stopped it, and no other has begun."""
+        """Tell whether the turn that asked still runs: it was not stopped, and the model has sent no newer message."""
         asked = request.get("tool", {}).get("messageID")
         return session.busy and (asked is None or newest_of_model(session)["info"]["id"] == asked)
 
     def _is_waiting(self, session: Session) -> bool:
-        """Tell whether a call of its newest step has not ended."""
+        """Tell whether a call of the session's newest step has not ended."""
         return session.busy and any(self._works_on(session, {"tool": part}) for part in open_parts(session))
 
     def _is_live(self, session: Session, request: Json) -> bool:
         return not session.deleted and self._works_on(session, request)
 
     def _turn(self, session: Session, parts: list[Json], *, same_step: bool) -> Json:
-        """Let the model say something: in the message of its step, or in a turn that begins; that message."""
+        """Add parts to the model's newest message (`same_step`), or begin a turn with them; return the message."""
         if same_step:
             message = newest_of_model(session)
             message["parts"] += self._named(session, message["info"]["id"], parts)
@@ -184,7 +184,7 @@ class Turns(Events):
             self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
 
     def _tell_asked(self, kind: str, session: Session, request: Json, message: Json) -> None:
-        """Tell of the request and of the call that asks; old tells of the request first."""
+        """Send the events of the request and of the call that asks; 1.1.53 sends the request first."""
         if self.manner == "new":
             self._tell_parts(session, message)
         self.emit(kind, request, session.directory)
@@ -192,7 +192,7 @@ class Turns(Events):
             self._tell_parts(session, message)
 
     def _end_tool(self, still: Callable[[], bool], end: Callable[[], None]) -> None:
-        """Do it now, or when tools are let go: unless the turn was stopped meanwhile, as its tools are with it."""
+        """Call `end` now, or at `release_tools` if `still` holds then: a stopped turn stops its tools, too."""
         if self._held_tools is None:
             end()
         else:
@@ -204,12 +204,12 @@ class Turns(Events):
             if part["callID"] == call:
                 part["state"] |= state
                 part["state"]["time"]["end"] = self.now_ms()
-                # New cannot write what it has deleted, and does not tell of it.
+                # 1.18.33 cannot write a part of a deleted session, and sends no event.
                 if self.manner == "old" or not session.deleted:
                     self.emit("message.part.updated", {"part": part, "sessionID": session.id}, session.directory)
 
     def _step_over(self, session: Session, request: Json, text: str, *, stops: bool = False) -> None:
-        """Let the model go on or rest, once no other call of its step runs."""
+        """Let the model go on, or end the turn, once no other call of the step runs."""
         asked = request.get("tool", {}).get("messageID")
         states = [part["state"] for part in tool_parts(session) if part["messageID"] == asked]
         if any(state["status"] == "running" for state in states):
@@ -254,12 +254,12 @@ def session_json(session: Session, version: str) -> Json:
 
 
 def tool_parts(session: Session) -> list[Json]:
-    """Return the parts of all its messages that are tool calls."""
+    """Return the session's tool calls: parts of all its messages."""
     return [part for message in session.messages for part in message["parts"] if part["type"] == "tool"]
 
 
 def open_parts(session: Session) -> list[Json]:
-    """Return its tool calls that have not ended."""
+    """Return the session's tool calls that have not ended."""
     return [part for part in tool_parts(session) if part["state"]["status"] == "running"]
 
 

@@ -1,8 +1,8 @@
-"""The world behind the scripted agent server: sessions, messages, what is asked, events. No HTTP here.
+"""The world behind the scripted agent server: sessions, messages, questions, permissions, events. No HTTP here.
 
-It behaves as OpenCode was seen to behave, in both manners: "old" (1.1.53) says `true` to any reply, "new" (1.18.33)
-says 404 where there is nothing to answer. What a person at the desk does, and what a test stirs up, are methods; they
-may be called from any thread. What is impossible (no such request, no such session) is a LookupError.
+It behaves as OpenCode was seen to behave, in two manners: "old" (1.1.53) answers `true` to any reply, "new" (1.18.33)
+answers 404 if there is nothing to answer. The actions of the agent, of a person at the desk and of a test are methods,
+and any thread may call them. An impossible action (no such request, no such session) raises LookupError.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ DISMISSED: Final[dict[Manner, str]] = {
 
 
 class AgentWorld(Permissions):
-    """See the module. `directory` is the server's own folder; `finishes` says whether an answered turn ends by itself.
+    """See the module. `directory` is the server's own folder; with `finishes`, a turn ends after its answer.
 
-    `effects` is what came of all that was answered, over HTTP and at the desk.
+    `effects` are the answers that reached a waiting agent, over HTTP and from the desk.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class AgentWorld(Permissions):
         pace: float = 1.0,
     ) -> None:
         super().__init__(manner, directory, now=now)
-        self.pace = pace  # heartbeats come this much sooner
+        self.pace = pace  # heartbeats come sooner by this factor
         self.password = password
         self.stopping = frozenset({REJECTED[manner], DISMISSED[manner]})
         self.pending: dict[str, Json] = {}
 
-    # --- what the agent does --------------------------------------------------------------------------------------
+    # --- actions of the agent -------------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -69,10 +69,10 @@ class AgentWorld(Permissions):
         beside: str | None = None,
         tool: bool = True,
     ) -> str:
-        """Let the agent ask, in a session that exists or a new one; the request id.
+        """Let the agent ask, in an existing or a new session, and return the request id.
 
-        `say` is what the model says before; `beside` is a request of the same step, asked by another of its calls.
-        Without `tool` the request names no call, so nothing but an event proves what becomes of it.
+        `say` is the model's text before the call; `beside` is a request of the same step, asked by another call.
+        Without `tool` the request names no call, so that only an event can prove its outcome.
         """
         with self.lock:
             asking = self._asking(session, directory, beside)
@@ -89,7 +89,7 @@ class AgentWorld(Permissions):
             return str(request["id"])
 
     def call(self, questions: Sequence[Json], *, session: str) -> str:
-        """Let the tool call begin, of which a plugin tells, without a request (yet); the call id."""
+        """Begin the tool call that a plugin reports, without a request (yet), and return the call id."""
         with self.lock:
             call = f"call_{secrets.token_hex(8)}"
             asking = self.sessions[session]
@@ -97,20 +97,20 @@ class AgentWorld(Permissions):
             self._tell_parts(asking, self._turn(asking, [begun], same_step=False))
             return call
 
-    # --- what a person at the desk does ---------------------------------------------------------------------------
+    # --- actions of a person at the desk --------------------------------------------------------------------------
 
     def answer(self, request_id: str, answers: Answers) -> None:
-        """Answer at the desk."""
+        """Answer a question at the desk."""
         self._there(request_id)
         self.reply(request_id, tuple(tuple(one) for one in answers))
 
     def dismiss(self, request_id: str) -> None:
-        """Press Esc at the desk."""
+        """Dismiss a question at the desk, as the Esc key does."""
         self._there(request_id)
         self.reject(request_id)
 
     def restart(self) -> None:
-        """End and begin anew: nothing that was asked is left, nobody is told, and streams are cut."""
+        """Restart the server: pending requests are lost, no event tells of them, and the event streams are cut."""
         with self.lock:
             self.pending.clear()
             self._forget_permissions()
@@ -118,9 +118,9 @@ class AgentWorld(Permissions):
         self.cut_events()
 
     def dispose(self, directory: str | None = None) -> None:
-        """End what runs in one directory, the server's own by default, as `POST /instance/dispose` and a reload do.
+        """End all that runs in one directory, by default the server's own, as `POST /instance/dispose` and a reload do.
 
-        All that was asked there vanishes with no event of its own; streams go on.
+        The directory's pending requests vanish without events of their own; event streams go on.
         """
         place = directory or self.directory
         with self.lock:
@@ -129,10 +129,10 @@ class AgentWorld(Permissions):
             self._stop(place)
             self.emit("server.instance.disposed", {"directory": place}, place)
 
-    # --- what HTTP asks for ---------------------------------------------------------------------------------------
+    # --- called by the HTTP routes --------------------------------------------------------------------------------
 
     def listed(self, directory: str) -> list[Json]:
-        """Return the pending questions of a directory, in creation order, those of dead sessions too."""
+        """Return the pending questions of a directory in creation order, also of stopped or deleted sessions."""
         with self.lock:
             return [one for one in self.pending.values() if self._place(one) == directory]
 
@@ -142,7 +142,7 @@ class AgentWorld(Permissions):
             return request_id in self.pending and self._place(self.pending[request_id]) == directory
 
     def reply(self, request_id: str, answers: tuple[tuple[str, ...], ...]) -> None:
-        """Answer a pending question; a zombie is cleared by it, and the event comes all the same."""
+        """Answer a pending question; for a stopped or deleted session, only remove it and send the event."""
         with self.lock:
             request = self.pending.pop(request_id)
             session = self.sessions[request["sessionID"]]
@@ -156,7 +156,7 @@ class AgentWorld(Permissions):
                 self._end(session, request, lambda: self._step_over(session, request, text))
 
     def reject(self, request_id: str) -> None:
-        """Dismiss a pending question: the turn ends."""
+        """Dismiss a pending question, which ends the turn."""
         with self.lock:
             request = self.pending.pop(request_id)
             session = self.sessions[request["sessionID"]]
@@ -167,7 +167,7 @@ class AgentWorld(Permissions):
             if live:
                 self._end(session, request, lambda: self._step_over(session, request, "", stops=True))
 
-    # --- below here: whoever calls holds the lock -------------------------------------------------------------------
+    # --- below here: the caller holds the lock ----------------------------------------------------------------------
 
     def _there(self, request_id: str) -> None:
         if request_id not in self.pending:
