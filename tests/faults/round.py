@@ -33,6 +33,7 @@ STALL_S: Final = 1.0
 STALLED: Final = "machine stalled"
 FRESH_S: Final = 20.0
 FULL: Final = "disk full"
+SECOND: Final = "a second listener"
 UNSAVING: Final = frozenset({FULL, "folder unwritable"})
 LONG: Final = "a long text, cut in two"
 UNCONFIRMING: Final = frozenset(
@@ -182,8 +183,9 @@ class Round:
         if (WORDLESS | UNSAVING) & set(chosen):  # of what could not be saved Hermes knows nothing after a restart
             chosen = [kind for kind in chosen if kind != LONG]
         if "store folder removed" in chosen:
-            # A listener knows what stood there for as long as it lives, and after that not when it last heard a server.
-            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS]
+            # A listener knows what stood there for as long as it lives, and after that not when it last heard a server;
+            # a second one that takes the empty place knows nothing of it.
+            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS | {SECOND}]
         if "quarantine blocked" in chosen:  # the damaged file of an open ask is not written over, so nobody answers it
             chosen = [kind for kind in chosen if kind not in DAMAGING]
         return sorted(chosen, key=lambda kind: kind not in WORDLESS)
