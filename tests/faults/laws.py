@@ -158,9 +158,14 @@ def files(store: Path, planted: Mapping[str, bytes]) -> Iterator[str]:
     for file in (store / "pending").glob("*.json"):
         if file.name not in planted and not file.is_dir():
             yield f"the entry {file.name} is left open"
-    left = sorted(file.name for file in (store / "inbox").glob("*"))
+    left = left_in_the_inbox(store)
     if left:
         yield f"the inbox keeps {left}"
+
+
+def left_in_the_inbox(store: Path) -> list[str]:
+    """Return the names of the records that nobody took in; what a killed hook had begun to write is none."""
+    return sorted(file.name for file in (store / "inbox").glob("[!.]*"))
 
 
 def trapped(heard: Sequence[str]) -> Iterator[str]:

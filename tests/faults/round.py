@@ -33,6 +33,8 @@ STALL_S: Final = 1.0
 STALLED: Final = "machine stalled"
 FRESH_S: Final = 20.0
 FULL: Final = "disk full"
+SECOND: Final = "a second listener"
+UNSAVING: Final = frozenset({FULL, "folder unwritable"})
 LONG: Final = "a long text, cut in two"
 UNCONFIRMING: Final = frozenset(
     {"telegram done, but cut", "telegram sent, but timed out", "telegram frozen", "telegram cut", "listener killed"}
@@ -127,7 +129,7 @@ class Round:
         self._ask_afresh()
         for lift in self._lasting:
             lift()
-        self._move(lambda: not self._left_in_the_inbox(), TIDY_S)
+        self._move(lambda: not laws.left_in_the_inbox(self.world.stage.store), TIDY_S)
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
         self.violations += laws.spinning("Telegram", made, took_s)
@@ -178,11 +180,12 @@ class Round:
         alone = next((kind for kind in chosen if kind in ALONE), None)
         if alone is not None:
             return [alone, *(kind for kind in chosen if kind in MILD)]
-        if (WORDLESS | {FULL}) & set(chosen):  # of what could not be saved Hermes knows nothing after a restart
+        if (WORDLESS | UNSAVING) & set(chosen):  # of what could not be saved Hermes knows nothing after a restart
             chosen = [kind for kind in chosen if kind != LONG]
         if "store folder removed" in chosen:
-            # A listener knows what stood there for as long as it lives, and after that not when it last heard a server.
-            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS]
+            # A listener knows what stood there for as long as it lives, and after that not when it last heard a server;
+            # a second one that takes the empty place knows nothing of it.
+            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS | {SECOND}]
         if "quarantine blocked" in chosen:  # the damaged file of an open ask is not written over, so nobody answers it
             chosen = [kind for kind in chosen if kind not in DAMAGING]
         return sorted(chosen, key=lambda kind: kind not in WORDLESS)
@@ -353,9 +356,6 @@ class Round:
         if not all(twins.is_over for twins in self.twins):
             return False
         return self.world.terminal.idle and self.world.programs.idle and not self._open_entries()
-
-    def _left_in_the_inbox(self) -> list[str]:
-        return [file.name for file in (self.world.stage.store / "inbox").glob("*")]
 
     def _keep_a_listener(self) -> None:
         """Do what a service manager does; one that was told to end may take a moment for it."""
