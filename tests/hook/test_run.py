@@ -338,7 +338,8 @@ def test_a_repository_with_its_own_modules_executes_nothing(desk: Desk) -> None:
 
 def test_the_hook_loads_little() -> None:
     """None of what would make it slow: it takes about twice the time of a bare Python."""
-    code = "import sys; bare = set(sys.modules); from hermes.hook import run; run.shape_of('opencode'); print(*(set(sys.modules) - bare))"
+    loads = "from hermes.hook import run; run.shape_of('opencode')"
+    code = f"import sys; bare = set(sys.modules); {loads}; print(*(set(sys.modules) - bare))"
     found = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     heavy = {"argparse", "asyncio", "dataclasses", "hashlib", "inspect", "logging", "pathlib", "pydantic"}
     heavy |= {"random", "selectors", "signal", "socket", "subprocess", "tempfile", "threading", "typing"}
