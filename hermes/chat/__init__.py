@@ -1,6 +1,5 @@
-"""The phone: all that Hermes knows of Telegram.
+"""Everything in Hermes that is specific to Telegram.
 
-`render` says what an entry looks like, purely. Behind it stand `text` (units, cleaning, cutting), `buttons`
-(what they say and carry), `screen` (values, common phrases), `page`, `review`, `ending`, `sides` and `words`.
-The other modules carry it to the phone, and bring back what the person tapped and wrote.
+`screens` turns an entry into messages, without input or output. `bot` calls the Bot API, `outbox` queues the calls,
+`poll` receives the taps and texts of the person, and `access` decides which of them count.
 """

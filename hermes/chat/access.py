@@ -1,6 +1,6 @@
-"""Who may do anything at all: a configured user in the configured chat.
+"""Access control: only a configured user in the configured chat may do anything.
 
-A stranger gets nothing, not even a word that tells that somebody is there; the log says who tried, not what.
+A stranger gets no reply, so that the bot does not reveal that it is in use. The log names the user, not the content.
 """
 
 import logging
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def permitted(incoming: Tap | Text, *, users: frozenset[int], chat_id: int) -> bool:
-    """Whether this tap or text comes from one of `users` in the chat; who else it was is logged."""
+    """Tell whether this tap or text comes from one of `users` in the chat; log a warning for any other."""
     if incoming.user.id in users and incoming.chat_id == chat_id:
         return True
     kind = "tap" if isinstance(incoming, Tap) else "text"
@@ -26,5 +26,5 @@ def permitted(incoming: Tap | Text, *, users: frozenset[int], chat_id: int) -> b
 
 
 def followed(chat_id: int, *, old: int, new: int) -> int:
-    """The chat's id after the group `old` became the supergroup `new`; it may be another group."""
+    """Return the id of the chat after the group `old` became the supergroup `new`; `chat_id` may be another group."""
     return new if chat_id == old else chat_id

@@ -1,10 +1,10 @@
-"""The Bot API as Hermes uses it: six calls, each an error of our own or a plain value.
+"""The calls of the Bot API that Hermes uses. Each returns a plain value or raises an error of Hermes.
 
-python-telegram-bot does the wire and reads the answers; its errors are translated here, in one place, and
-nowhere else is one of them seen. No text that leaves this module (error, log, repr) holds the token.
+python-telegram-bot sends the requests and parses the answers. This module translates all of its errors. No text that
+leaves this module (error, log, repr) contains the token.
 
-Calls go out raw (`do_api_request`): an update that the library cannot read must not take its neighbours
-along, and building the library's objects only to throw them away costs as much as the request itself.
+Calls are raw (`do_api_request`), for two reasons: one update that the library cannot parse must not fail the whole
+batch, and building library objects that are not used costs as much as the request itself.
 """
 
 import logging
@@ -39,21 +39,21 @@ from telegram.warnings import PTBUserWarning
 from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
 
-# The library's documented switch: without it, each 429 is accompanied by a warning of a coming change.
+# The library documents this variable: without it, each 429 also causes a deprecation warning.
 os.environ.setdefault("PTB_TIMEDELTA", "true")
 
 CALL_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 POLL_GRACE_S = 10.0
 POOL_SIZE = 32
-# A tap soon after another finds its connection warm; servers and routers keep one longer than this.
+# Keeps a connection open for the next tap; servers and routers keep idle connections longer than this.
 KEEP_ALIVE_S = 55.0
 ANSWER_FIRST_S = 0.003
-"""What follows from a tap begins this much later than its acknowledgement, which a person waits for."""
+"""The effects of a tap start this much after its acknowledgement, because the person waits for that."""
 TOAST_CHARS = 200
 UPDATE_KINDS = ["message", "callback_query", "my_chat_member"]
 
-# Failures that happen before the first byte of the request has left.
+# Failures before the first byte of the request is sent.
 _NEVER_LEFT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -72,19 +72,19 @@ _CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "righ
 _TOKEN = re.compile(r"(?<=/bot)\d+[^/\s'\"]*|\d+(?::|%3[Aa])[A-Za-z0-9_-]{20,}")
 
 
-# --- what may be said ----------------------------------------------------------------------------------
+# --- redaction -----------------------------------------------------------------------------------------
 
 
 def redact(text: str) -> str:
-    """The text without anything that looks like a bot's token."""
+    """Return the text with everything that looks like a bot token replaced."""
     return _TOKEN.sub("[token]", text)
 
 
 class Redacting(logging.Filter):
-    """Takes tokens out of a record: out of its message, its traceback and its stack."""
+    """Remove tokens from a log record: from its message, its traceback and its stack."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, redacted."""
+        """Redact the record and let it pass."""
         record.msg, record.args = redact(record.getMessage()), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
@@ -96,9 +96,9 @@ class Redacting(logging.Filter):
 
 
 def quiet_loggers(handlers: Iterable[logging.Handler] | None = None) -> None:
-    """Keep the libraries below from logging URLs, and redact whatever `handlers` (default: root's) write.
+    """Keep the libraries from logging URLs, and redact all records of `handlers` (default: those of the root logger).
 
-    httpx names every URL, with the token, at INFO. The Telegram library logs nothing that it does not raise.
+    httpx logs every URL, with the token, at INFO. The Telegram library raises every error that it logs.
     """
     redacting = Redacting()
     levels = {"httpx": logging.WARNING, "httpcore": logging.WARNING, "telegram": logging.CRITICAL}
@@ -114,33 +114,33 @@ def quiet_loggers(handlers: Iterable[logging.Handler] | None = None) -> None:
 
 @contextmanager
 def translated(method: str, *, sending: bool = False) -> Iterator[None]:
-    """Raise every error of the library as a ChatError. `sending`: doing it twice would show it twice."""
+    """Raise every error of the library as a ChatError. `sending`: a repeated request would post a second message."""
     try:
         yield
     except TelegramError as error:
-        # The cause holds the URL, and the URL the token.
+        # The cause contains the URL with the token.
         raise _translate(error, method, sending=sending) from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
         raise _strange(method) from None
 
 
 def vanished(error: ChatError) -> bool:
-    """Whether the message that was to be edited is gone, or can never be edited again: post it anew."""
+    """Tell whether the message to edit is gone or cannot be edited any more, so that it must be posted again."""
     return isinstance(error, ChatRefused) and any(words in error.reason for words in _EDIT_GONE)
 
 
 def is_conflict(error: ChatError) -> bool:
-    """Whether somebody else receives this bot's updates: another poller, or a webhook."""
+    """Tell whether another poller or a webhook receives the updates of this bot."""
     return isinstance(error, ChatRefused) and error.reason.startswith("conflict")
 
 
 def is_webhook(error: ChatError) -> bool:
-    """Whether the conflict is with a webhook, which `delete_webhook` ends."""
+    """Tell whether the conflict is with a webhook, which `delete_webhook` removes."""
     return is_conflict(error) and "webhook" in str(error)
 
 
 def is_unauthorized(error: ChatError) -> bool:
-    """Whether Telegram does not know this token (401, or 404 for one that is malformed)."""
+    """Tell whether Telegram does not accept the token (401, or 404 for a malformed one)."""
     return isinstance(error, ChatRefused) and error.reason.startswith("unauthorized")
 
 
@@ -167,7 +167,7 @@ def _translate(error: TelegramError, method: str, *, sending: bool) -> ChatError
 
 
 def _foreign(error: BaseException | None) -> bool:
-    """Whether the body was not JSON: a proxy or a gateway spoke, whatever the status says."""
+    """Tell whether the body was not JSON: then a proxy or gateway answered, at any status."""
     while error is not None:
         if "invalid server response" in str(error).lower():
             return True
@@ -177,13 +177,13 @@ def _foreign(error: BaseException | None) -> bool:
 
 def _wait(error: RetryAfter, method: str) -> ChatAway:
     wait = error.retry_after
-    # Telegram's are whole seconds; none at all would be asking again and again.
+    # Telegram gives whole seconds. A wait of 0 s would repeat the request without a pause.
     seconds = max(1.0, wait.total_seconds() if isinstance(wait, timedelta) else float(wait))
     return ChatAway(f"Telegram asks to wait {seconds:g} s ({method})", retry_after_s=seconds)
 
 
 def _cut(error: NetworkError, method: str, *, sending: bool) -> ChatAway:
-    """A connection that failed; without a cause it is an answer with a 5xx."""
+    """Return the error for a connection that failed, or, if the error has no cause, for an answer with a 5xx."""
     cause = error.__cause__
     if cause is None:
         return ChatAway(f"Telegram answered: {redact(str(error))} ({method})")
@@ -201,7 +201,7 @@ def _strange(method: str) -> ChatAway:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message of ours in the chat. `date_s` is Telegram's own date for it (epoch seconds), 0 if it told none."""
+    """A message that Hermes posted. `date_s` is Telegram's date for it (epoch seconds), or 0 if Telegram gave none."""
 
     message_id: int
     date_s: float
@@ -209,7 +209,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself. `reads_groups` is false where privacy mode hides plain texts of groups from it."""
+    """The bot itself. `reads_groups` is false if privacy mode hides plain texts in groups from it."""
 
     id: int
     username: str
@@ -217,7 +217,7 @@ class Me:
 
 
 class _Raw(telegram.Bot):
-    """The library's bot for raw calls; it would warn at each of them that it has a typed method too."""
+    """The library's bot, without its warning at each raw call that there is a typed method too."""
 
     __slots__ = ()
 
@@ -225,15 +225,15 @@ class _Raw(telegram.Bot):
     def _warn(
         cls, message: str | PTBUserWarning, category: type[Warning] = PTBUserWarning, stacklevel: int = 0
     ) -> None:
-        """Say nothing: raw is meant."""
+        """Do nothing: the raw calls are intended."""
 
 
 class Bot:
-    """One bot. Every method raises ChatAway, Undelivered (`send` only) or ChatRefused, and nothing else.
+    """One bot. Its methods raise ChatAway, Undelivered (`send` and `document` only) or ChatRefused, and nothing else.
 
-    `timeout_s` is how long a call waits for its answer. `request` replaces both connections in tests.
-    Environment variables about proxies and certificates are not read: `proxy` and `ca_file` (as of `tls_context`) are
-    what the configuration says. Raises ConfigError for one that cannot be used.
+    `timeout_s` is how long a call waits for its answer. `request` replaces both connections in tests. `proxy` and
+    `ca_file` (see `tls_context`) come from the configuration; environment variables for them are not read.
+    Raises ConfigError: `proxy` or `ca_file` cannot be used.
     """
 
     def __init__(
@@ -262,12 +262,12 @@ class Bot:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; what is under way fails."""
+        """Close the connections; calls in progress fail."""
         for request in {id(self._calls): self._calls, id(self._polls): self._polls}.values():
             await request.shutdown()
 
     async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> Sent:
-        """Post a new message. A message to reply to that is gone does no harm."""
+        """Post a new message; if the message to reply to is gone, it is posted without a reply."""
         params = {"chat_id": chat_id, **_body(screen), "disable_notification": silent}
         if reply_to is not None:
             params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
@@ -278,7 +278,7 @@ class Bot:
     async def document(
         self, chat_id: int, screen: Screen, name: str, text: str, *, reply_to: int | None = None, silent: bool = False
     ) -> Sent:
-        """Post a file of this name and content, the screen's text below it."""
+        """Post a file with this name and content, and the text of the screen as its caption."""
         file = telegram.InputFile(text.encode("utf-8", "replace"), filename=name)
         params = {
             "chat_id": chat_id,
@@ -292,29 +292,29 @@ class Bot:
         return _sent(await self._call("sendDocument", params, sending=True), "sendDocument")
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
-        """Say which commands there are, each with a word about it: clients offer them behind a slash."""
+        """Set the list of commands and their descriptions, which clients show after a slash."""
         listed = [{"command": command, "description": about} for command, about in commands.items()]
         await self._call("setMyCommands", {"commands": listed})
 
     async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
-        """Make a message show this screen; one that does already is fine. `vanished` reads a refusal."""
+        """Make a message show this screen; no error if it already does. `vanished` interprets a refusal."""
         params = {"chat_id": chat_id, "message_id": message_id, **_body(screen)}
         await self._call("editMessageText", params, fine=(_UNCHANGED,))
 
     async def delete(self, chat_id: int, message_id: int) -> None:
-        """Take a message away; one that is gone is fine, one older than 48 h is refused."""
+        """Delete a message; no error if it is gone. Telegram refuses to delete one that is older than 48 h."""
         params = {"chat_id": chat_id, "message_id": message_id}
         await self._call("deleteMessage", params, fine=_DELETE_GONE)
 
     async def answer(self, query_id: str, text: str = "") -> None:
-        """Acknowledge a tap, with a toast if there is a text (cut at 200 characters); too late is fine."""
+        """Acknowledge a tap, with a toast if there is a text (cut at 200 characters); no error if it is too late."""
         params = {"callback_query_id": query_id, "text": text[:TOAST_CHARS] or None}
         await self._call("answerCallbackQuery", params, fine=_TOO_LATE)
 
     async def updates(self, offset: int | None, timeout_s: float) -> list[Any]:
-        """Ask for updates from `offset` on, and wait `timeout_s` for one; raw, since each is read alone.
+        """Return the raw updates from `offset` on; wait up to `timeout_s` for the first one. Each is parsed separately.
 
-        This tells Telegram that all before `offset` are done with.
+        The request tells Telegram to drop all updates before `offset`.
         """
         params = {"offset": offset, "timeout": int(timeout_s), "allowed_updates": UPDATE_KINDS}
         result = await self._call("getUpdates", params, timeout_s=timeout_s + POLL_GRACE_S)
@@ -323,13 +323,13 @@ class Bot:
         return result
 
     async def me(self) -> Me:
-        """Who this bot is."""
+        """Return the identity of this bot."""
         result = await self._call("getMe", {})
         bot_id = _whole(result, "id", "getMe")
         return Me(bot_id, str(result.get("username", "")), bool(result.get("can_read_all_group_messages")))
 
     async def delete_webhook(self) -> None:
-        """End a webhook, since nothing can be polled beside it; updates that wait are kept."""
+        """Remove the webhook, because polling does not work beside one; waiting updates are kept."""
         await self._call("deleteWebhook", {"drop_pending_updates": False})
 
     async def _call(
@@ -341,7 +341,7 @@ class Bot:
         fine: tuple[str, ...] = (),
         timeout_s: float | None = None,
     ) -> Any:
-        """The raw result, or None after a refusal that says one of the `fine` words."""
+        """Return the raw result, or None after a refusal whose reason contains one of the `fine` texts."""
         try:
             with translated(method, sending=sending):
                 timeout_s = timeout_s or self._timeout_s
@@ -353,9 +353,9 @@ class Bot:
 
 
 def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:
-    """What connections to these URLs (a proxy's among them) trust: the authorities of this PEM file, else the usual.
+    """Return the TLS settings for these URLs (of the server and the proxy): trust this PEM file, else the usual CAs.
 
-    The environment has no say in it. If none of them is https, no authority is loaded. Raises ConfigError.
+    Environment variables are not read. If no URL is https, no CAs are loaded. Raises ConfigError: the file is unusable.
     """
     if not any(url.lower().startswith("https:") for url in urls if url):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -363,13 +363,13 @@ def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:
         return httpx.create_ssl_context(trust_env=False)
     try:
         return ssl.create_default_context(cafile=str(ca_file))
-    except OSError as error:  # an SSLError is one
+    except OSError as error:  # SSLError is a subclass
         why = "no PEM file of certificate authorities" if isinstance(error, ssl.SSLError) else error.strerror
     raise ConfigError(f"telegram.ca_file {ca_file} cannot be used ({why}); it must be a PEM file that you may read")
 
 
 def _connections(proxy: str | None, api_base: str, ca_file: Path | None) -> tuple[BaseRequest, BaseRequest]:
-    """One for calls, one for the long poll, so that neither waits for the other; the CAs are loaded once, if at all."""
+    """Return a connection for calls and one for polls, so that neither waits for the other; load the CAs only once."""
     ssl_context = tls_context(ca_file, proxy, api_base)
 
     def connection(size: int) -> BaseRequest:
@@ -390,14 +390,14 @@ def _connections(proxy: str | None, api_base: str, ca_file: Path | None) -> tupl
     try:
         return connection(POOL_SIZE), connection(2)
     except (RuntimeError, ValueError):
-        # The cause would show the proxy's URL, which may hold a password.
+        # The cause would show the URL of the proxy, which may contain a password.
         raise ConfigError(
             "telegram.proxy cannot be used: write http://HOST:PORT, or install socksio for a socks5 proxy"
         ) from None
 
 
 def _body(screen: Screen) -> dict[str, Any]:
-    """Text, entities and buttons; an edit without buttons takes those away that are there."""
+    """Return text, entities and buttons as parameters; an edit without buttons removes the buttons of the message."""
     body: dict[str, Any] = {
         "text": screen.text,
         "entities": [{"type": e.type, "offset": e.offset, "length": e.length} for e in screen.entities],

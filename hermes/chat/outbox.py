@@ -1,11 +1,11 @@
-"""Everything that goes to the phone, in order and no faster than Telegram takes it.
+"""The outbox: it sends all requests to Telegram in order and within Telegram's rate limits.
 
-One queue a chat. What keeps it short: an edit of a message replaces one that still waits, and both callers
-get the same end. What keeps it honest: a 429 puts the request back at the head and waits as long as Telegram
-says; every other trouble goes to the caller, who knows whether it is worth another try.
+Each chat has one queue. An edit replaces an edit of the same message that still waits, and both callers get the same
+result. After a 429 the request returns to the head of the queue and waits as long as Telegram says. Every other error
+goes to the caller, which decides whether to retry.
 
-The acknowledgement of a tap goes past the queue, and what was queued after it waits until it is out: the
-person sees the toast before the screen moves.
+The acknowledgement of a tap bypasses the queue, and requests that are queued after it wait until it is done, so that
+the person sees the toast before the screen changes.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 CLOSING_S = 0.5
 
-# Below what a clock can tell: a wait that short would never be over.
+# Below the resolution of a clock: a shorter wait would never be over.
 _CRUMB = 1e-6
 
 _Kind = Literal["send", "edit", "delete"]
@@ -33,11 +33,11 @@ _Kind = Literal["send", "edit", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What Telegram takes, each as (how many, within how many seconds).
+    """Telegram's rate limits, each as (requests, seconds).
 
-    Documented are 1 message/s a chat with short bursts, 20/min in a group, 30/s in all. What edits and
-    deletions may cost is not; they have a count of their own, so that a tap moves the screen even right after
-    a burst of messages. Spans are a little longer than Telegram's, since a request takes time to arrive.
+    Telegram documents 1 message/s in a chat with short bursts, 20/min in a group, and 30/s in all. It documents no
+    limits for edits and deletions; they are counted separately, so that a tap changes the screen even right after a
+    burst of messages. The time spans are a little longer than Telegram's, because a request takes time to arrive.
     """
 
     chat: tuple[float, float] = (3.0, 3.1)
@@ -48,9 +48,9 @@ class Rates:
 
 
 class Window:
-    """At most `most` within any `span_s` seconds; may be overdrawn by who does not wait.
+    """A rate limit of `most` requests within any `span_s` seconds; `spend` does not enforce it, callers wait first.
 
-    Strict, where a bucket of tokens would let twice as much through at its start.
+    It is a strict sliding window. A token bucket would let twice as many requests through at its start.
     """
 
     def __init__(self, most: float, span_s: float, *, now: Callable[[], float]) -> None:
@@ -58,7 +58,7 @@ class Window:
         self._spent: deque[float] = deque()
 
     def delay_s(self) -> float:
-        """How long until one more fits."""
+        """Return the seconds until one more request fits."""
         at_s = self._now()
         while self._spent and at_s - self._spent[0] > self._span_s - _CRUMB:
             self._spent.popleft()
@@ -66,15 +66,15 @@ class Window:
         return self._spent[over] + self._span_s - at_s if over >= 0 else 0.0
 
     def spend(self) -> None:
-        """Count one."""
+        """Count one request."""
         self._spent.append(self._now())
 
 
 @dataclass(slots=True)
 class _Job:
-    """A request that waits. `call` is replaced by that of a newer edit; `ends` are all who wait for it.
+    """A request in the queue. A newer edit replaces `call`; `ends` are the futures of all callers.
 
-    `message_id` is what an edit or a deletion is about. `after` are the acknowledgements that go first.
+    `message_id` is the message to edit or delete. `after` holds the acknowledgements that must be done first.
     """
 
     kind: _Kind
@@ -100,7 +100,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Lane:
-    """The queue of one chat. `until_s`: Telegram said to wait; `busy`: a request is on its way."""
+    """The queue of one chat. `until_s`: Telegram told it to wait until then; `busy`: a request is in progress."""
 
     windows: Mapping[_Kind, tuple[Window, ...]]
     jobs: deque[_Job] = field(default_factory=deque)
@@ -110,10 +110,9 @@ class _Lane:
 
 
 class Outbox:
-    """Sends for all chats of one bot. Methods raise what Bot raises, except for a 429, which they outlast.
+    """Send for all chats of one bot. Methods raise the errors of Bot, but wait and retry after a 429.
 
-    `rate_scale` 2 lets twice as much through. `now` is monotonic seconds. After `close` everything raises
-    ChatAway.
+    `rate_scale` multiplies all rates. `now` returns monotonic seconds. After `close` every call raises ChatAway.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class Outbox:
     async def document(
         self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int | None = None, silent: bool = False
     ) -> Sent:
-        """Post a file (its name, its content) with the screen's text below it."""
+        """Post a file (name, content) with the text of the screen as its caption."""
         name, text = file
         call = functools.partial(self._bot.document, chat_id, screen, name, text, reply_to=reply_to, silent=silent)
         result = await self._queued(chat_id, "send", None, call)
@@ -154,42 +153,42 @@ class Outbox:
         return result
 
     async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
-        """Make a message show this screen, or a newer one that is queued meanwhile."""
+        """Make a message show this screen, or a newer one if that is queued before this one is sent."""
         await self._queued(chat_id, "edit", message_id, lambda: self._bot.edit(chat_id, message_id, screen))
 
     async def delete(self, chat_id: int, message_id: int) -> None:
-        """Take a message away, after all that was queued before."""
+        """Delete a message after all requests that were queued before."""
         await self._queued(chat_id, "delete", message_id, lambda: self._bot.delete(chat_id, message_id))
 
     async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
-        """Post a message that nothing depends on: trouble is only logged."""
+        """Post a message that nothing depends on: an error is only logged."""
         try:
             await self.send(chat_id, screen, reply_to=reply_to)
         except ChatError as error:
             log.warning("a message was not sent: %s", error)
 
     async def discard(self, chat_id: int, message_id: int) -> None:
-        """Delete a message that nothing depends on: trouble is only logged."""
+        """Delete a message that nothing depends on: an error is only logged."""
         try:
             await self.delete(chat_id, message_id)
         except ChatError as error:
             log.warning("message %d could not be deleted: %s", message_id, error)
 
     def answer(self, query_id: str, text: str = "") -> asyncio.Task[None]:
-        """Acknowledge a tap at once. What is queued from here on waits for it; nobody needs to await it."""
+        """Acknowledge a tap at once, and let later requests wait for it. The caller need not await the task."""
         task = asyncio.get_running_loop().create_task(self._answer(query_id, text))
         self._answers.add(task)
         task.add_done_callback(self._answered)
         return task
 
     async def arrived(self, chat_id: int, longest_s: float) -> None:
-        """Return when nothing is on its way to this chat any more, or after `longest_s`."""
+        """Return when the queue of this chat is empty and its last request is done, or after `longest_s`."""
         lane = self._lanes.get(chat_id)
         if lane is not None and lane.worker is not None:
             await asyncio.wait({lane.worker}, timeout=longest_s)
 
     async def close(self, *, grace_s: float = CLOSING_S) -> None:
-        """Let requests on their way end, for at most `grace_s`; what waits fails with ChatAway."""
+        """Wait up to `grace_s` for requests in progress; fail all queued requests with ChatAway."""
         self._closed = True
         going = set(self._answers)
         for lane in self._lanes.values():
@@ -218,7 +217,7 @@ class Outbox:
             except ChatAway as error:
                 if error.retry_after_s is None:
                     raise
-                # It names no chat: this one is for the whole bot.
+                # An acknowledgement names no chat, so this wait is for the whole bot.
                 self._until_s = max(self._until_s, self._now() + error.retry_after_s)
                 await self._sleep(error.retry_after_s)
 
@@ -265,7 +264,7 @@ class Outbox:
             await self._turn(lane)
 
     async def _turn(self, lane: _Lane) -> None:
-        """One wait or one request of the job at the head; after a wait it is looked at anew."""
+        """Do one wait or one request for the first job; after a wait, the next turn checks it again."""
         job = lane.jobs[0]
         if job.abandoned:
             lane.jobs.popleft()
@@ -296,13 +295,13 @@ class Outbox:
         except asyncio.CancelledError:
             job.failed(Undelivered("Hermes stopped before Telegram answered"))
             raise
-        except Exception as error:  # noqa: BLE001 - it is raised where the request was made
+        except Exception as error:  # noqa: BLE001 - it is raised in the caller of the request
             job.failed(error)
         finally:
             lane.busy = False
 
     def _hold(self, lane: _Lane, job: _Job, wait_s: float) -> None:
-        """A 429: this chat waits, and if another one waits already, all do; then the same request again."""
+        """Queue the request again after a 429; this chat waits, and all chats wait if another one waits already."""
         at_s = self._now()
         if any(other.until_s > at_s for other in self._lanes.values() if other is not lane):
             self._until_s = max(self._until_s, at_s + wait_s)
@@ -316,7 +315,7 @@ class Outbox:
 
 
 def _queued_edit(lane: _Lane, edit: _Job) -> _Job | None:
-    """The edit of the same message that still waits, unless the message is to be deleted after it."""
+    """Return the queued edit of the same message, or None without one, or if a deletion of it is queued later."""
     if edit.kind != "edit":
         return None
     about = (job for job in reversed(lane.jobs) if job.message_id == edit.message_id)
@@ -325,7 +324,7 @@ def _queued_edit(lane: _Lane, edit: _Job) -> _Job | None:
 
 
 def _renew(older: _Job, newer: _Job) -> None:
-    """Put the newer edit in the older one's place."""
+    """Put the newer edit in the place of the older one."""
     older.call = newer.call
     older.ends += newer.ends
     older.after |= newer.after

@@ -1,16 +1,16 @@
-"""The poll loop: at least once, one update at a time, never deaf, never spinning.
+"""The poll loop: it handles each update at least once, one at a time, and retries after every error.
 
-Rules, each the lesson of a loop that lost answers:
-- The next offset, which tells Telegram to forget, is asked for only when the updates before it are handled.
+Rules, each because a poll loop without it lost answers:
+- A poll with the next offset makes Telegram forget older updates, so the loop sends it only after handling them.
 - An update that cannot be handled goes to quarantine alone, and the next one is read.
-- An update that could not be saved is no longer wanted once the person was told to tap again; until then it
-  stays with Telegram.
-- Every error, 401, 404 and 409 too, ends in a pause of at most 30 s and another try; Telegram's own
-  `retry_after` is obeyed whatever its length.
-- The server's ids are believed. They may start again lower (after a week of silence, on another Bot API
-  server); then Telegram answers from the head of its queue, and the offset follows. Who only ever raises the
-  offset asks the same question a thousand times a second.
-- An answer that brings nothing new and did not wait either is followed by a pause.
+- If an update cannot be saved, the person is told to tap again. The update stays with Telegram only if Telegram cannot
+  be reached for that message or refuses the token.
+- After every error, also 401, 404 and 409, the loop pauses for at most 30 s and retries; it waits for Telegram's
+  `retry_after` at any length.
+- The loop takes the ids of the server as they are. They may restart at a lower number (after a week without updates, or
+  on another Bot API server); then Telegram answers from the head of its queue, and the offset follows. A loop that only
+  raises the offset would repeat the same request a thousand times a second.
+- After an answer that is immediate and brings nothing new, the loop pauses.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ POLL_S = 25.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_IDLE_PAUSE_S = 1.0
-# After a week without updates ids may start anywhere; an offset that old is not used.
+# After a week without updates ids may start at any number, so an offset of that age is not used.
 OFFSET_KEEPS_S = 6 * 86400.0
-# Two rival pollers let each other through now and then: one good poll is no peace.
+# While two programs poll, each sometimes succeeds, so one good poll does not end a conflict.
 PEACE_S = 600.0
 LOUD_AFTER = 3
 LOUD_CONFLICTS = 2
 SAY_AGAIN_EVERY = 20
 REMEMBERED = 1000
-MOST_UPDATES = 100  # in one answer: behind so many there may be more
+MOST_UPDATES = 100  # Telegram's limit for one answer: if it is reached, more may wait
 _NO_ID = 2**63
 
 # --- reading one update --------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Anything that says nothing to Hermes: edits, channel posts, people coming and going."""
+    """An update that Hermes does not use: an edit, a channel post, a person who joins or leaves."""
 
     update_id: int
 
@@ -77,9 +77,9 @@ Incoming = Tap | Text | Migrated | Blocked | Other
 
 
 def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable[[], float] = time.time) -> Incoming:
-    """One update as Telegram sent it; a message that is replied to counts as ours if `bot_id` wrote it.
+    """Return the parsed update. If it replies to a message that `bot_id` wrote, the text of that message is included.
 
-    `at_s` is our own clock, which all else goes by; `date_s` is Telegram's. Raises ValueError for another shape.
+    `at_s` comes from `now`, the clock of all other times; `date_s` is Telegram's. Raises ValueError: another shape.
     """
     try:
         update = telegram.Update.de_json(raw, None)
@@ -96,7 +96,7 @@ def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable
 
 
 def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:
-    # A message too old for Telegram to show is still named by chat and id, which is all that is needed.
+    # For a message that is too old, Telegram still sends the chat and the message id; Hermes needs no more.
     if query.data is None or query.message is None:
         return Other(update_id)
     chat_id, message_id = _number(query.message.chat.id), _number(query.message.message_id)
@@ -127,13 +127,13 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
 
 
 def _replied(message: telegram.Message) -> telegram.Message | None:
-    """What it replies to; in a topic a message that replies to nothing "replies" to the topic's first one."""
+    """Return the message that this one replies to; without a reply, Telegram names the first message of a topic."""
     reply = message.reply_to_message
     return None if reply is None or reply.forum_topic_created else reply
 
 
 def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
-    """Tell whether this very bot wrote it: a person, a channel or another bot can write the same words."""
+    """Tell whether this bot wrote the message: a person, a channel or another bot can write the same text."""
     return message.from_user is not None and message.from_user.id == bot_id and message.sender_chat is None
 
 
@@ -147,7 +147,7 @@ def _user(user: telegram.User) -> User:
     return User(_number(user.id), _words(user.full_name))
 
 
-# The library passes on whatever stands where an id or a text belongs; in an entry's file it could not be read again.
+# The library does not check the types of ids and texts; a wrong one in the file of an entry could not be decoded.
 
 
 def _number(value: object) -> int:
@@ -157,14 +157,14 @@ def _number(value: object) -> int:
 
 
 def _words(value: object) -> str:
-    """A text without halves of surrogate pairs, which JSON can carry and no wire can."""
+    """Return the text without halves of surrogate pairs, which JSON can carry and UTF-8 cannot."""
     if not isinstance(value, str):
         raise TypeError("a text is none")
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def as_text(raw: object) -> str:
-    """An update that nobody could read, for a person to look at."""
+    """Return an unreadable update as text, for a person to look at."""
     try:
         return repr(raw)
     except RecursionError:
@@ -176,7 +176,7 @@ def as_text(raw: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The id to ask from next, and when (epoch seconds) the update before it came."""
+    """The id to poll from next, and the time (epoch seconds) at which the update before it was handled."""
 
     next_id: int
     at_s: float
@@ -187,7 +187,7 @@ TroubleKind = Literal["conflict", "unauthorized", "away"]
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why no updates come. `loud`: it has lasted, somebody should be told; `failures` in a row."""
+    """Why no updates come, after `failures` failed polls in a row. `loud`: so many that a person should be told."""
 
     kind: TroubleKind
     sentence: str
@@ -199,7 +199,7 @@ CONFLICT = (
     "another program receives the updates of this bot, and with them taps and texts: "
     "stop it, or give Hermes a bot of its own"
 )
-"""The trouble that `ChatMemory` keeps while somebody else polls."""
+"""The value of `ChatMemory.trouble` while another program polls."""
 
 _SENTENCES = {
     "conflict": CONFLICT,
@@ -211,16 +211,15 @@ Handle = Callable[[dict[str, Any]], Awaitable[None] | None]
 
 
 class Poller:
-    """Asks for updates and hands each to `handle`, which saves what it means before it returns.
+    """Poll for updates and pass each to `handle`, which saves its effect before it returns.
 
-    `load` and `save` keep the offset of this bot. `handle` gets the raw update; if it raises NotSaved, the
-    person is told by `not_saved` (which raises ChatAway if they could not be); if it raises anything else,
-    the update goes to `quarantine`. `on_good_poll(at_s)` is called for each answer of Telegram's, also for an
-    empty one; `on_trouble` for each failure. `hurry_s()` is how long the next poll may last at most, in seconds, None
-    for as long as usual.
+    `load` and `save` keep the offset of this bot. `handle` gets the raw update. If it raises NotSaved,
+    `not_saved` tells the person, and raises ChatError if that fails; after any other error the update goes to
+    `quarantine`. `on_good_poll(at_s)` is called for each answer of Telegram, even an empty one, and `on_trouble` for
+    each failure. `hurry_s()` returns the longest time in seconds that the next poll may last, or None for `poll_s`.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument for each thing that the loop itself does not know
+    def __init__(  # noqa: PLR0913 - one argument for each thing that the caller provides
         self,
         bot: Bot,
         *,
@@ -255,19 +254,19 @@ class Poller:
         self.pause_s = 0.0
 
     async def run(self) -> None:
-        """Poll until cancelled. Until one succeeds polls are short: they tell at once whether Telegram is there."""
+        """Poll until cancelled. Polls return at once until the first one succeeds, to show if Telegram is reachable."""
         while True:
             try:
                 again = await self.step(poll_s=self._lasting_s() if self._is_there else 0)
-            except Exception:  # the loop that must never end: what goes wrong here is said and tried again
+            except Exception:  # the loop must never end: log the error and continue
                 log.exception("the poll loop tripped and goes on")
                 again, self.pause_s = False, LONGEST_IDLE_PAUSE_S
             await self._sleep(ANSWER_FIRST_S if again else self.pause_s)
 
     async def step(self, *, poll_s: float | None = None) -> bool:
-        """Poll once and handle what came. True: go on at once; False: pause for `pause_s` first.
+        """Poll once and handle the updates. Return True to continue at once, False to pause for `pause_s` first.
 
-        `poll_s=0` takes in what waits, and does not wait for more.
+        `poll_s=0` handles the updates that already wait at Telegram, and does not wait for more.
         """
         began_s = self._now()
         self._begun += 1
@@ -286,7 +285,7 @@ class Poller:
         return self._paced(brought=taken, took_s=self._now() - began_s)
 
     async def caught_up(self) -> None:
-        """Return when a poll that began after this call has brought all that waited, and that was taken in.
+        """Return when a poll that began after this call has brought all waiting updates, and they are handled.
 
         `hurry_s` keeps the polls before it short.
         """
@@ -308,7 +307,7 @@ class Poller:
         return await self._bot.updates(self._offset.next_id if self._offset else None, poll_s)
 
     async def _take_all(self, batch: list[Any]) -> bool:
-        """Whether anything was new. Stops before an update that must come again."""
+        """Handle the batch and tell whether any update was new; stop, with False, at one that must come again."""
         taken = False
         for raw in batch:
             update_id = _id_of(raw)
@@ -324,7 +323,7 @@ class Poller:
         return taken
 
     async def _take(self, raw: Any) -> bool:
-        """Whether this update is done with."""
+        """Handle one update; return False if it must stay with Telegram."""
         try:
             await _finished(self._handle(raw))
         except NotSaved as error:
@@ -352,10 +351,10 @@ class Poller:
         try:
             self._quarantine(raw, error)
         except (StoreError, OSError) as full:
-            log.error("nor could it be put there: %s", full)  # noqa: TRY400 - the cause is named, and it is no bug
+            log.error("nor could it be put there: %s", full)  # noqa: TRY400 - the cause is named; not a bug
 
     def _keep_offset(self) -> None:
-        """An offset that is not saved costs nothing but updates that come twice."""
+        """Save the offset; a failure is only logged, because its one effect is that updates come twice."""
         if self._offset is None or self._offset == self._saved:
             return
         try:
@@ -393,7 +392,7 @@ class Poller:
         return False
 
     def _say(self, sentence: str, beyond: int) -> None:
-        """A warning at first; an error once it lasts, and again now and then."""
+        """Log a warning for each of the first failures, then one error, and another after every 20 further failures."""
         if beyond < 0:
             log.warning("no updates from Telegram: %s", sentence)
         elif beyond % SAY_AGAIN_EVERY == 0:
@@ -401,7 +400,7 @@ class Poller:
 
 
 def _id_of(raw: object) -> int | None:
-    """The update's id, or None where it has none, and so cannot be confirmed."""
+    """Return the id of the update, or None if it has none; such an update cannot be confirmed to Telegram."""
     try:
         return _number(raw["update_id"]) if isinstance(raw, dict) else None
     except (KeyError, TypeError):

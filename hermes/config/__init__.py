@@ -1,1 +1,1 @@
-"""The configuration: its keys, how it is read, and the log that it sets up."""
+"""The configuration: its keys, the reading of it, and the set-up of the log."""

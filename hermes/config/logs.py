@@ -1,9 +1,8 @@
-"""The log: one line an event, for people or for machines, and never a secret in it.
+"""The log: one line for each event, for people or for machines, without secrets.
 
-Every line goes through `Lines` or `JsonLines` on its way out, whoever logged it, its traceback too: tokens,
-passwords and the heads of URLs that carry them are replaced there. Line breaks and control characters of a
-message are escaped, so a text from outside cannot pose as a line of its own or play with the terminal; a
-traceback follows its event in indented lines.
+`Lines` or `JsonLines` formats each event of every logger, including its traceback. They replace tokens, passwords and
+the user names and passwords in URLs, and escape line breaks and control characters of a message, so that a text from
+outside cannot look like another log line or control the terminal. A traceback follows its event in indented lines.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ LOG_BYTES = 5_000_000  # as in `hook`, which writes to the same file
 OLD_FILES = 2
 
 _HIDDEN = "[secret]"
-_SHORTEST = 4  # a password of fewer signs would be found in every second word
+_SHORTEST = 4  # a shorter password would occur in many ordinary words
 _SECRETS = re.compile(
     r"\d{6,20}(?::|%3A)[A-Za-z0-9_-]{20,}"  # a bot token, also in a URL
     r"|(?<=://)[^/\s@'\"]+(?=@)"  # user name and password of a URL
@@ -39,9 +38,9 @@ _LOUD = ("httpx", "httpcore", "telegram", "filelock", "asyncio", "aiogram", "uvi
 
 
 class Lines(logging.Formatter):
-    """`TIME LEVEL LOGGER: message`, with the time as ISO 8601 in local time.
+    """Format an event as `TIME LEVEL LOGGER: message`, with the time as ISO 8601 in local time.
 
-    `secrets` are exact texts that are hidden as well, whatever their form.
+    `secrets` are further texts to hide; those of fewer than 4 characters are not hidden.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -50,7 +49,7 @@ class Lines(logging.Formatter):
         self._exact = re.compile("|".join(map(re.escape, exact)) or "(?!)")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of this event, and its traceback in indented lines below it."""
+        """Return the line of this event, followed by its traceback in indented lines."""
         head = f"{_moment(record)} {record.levelname} {record.name}: {_escaped(self.hide(record.getMessage()))}"
         return "\n    ".join([head, *map(_escaped, self._traceback(record).splitlines())])
 
@@ -66,7 +65,7 @@ class Lines(logging.Formatter):
 
 
 class JsonLines(Lines):
-    """One JSON object a line: at, level, logger, message, and traceback where there is one."""
+    """Format an event as one JSON object on one line: at, level, logger, message, and traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the event as one line."""
@@ -82,9 +81,9 @@ class JsonLines(Lines):
 
 
 class PrivateFile(RotatingFileHandler):
-    """A log file that only we can read, capped, and followed when another process rotates or removes it.
+    """A log file of mode 0600 and limited size. If another process rotates or removes it, a new one is opened.
 
-    If standard error is that file, it goes along: it would fill one that was put aside.
+    If standard error is the same file, it is redirected to the new file too; otherwise it would fill the rotated one.
     """
 
     def __init__(self, path: Path, *, max_bytes: int) -> None:
@@ -99,14 +98,14 @@ class PrivateFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):  # /dev/null keeps the mode it has
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):  # /dev/null keeps its mode
             os.fchmod(descriptor, 0o600)
         if self._has_standard_error:
             os.dup2(descriptor, 2)
         return os.fdopen(descriptor, "a", encoding=self.encoding, errors=self.errors)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the event to the file that has the name now."""
+        """Write the event to the file that is at the path now."""
         try:
             self._follow()
         except OSError:
@@ -121,32 +120,31 @@ class PrivateFile(RotatingFileHandler):
                 return
         if self.stream:
             self.stream.close()
-        self.stream = None  # what FileHandler itself takes for "not open"
+        self.stream = None  # the value that FileHandler uses for "not open"
         self.stream = self._open()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the name is logging's)
-        """Say that the event is lost; as `logging` would do it, its raw arguments would be printed."""
+        """Write that the event is lost. The method of `logging` would print the raw arguments of the event."""
         _say_lost(record)
 
 
 class Console(logging.StreamHandler[TextIO]):
-    """The standard error of this process."""
+    """A handler that writes to the standard error of this process."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the name is logging's)
-        """As in `PrivateFile`."""
+        """Write that the event is lost, as in `PrivateFile`."""
         _say_lost(record)
 
 
 def set_up(
     settings: Log, *, console: bool, json_lines: bool = False, secrets: Iterable[str] = (), file_bytes: int = LOG_BYTES
 ) -> tuple[logging.Handler, ...]:
-    """Send the log of this process to the configured file, and to its standard error where `console` is true.
+    """Send the log of this process to the configured file and, if `console` is true, to standard error.
 
-    `secrets` (token, passwords) are hidden wherever they turn up. Where standard error is that file already, as
-    launchd is told to have it, no line is written twice. Where the file cannot be opened, the log
-    goes to standard error alone and begins with a warning: nobody goes without an answer for want of a log.
-    Before the file grows beyond `file_bytes` it is put aside; two older ones are kept. Libraries that log URLs
-    are heard from WARNING on. Returns the handlers, for `take_down`.
+    `secrets` (token, passwords) are hidden in every event. If standard error is the log file, as under launchd, no
+    line is written twice. If the file cannot be opened, the log goes to standard error alone and begins with a warning,
+    because Hermes must also run without a log file. The file is rotated before it grows beyond `file_bytes`, and two
+    older files are kept. Libraries that log URLs log from WARNING on. Return the handlers, for `take_down`.
     """
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     lines = JsonLines(secrets) if json_lines else Lines(secrets)
@@ -158,7 +156,7 @@ def set_up(
         root.addHandler(handler)
     for name in _LOUD:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
-    # A page instead of an answer is a sentence of our own log; here it would be a traceback, and the page.
+    # If Telegram's answer is a web page, Hermes logs one sentence; this logger would log a traceback and the page.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
     if trouble:
         logging.getLogger(__name__).warning("the log file %s cannot be opened: %s", settings.file, trouble)
@@ -166,14 +164,14 @@ def set_up(
 
 
 def take_down(handlers: Iterable[logging.Handler]) -> None:
-    """Undo `set_up`, and close the file."""
+    """Remove the handlers that `set_up` returned, and close them."""
     for handler in handlers:
         logging.getLogger().removeHandler(handler)
         handler.close()
 
 
 def _handlers(file: Path, *, console: bool, file_bytes: int) -> tuple[tuple[logging.Handler, ...], str]:
-    """Return the handlers, and why there is no file among them, or ""."""
+    """Return the handlers, and the reason if the log file is not among them, else ""."""
     try:
         disk.make_folder(file.parent)
         kept: tuple[logging.Handler, ...] = (PrivateFile(file, max_bytes=file_bytes),)
@@ -196,8 +194,8 @@ def _say_lost(record: logging.LogRecord) -> None:
     with contextlib.suppress(OSError):
         told = os.fstat(2)
         if stat.S_ISREG(told.st_mode) and told.st_size > LOG_BYTES:
-            return  # it is the log that cannot be written, and nobody caps it meanwhile
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # there may be no standard error any more
+            return  # standard error is probably the log file, and nothing rotates it now
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
         sys.stderr.write(f"hermes: an event of {where} was not logged: {kind.__name__ if kind else '?'}\n")
 
 

@@ -1,9 +1,9 @@
-"""Reading the configuration: one TOML file, the environment above it, and nothing that is not known.
+"""Read the configuration: one TOML file, overridden by the environment. Unknown keys are errors.
 
-A variable `HERMES_SECTION__KEY` overrides the key of that section; the tables [[opencode]] stand in the file alone.
-Names without two underscores are no configuration. A listener that an agent has caused gets no such variable.
-The keys themselves are in `settings`. An error is one sentence: place, key, what is wrong, what would be
-right; it never repeats a value of a secret.
+A variable `HERMES_SECTION__KEY` overrides the key of that section; the tables [[opencode]] can only be in the file.
+A name without two underscores sets no key. A listener that an agent's hook starts gets no such variable. `settings`
+defines the keys. An error is one sentence with the place, the key, the fault and a correct form; it never repeats the
+value of a secret.
 """
 
 import contextlib
@@ -50,21 +50,21 @@ _Key = tuple[str | int, ...]
 
 
 def config_path(path: Path | None, *, environ: Mapping[str, str]) -> Path:
-    """Where the configuration is: `path`, else `$HERMES_CONFIG`, else the platform's folder. Absolute."""
+    """Return the absolute path of the file: `path`, else `$HERMES_CONFIG`, else the file in the platform's folder."""
     if path is None and environ.get("HERMES_CONFIG"):
         path = Path(environ["HERMES_CONFIG"])
     if path is None:
         return platformdirs.user_config_path("hermes") / "config.toml"
-    with contextlib.suppress(RuntimeError):  # "~nobody" stays, and is said to be no file
+    with contextlib.suppress(RuntimeError):  # "~nobody" stays; the file is then reported as missing
         path = path.expanduser()
     return path.absolute()
 
 
 def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
-    """All settings: the file that `config_path` names, and `environ` above it.
+    """Return all settings: those of the file that `config_path` names, overridden by `environ`.
 
-    The file may be absent where nobody named it: then the environment must hold what has no default.
-    Raises ConfigError with one sentence: place, key, what is wrong, what would be right.
+    The file may be absent if neither `path` nor `$HERMES_CONFIG` names it; then the environment must set every key
+    that has no default. Raises ConfigError with one sentence: place, key, fault, correct form.
     """
     place = config_path(path, environ=environ)
     text = read_text(place)
@@ -75,30 +75,30 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
 
 
 def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
-    """All settings as `load` would return them if `text` stood in the file `place`. Raises as `load`."""
+    """Return all settings as `load` would if `text` were the content of the file `place`. Raises as `load`."""
     settings = _parsed(text, place)
     overlay = _overlay(environ)
     for section in settings:
-        # Before `Config` sees it: pydantic-settings would take some names for switches of its own.
+        # Checked before `Config` is built: pydantic-settings takes some names as its own options.
         if section not in SECTIONS:
             raise ConfigError(f"{_where((section,), place, {})} {_unknown((section,))}.")
     try:
         return Config(**_merged(settings, overlay))
     except ValidationError as error:
         sentence = _sentence(error, place, overlay)
-    raise ConfigError(sentence)  # outside the handler: the cause would carry the values
+    raise ConfigError(sentence)  # outside the handler: the cause would contain the values
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that set keys.
 
-    What an asker brings along can come from the project that it runs in, and a listener may be started for it.
+    `hermes ask` and `hermes hook` may run with the variables of a project's folder, and may start a listener.
     """
     return {name: text for name, text in environ.items() if not _VARIABLE.fullmatch(name)}
 
 
 def read_text(place: Path) -> str | None:
-    """The text of the file as it stands, line ends and all, or None where there is none. Raises ConfigError."""
+    """Return the text of the file, line breaks unchanged, or None if there is no file. Raises ConfigError."""
     try:
         return place.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -107,11 +107,14 @@ def read_text(place: Path) -> str | None:
         wrong = f"cannot be read ({error.strerror}); it must be a file that you may read"
     except UnicodeDecodeError:
         wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
-    raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would carry the content
+    raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would contain the content
 
 
 class Followed:
-    """The configuration file of a process that runs. `path` and `environ` are as of `load`. Raises as `read_text`."""
+    """Watch the configuration file of a running process. `path` and `environ` are as in `load`.
+
+    Raises ConfigError: as `read_text`.
+    """
 
     def __init__(self, path: Path | None, *, environ: Mapping[str, str]) -> None:
         self._path, self._environ = path, environ
@@ -120,7 +123,7 @@ class Followed:
         self._said = ""
 
     def has_changed(self) -> bool:
-        """Tell whether the file has another content now, and one that can be used; one that cannot is logged once."""
+        """Tell whether the file has changed and its new content is valid; log the error of an invalid content once."""
         try:
             text = read_text(self._place)
             if text == self._seen:
@@ -131,7 +134,7 @@ class Followed:
         except ConfigError as error:
             if str(error) != self._said:
                 self._said = str(error)
-                log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (no defect)
+                log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (not a bug)
             return False
         self._seen, self._said = text, ""
         return text != self._used
@@ -148,7 +151,7 @@ def _parsed(text: str, place: Path) -> dict[str, Any]:
 
 
 def readable_by_others(path: Path) -> bool:
-    """Whether somebody besides the owner may read the file; one that is not there can be read by nobody."""
+    """Tell whether the group or others may read the file; False if there is no file."""
     try:
         return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
     except FileNotFoundError:
@@ -156,9 +159,9 @@ def readable_by_others(path: Path) -> bool:
 
 
 def _overlay(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the environment says, shaped like the file.
+    """Return the settings of the environment, in the structure of the file.
 
-    pydantic-settings passes over names that it does not know; here they are errors, as in the file.
+    pydantic-settings ignores unknown names; here they are errors, as in the file.
     """
     names = {name.lower(): text for name, text in environ.items() if _VARIABLE.fullmatch(name)}
     for name in names:
@@ -189,18 +192,18 @@ def _merged(settings: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]
 
 
 def _above(table: object, texts: dict[str, str]) -> object:
-    """The file's table with the environment's keys: a secret from here puts away its file from there."""
+    """Return the file's table with the environment's keys; a secret and the key of its file replace each other."""
     if not isinstance(table, dict):
         return table
     kept = {key: value for key, value in table.items() if key not in {_TWINS.get(name) for name in texts}}
     return kept | texts
 
 
-# ---------------------------------------------------------------- the sentence of an error
+# ---------------------------------------------------------------- error sentences
 
 
 def _sentence(error: ValidationError, place: Path, overlay: dict[str, Any]) -> str:
-    """The first error; an unknown key before all, since a missing one is often the same one misspelt."""
+    """Return the sentence for the first unknown key, else for the first error: a missing key is often misspelt."""
     errors = error.errors(include_url=False, include_input=False)
     chosen = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     key = chosen["loc"][: 3 if chosen["loc"][0] == "opencode" else 2]
@@ -238,7 +241,7 @@ def _where(key: _Key, place: Path, overlay: dict[str, Any]) -> str:
 
 
 def _unknown(key: _Key) -> str:
-    """What is wrong, and the nearest that is known: in its section, or another that has just this key."""
+    """Return the end of the sentence: the key is unknown, and the nearest key, or the other section that has it."""
     section, name = str(key[0]), str(key[-1])
     if section not in SECTIONS:
         near = difflib.get_close_matches(section, SECTIONS, n=1)

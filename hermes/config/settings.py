@@ -1,8 +1,8 @@
-"""What can be configured: one field a key, with its default, its check and its description.
+"""The configuration keys: one field for each, with its default, its check and its description.
 
-The description says what would be right; `config` makes the sentences of errors from it. A check says what
-is wrong as the rest of a sentence ("is empty"), and never holds a value of a secret. Durations are written
-with a unit ("1h30m") and kept as seconds; "none" stands for no value where a key may have none.
+The description names correct values; `reading` builds error sentences from it. A check raises the rest of a sentence
+("is empty"), which never contains the value of a secret. Durations are written with a unit ("1h30m") and kept as
+seconds; "none" means no value, if a key allows it.
 """
 
 import json
@@ -30,14 +30,14 @@ from hermes.core.permission_rules import Rules
 # ---------------------------------------------------------------- kinds of values
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST_S = 36525 * 86400.0  # a moment that far away can still be written as a date
+_LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 def seconds(value: object) -> float:
-    """Return the seconds of a duration such as "1h30m". Raises ValueError, whose text ends a sentence."""
+    """Return the seconds of a duration such as "1h30m". Raises ValueError with the rest of an error sentence."""
     text = str(value).replace(" ", "")
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
         message = f"is {json.dumps(value, default=str)}, which is no duration"
@@ -94,7 +94,7 @@ def _quiet(value: object) -> object:
 def _url(
     value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False, query: bool = False
 ) -> str:
-    """A URL without its last slash; the sentence of an error never holds it (there may be a password)."""
+    """Return the URL without trailing slashes; an error never repeats it, because it may contain a password."""
     text = str(value).strip()
     try:
         parts = urlsplit(text)
@@ -128,7 +128,7 @@ def _zone(value: object) -> object:
 
 
 def _secret(text: object, file: Path | None, file_key: str) -> str:
-    """The secret itself, or what stands in its file; "" where there is neither."""
+    """Return the secret from its key or from its file, or "" if neither is set."""
     given = text.get_secret_value() if isinstance(text, SecretStr) else text
     if not isinstance(given, str):
         raise ValueError("is no text")
@@ -150,19 +150,19 @@ def _secret(text: object, file: Path | None, file_key: str) -> str:
 
 
 class QuietHours(NamedTuple):
-    """Local times of the day; `start` later than `end` means over midnight."""
+    """Two local times of the day; if `start` is later than `end`, the hours go past midnight."""
 
     start: time
     end: time
 
 
 def _flag(value: object) -> object:
-    """A flag; the environment can only say it in letters."""
+    """Return the flag for "true" or "false": the environment can only hold texts."""
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
 def _words(value: object) -> object:
-    """A list of texts; the environment says it as JSON, or with commas."""
+    """Return a list of texts; in the environment it is separated by commas, with or without brackets and quotes."""
     if not isinstance(value, str):
         return value
     return [part.strip().strip("\"'") for part in value.strip().strip("[]").split(",") if part.strip()]
@@ -181,7 +181,7 @@ MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]
 
 
 def is_token(text: str) -> bool:
-    """Whether this has the form of a bot's token."""
+    """Tell whether the text has the form of a bot token."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -190,7 +190,7 @@ class _Section(BaseModel):
 
 
 class Telegram(_Section):
-    """The bot, the chat and the people who may answer."""
+    """The bot, the chat and the users who may answer."""
 
     token_file: MaybePath = Field(
         default=None, description='the path of a file that holds the token and nothing else, or "none"'
@@ -239,12 +239,12 @@ class Telegram(_Section):
 
     @property
     def bot_id(self) -> int:
-        """The bot's own id: the part of the token before the colon, which is no secret."""
+        """The id of the bot: the part of the token before the colon, which is not secret."""
         return int(self.token.get_secret_value().partition(":")[0])
 
 
 class Questions(_Section):
-    """How long a question waits, when the phone rings, and how much of the talk it shows. Seconds."""
+    """How long a question waits, when the phone rings, and how much context is shown. Times are in seconds."""
 
     ttl: Seconds = Field(default=1800.0, gt=0, description='a duration such as "30m"')
     on_expiry: Literal["reject", "recommended", "skip", "keep"] = Field(
@@ -264,12 +264,12 @@ class Questions(_Section):
 
     @property
     def zone(self) -> ZoneInfo | None:
-        """The zone of the times on the phone; None is the machine's own, as for `datetime.astimezone`."""
+        """The time zone of the times on the phone; None is the zone of the machine, as for `datetime.astimezone`."""
         return None if self.tz == "local" else ZoneInfo(self.tz)
 
 
 class Permissions(_Section):
-    """Which permissions agents may ask for on the phone, and how they end when nobody answers."""
+    """Which permissions agents may ask for on the phone, and how a permission ends without an answer."""
 
     mode: Literal["ask", "off"] = Field(default="ask", description='"ask" or "off"')
     on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
@@ -283,7 +283,7 @@ class Permissions(_Section):
 
     @property
     def rules(self) -> Rules:
-        """The same, as decisions go by it."""
+        """These settings as the value that `core.permission_rules` takes."""
         return Rules(
             wanted=self.mode == "ask",
             always=self.always,
@@ -294,7 +294,7 @@ class Permissions(_Section):
 
 
 class Store(_Section):
-    """Where entries are kept, and for how long once they are settled. Seconds."""
+    """The folder of the entries, and how long settled entries are kept, in seconds."""
 
     path: FullPath = Field(
         default_factory=lambda: platformdirs.user_state_path("hermes"),
@@ -304,7 +304,7 @@ class Store(_Section):
 
 
 class Matching(_Section):
-    """How often, and how far apart, a request is looked for that is not listed yet. Seconds."""
+    """How often, and how many seconds apart, Hermes looks for a request that the server does not list yet."""
 
     tries: Whole = Field(default=20, ge=1, description="a whole number, 1 or more")
     delay: Seconds = Field(default=0.3, ge=0, description='a duration such as "300ms"')
@@ -332,7 +332,7 @@ class OpenCode(_Section):
 
 
 class Log(_Section):
-    """What is logged, and where to."""
+    """The level and the file of the log."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
@@ -345,7 +345,7 @@ class Log(_Section):
 
 
 class Monitor(_Section):
-    """Whom to tell, minute by minute, that all is well: somebody who raises an alarm when this stops."""
+    """The monitoring service that Hermes pings every minute; the service raises an alarm if the pings stop."""
 
     ping_url_file: MaybePath = Field(
         default=None, description='the path of a file that holds the URL and nothing else, or "none"'
@@ -366,7 +366,7 @@ class Monitor(_Section):
 
 
 class Config(BaseSettings):
-    """All settings, checked; frozen, and its `repr` shows no secret."""
+    """All settings, checked and frozen; the `repr` shows no secret."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -389,7 +389,7 @@ class Config(BaseSettings):
     monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
 
     def placed(self, *, store: Path | None, log_file: Path | None) -> "Config":
-        """The same, with another folder for the store or another log file, where one is given."""
+        """Return the same settings with this store folder or log file, if one is given."""
         changes: dict[str, BaseModel] = {}
         if store is not None:
             changes["store"] = self.store.model_copy(update={"path": store.absolute()})
@@ -407,13 +407,13 @@ class Config(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 (the signature is given)
+        settings_cls: type[BaseSettings],  # noqa: ARG003 (the library prescribes the signature)
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """`load` alone decides what is read, so that nothing comes from the process by stealth."""
+        """Return no source but the arguments: `loads` alone decides which variables are read."""
         return (init_settings,)
 
 

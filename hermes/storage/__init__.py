@@ -1,1 +1,1 @@
-"""What Hermes keeps on disk: entries and chat memory, their locks, their form, and the files it installs elsewhere."""
+"""Files on disk: entries, the chat memory, their locks and format, and the files that Hermes installs elsewhere."""

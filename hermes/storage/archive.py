@@ -1,10 +1,10 @@
-"""Where files come to rest: settled entries by month, and what nobody could understand.
+"""The archive of the store: settled entries by month, and the quarantine of unreadable data.
 
-`done/YYYY-MM/closed` has a line for each entry of its month, `WAITID CODE AGENT`: by it a closed ask is recognised, and
-no code is given twice, without a word about closed asks in memory. A line begins with its line end, so that one that
-was torn spoils no other. The file goes with the last entry of its month.
+`done/YYYY-MM/closed` lists the entries of its month, one line `WAITID CODE AGENT` for each. With it Hermes recognises
+a closed ask and gives no code twice, and keeps nothing about closed asks in memory. The line break comes before each
+line, so that a partly written line does not damage the next one. The file is removed with the last entry of its month.
 
-Whoever changes something here holds the lock of the store. Refusals of the disk come as OSError.
+A caller that changes something here holds the lock of the store. Errors of the disk are raised as OSError.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ _CLOSED = "closed"
 
 
 def entry_files(folder: Path) -> list[Path]:
-    """Return the files of entries in this folder, by name."""
+    """Return the entry files in this folder, sorted by name."""
     return [path for path in disk.listing(folder) if path.suffix == ".json" and path.name[0] != "."]
 
 
 class Done:
-    """Settled entries, `YYYY-MM/ID.json`. A file's own time is the one at which it was settled (epoch)."""
+    """Settled entries, `YYYY-MM/ID.json`. The modification time of a file is when its entry was settled (epoch)."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def take(self, path: Path, now_s: float, line: str = "") -> None:
-        """Move this file to the month of `now_s`, with its line ("WAITID CODE AGENT"), if it has one."""
+        """Move this file to the month of `now_s`; add `line` ("WAITID CODE AGENT") to its list unless it is empty."""
         month = self._folder / datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m")
         disk.own_folder(month)
         if line:
@@ -42,46 +42,46 @@ class Done:
         disk.move(path, month / path.name)
 
     def months(self) -> list[Path]:
-        """Return the folders of all months, the newest first."""
+        """Return the folders of all months, newest first."""
         return [path for path in reversed(disk.listing(self._folder)) if _MONTH.fullmatch(path.name)]
 
     def places(self, name: str) -> list[Path]:
-        """Return where a file of this name is, the newest first."""
+        """Return the paths of all files with this name, newest month first."""
         return [month / name for month in self.months() if (month / name).exists()]
 
     def since(self, since_s: float) -> list[Path]:
-        """Return what was settled at `since_s` or later, the last one first."""
+        """Return the files of entries that were settled at `since_s` (epoch) or later, newest first."""
         return [path for _, path in sorted(pair for pair in self._all() if pair[0] >= since_s)][::-1]
 
     def days(self) -> dict[str, float]:
-        """Return the days (UTC, "YYYY-MM-DD") on which entries were settled, with the last moment of each (epoch)."""
+        """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
         newest: dict[str, float] = {}
         for at_s, _ in self._all():
             newest[_day(at_s)] = max(at_s, newest.get(_day(at_s), at_s))
         return newest
 
     def forget(self, days: Collection[str]) -> int:
-        """Remove what was settled on these days, and return how many."""
+        """Remove the entries that were settled on these days, and return how many there were."""
         old = [path for at_s, path in self._all() if _day(at_s) in days]
         for path in old:
             path.unlink(missing_ok=True)
         for month in self.months():
             if not entry_files(month):
                 (month / _CLOSED).unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # something else lies there
+                with contextlib.suppress(OSError):  # the folder holds other files
                     month.rmdir()
         return len(old)
 
     def unlisted(self) -> list[Path]:
-        """Return the months that have no list of closed asks, as an older Hermes left them."""
+        """Return the folders of months without a list of closed asks: an earlier version of Hermes wrote none."""
         return [month for month in self.months() if not (month / _CLOSED).exists()]
 
     def list_month(self, month: Path, lines: Iterable[str]) -> None:
-        """Write the list of a month."""
+        """Write the list of closed asks of a month."""
         disk.write(month / _CLOSED, "".join(f"\n{line}" for line in lines).encode())
 
     def closed_by(self, wait_id: str) -> str | None:
-        """Return the agent of a closed ask, None if there is none of this wait id."""
+        """Return the agent of the closed ask with this wait id, or None."""
         for data in self._lists():
             if (at := data.find(f"\n{wait_id} ".encode())) >= 0:
                 return data[at:].split(b"\n", 2)[1].decode("utf-8", "replace").rpartition(" ")[2]
@@ -107,7 +107,10 @@ def _day(at_s: float) -> str:
 
 
 class Quarantine:
-    """Keeps the newest `files` and `max_bytes`; the very newest file stays whatever its size."""
+    """Files that Hermes could not read.
+
+    It keeps at most `files` files and `max_bytes` bytes and removes the oldest; the newest always stays.
+    """
 
     def __init__(self, folder: Path, *, now: Callable[[], float], files: int, max_bytes: int) -> None:
         self._folder = folder
@@ -116,21 +119,21 @@ class Quarantine:
         self._max_bytes = max_bytes
 
     def put(self, name: str, data: bytes) -> Path:
-        """Keep these bytes and return their file; `name` is a hint, only its harmless signs are used."""
+        """Save these bytes and return the path of their file; its name ends with the harmless characters of `name`."""
         path = self._place(name)
         disk.write(path, data)
         self._trim()
         return path
 
     def take(self, path: Path) -> Path:
-        """Move this file here, as it is, and return its new place."""
+        """Move this file here, unchanged, and return its new path."""
         target = self._place(path.name)
         disk.move(path, target)
         self._trim()
         return target
 
     def files(self) -> list[Path]:
-        """Return what is here, oldest first."""
+        """Return the files in quarantine, oldest first."""
         return [path for path in disk.listing(self._folder) if not path.name.startswith(".")]
 
     def _place(self, name: str) -> Path:

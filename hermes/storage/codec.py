@@ -1,10 +1,9 @@
-"""How a value stands in a file: one JSON object that names its version, `{"v": 1, "entry": {…}}`.
+"""The file format of a value: one JSON object that names its version, `{"v": 1, "entry": {…}}`.
 
-What is written is ASCII, so a text with half an emoji in it (JSON may carry one) is kept to the letter. What
-is read is checked against the dataclass. A version below ours is brought forward step by step; one above
-ours belongs to a newer Hermes and is nobody else's to touch. Keys that this version does not know are passed
-over. A field that is added with a default needs no new version; one that is renamed, removed or means
-something else does.
+Hermes writes ASCII, so a text with half of a surrogate pair (JSON may carry one) is kept exactly. The decoder checks
+the content against the dataclass. It upgrades a lower version step by step, and refuses a higher one, because only a
+newer Hermes may change that file. It ignores unknown keys. A new field with a default needs no new version; a field
+that is renamed, removed or changes its meaning does.
 """
 
 import json
@@ -22,9 +21,9 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Codec(Generic[T]):
-    """Bytes for the frozen dataclasses of one kind, and back.
+    """Encode the frozen dataclasses of one kind as bytes, and decode them.
 
-    `upgrades` maps a version to what makes the next one of it, for every version below the newest.
+    `upgrades` maps each version below the newest to the function that turns its content into that of the next version.
     """
 
     def __init__(self, key: str, kind: type[T], upgrades: Mapping[int, Upgrade] | None = None) -> None:
@@ -34,7 +33,7 @@ class Codec(Generic[T]):
         self.version = max(self._upgrades, default=0) + 1
 
     def encode(self, value: T) -> bytes:
-        """Return the whole content of a file, one line of ASCII."""
+        """Return the whole content of a file: one line of ASCII."""
         record = {"v": self.version, self._key: self._adapter.dump_python(value)}
         return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -42,8 +41,8 @@ class Codec(Generic[T]):
         """Return the value.
 
         Raises:
-            TooNew: a newer Hermes wrote it.
-            Unreadable: it is torn, empty, or something else altogether; the message never quotes it.
+            TooNew: a newer Hermes wrote the data.
+            Unreadable: the data is incomplete, empty, or of another format; the message never quotes it.
         """
         record = _record(data)
         version = record.get("v")
@@ -87,14 +86,15 @@ def _record(data: bytes) -> dict[str, Any]:
     return record
 
 
-_NO_MESSAGE = 2**62  # higher than any
+_NO_MESSAGE = 2**62  # higher than any message id
 
 
 def _without_held_and_paused(entry: dict[str, Any]) -> dict[str, Any]:
-    """Bring an entry of version 1 forward.
+    """Upgrade an entry of version 1.
 
-    A plain label that was held as the answer, to be undone, is open again, and the label is offered. An ask that waited
-    for the word on several that ran out of time gets its final call again, after the grace of every restart.
+    Version 1 held a plain label as the answer until a time for an undo was over: such an ask is open again, and the
+    label is offered. Version 1 also paused several asks that ran out of time together: such an ask gets its final call
+    again, after the grace that follows each restart.
     """
     state, phone, timing = dict(entry["state"]), dict(entry["phone"]), dict(entry.get("timing", {}))
     if timing.pop("paused", False):
@@ -105,10 +105,10 @@ def _without_held_and_paused(entry: dict[str, Any]) -> dict[str, Any]:
     phone["copies"] = [*phone.get("copies", ()), *undo]
     shown = [message_id for message_id in (phone.get("message_id"), *phone["copies"]) if message_id is not None]
     phone["since_id"] = phone.get("message_id")
-    # Codes of two signs were given again and again: a message from before the ask may end in the same one.
+    # The codes of version 1 had two characters and were reused: a message from before the ask may end in the same code.
     phone["after_id"] = min(shown, default=_NO_MESSAGE) - 1
     if state.get("joining"):
-        # Its parts have no dates, by which a further one would be known.
+        # Its parts have no dates, so a further part could not be recognised.
         state["joining"] = state["joining"] | {"offered": True}
     if state.get("phase") == "held":
         decision, options = state["decision"], entry["ask"]["questions"][0]["options"]

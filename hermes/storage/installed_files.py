@@ -1,7 +1,7 @@
-"""Files that Hermes puts into folders of other programs: written whole, recognized again, and removed.
+"""Install, recognise and remove files of Hermes in the folders of other programs.
 
-The first line of each file says that Hermes wrote it. A file with another first line belongs to somebody else and stays
-as it is.
+A plugin file begins with a marker that says that Hermes wrote it. `put` and `take_away` refuse a file without the
+marker and leave it unchanged; `replace` does not check the old content.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ PYTHON_ANSWERS_S = 30
 
 
 def interpreter(python: str) -> str:
-    """Return the absolute path of a Python that can load Hermes, with no shim in front of it.
+    """Return the absolute path of the Python interpreter behind `python`, which must be able to load Hermes.
 
-    The interpreter is asked itself: a shim of pyenv (ten times as slow) names the real one, and a virtual
-    environment's names itself, not what its link points to, which would know nothing of Hermes.
-    Raises ConfigError.
+    The interpreter reports its own path. Behind a pyenv shim (ten times as slow) that is the real interpreter. In a
+    virtual environment it is the path inside it, not the target of its link, which could not load Hermes.
+    Raises ConfigError: `python` does not start, or cannot load Hermes.
     """
     command = [python, "-I", "-c", "import sys, hermes.hook; print(sys.executable)"]
     try:
@@ -31,9 +31,9 @@ def interpreter(python: str) -> str:
 
 
 def installed(place: Path, marker: str) -> str | None:
-    """Return the text of our own file there, which begins with the marker (the plugin's); None where there is nothing.
+    """Return the text of Hermes' file at `place`, which begins with `marker`, or None if there is no file.
 
-    Raises ConfigError: something else has its name.
+    Raises ConfigError: the file there is not Hermes', or cannot be read.
     """
     try:
         found = place.read_text(encoding="utf-8", errors="replace")
@@ -47,15 +47,15 @@ def installed(place: Path, marker: str) -> str | None:
 
 
 def replace(place: Path, text: str, *, mode: int = 0o600) -> None:
-    """Put the whole text there, for us alone to read or as `mode` says, or leave what is there. Raises OSError."""
+    """Write the text with this file mode, or leave the file unchanged. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     disk.write(place, text.encode(), mode=mode)
 
 
 def put(place: Path, text: str, marker: str) -> str:
-    """Put our own file there, and return what became of it, as in "PLACE is installed."; a link is followed.
+    """Write Hermes' file, through a link if `place` is one, and return a sentence such as "PLACE is installed.".
 
-    Raises ConfigError (a foreign file of that name, which stays) and NotSaved.
+    Raises ConfigError: as `installed`; NotSaved: the file could not be changed.
     """
     there = installed(place, marker)
     if there == text:
@@ -66,7 +66,7 @@ def put(place: Path, text: str, marker: str) -> str:
 
 
 def take_away(place: Path, marker: str) -> bool:
-    """Remove our own file, and the link to it, and tell whether there was one. Raises as `put`."""
+    """Remove Hermes' file and, if `place` is a link to it, the link. Tell whether there was one. Raises as `put`."""
     if installed(place, marker) is None:
         return False
     with saving(place):
@@ -78,7 +78,7 @@ def take_away(place: Path, marker: str) -> bool:
 
 @contextlib.contextmanager
 def saving(place: Path) -> Iterator[None]:
-    """Say in one sentence that this file could not be changed. Raises NotSaved."""
+    """Turn an OSError into NotSaved, with a sentence that names this file."""
     try:
         yield
     except OSError as error:

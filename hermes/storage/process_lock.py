@@ -1,7 +1,7 @@
-"""One process at a time: locks that are held for a process's life, and tell who holds them.
+"""Lock files that one process holds at a time, usually until it ends, and that name their holder.
 
-The lock is the kernel's (flock): it goes the moment its holder dies, however it dies, and is not inherited by
-the programs that the holder starts. The file stays; what is written in it only says who.
+The lock is a kernel lock (flock): it ends with its holder, even if that process is killed, and the programs that the
+holder starts do not inherit it. The file stays; its content only names the holder.
 """
 
 import contextlib
@@ -28,14 +28,14 @@ STOPS_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a lock. `pid` is 0 and `who` empty where the file does not tell."""
+    """The process that holds a lock. `pid` is 0 and `who` is empty if the lock file does not name it."""
 
     pid: int = 0
     who: str = ""
     since_s: float = 0.0
 
     def __str__(self) -> str:
-        """Return what a person is told of it, as far as the file tells."""
+        """Return the words for a person, such as "NAME (pid 123)"."""
         return (self.who or "another process") + (f" (pid {self.pid})" if self.pid else "")
 
 
@@ -47,13 +47,13 @@ class Holding:
         self._descriptor: int | None = descriptor
 
     def release(self) -> None:
-        """Let go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def is_there(self) -> bool:
-        """Tell whether the lock is still the file at its path: a lock whose file was removed guards nothing."""
+        """Tell whether the lock file is still at its path: another process can take the lock if it was removed."""
         try:
             return self._descriptor is not None and os.path.samestat(os.fstat(self._descriptor), self.path.stat())
         except OSError:
@@ -74,13 +74,12 @@ def hold(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Holding:
-    """Take the lock file at `path`, whose folder is there, and write our pid and `who` into it.
+    """Lock the file at `path`, whose folder must exist, and write our pid and `who` into it.
 
-    Somebody who only looks (`holder`) has it for an instant, so a lock that is taken is tried for a quarter
-    of a second.
+    `holder` takes the lock for an instant only to look, so a lock that is taken is tried for a quarter of a second.
 
     Raises:
-        Held: another process has it; the sentence says which one holds `what`.
+        Held: another process has the lock; the sentence says which process holds `what`.
         OSError: the file cannot be opened.
     """
     for attempt in range(round(_PATIENCE_S / _STEP_S)):
@@ -89,7 +88,7 @@ def hold(
         descriptor = _try(path)
         if descriptor is not None:
             note = json.dumps({"pid": os.getpid(), "who": who, "since_s": now()})
-            # A full disk must not keep the only listener from running: the note is for people.
+            # The note is only for people, so a full disk must not keep the listener from running.
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, note.encode("ascii"), 0)
@@ -98,22 +97,22 @@ def hold(
 
 
 def bot_lock(bot_id: int, store: str | Path) -> Path:
-    """Return the lock file of this bot: one for all stores of this user on this machine.
+    """Return the path of this bot's lock file, which all stores of this user on this machine share.
 
-    If no folder that they share is ours alone, it is one for each store (see `spool.runtime_folder`). The bot's own id
-    names it, not its token: a token can be renewed, and names of files are no secret.
+    If no shared folder is private to this user, each store has its own file (see `spool.runtime_folder`).
+    The file is named after the bot's id, not its token: a token can be renewed, and file names are not secret.
 
     Raises:
-        OSError: there is no folder for it.
+        OSError: the folder for it cannot be made.
     """
     return Path(spool.runtime_folder(store)) / f"bot-{bot_id}.lock"
 
 
 def hold_bot(bot_id: int, store: str | Path, who: str, *, now: Callable[[], float] = time.time) -> Holding:
-    """Take the lock of this bot, so that no second listener takes its updates away.
+    """Take the lock of this bot, so that no second listener receives its updates.
 
     Raises:
-        Held: another process has it; the sentence says which.
+        Held: another process has the lock; the sentence says which.
         StoreError: the lock file cannot be made.
     """
     try:
@@ -123,7 +122,7 @@ def hold_bot(bot_id: int, store: str | Path, who: str, *, now: Callable[[], floa
 
 
 def holder(path: Path) -> Holder | None:
-    """Return who holds the lock file at `path`, or None where nobody does."""
+    """Return the process that holds the lock file at `path`, or None if no process does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -138,12 +137,13 @@ def holder(path: Path) -> Holder | None:
 
 
 def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
-    """Ask the process that holds the lock file at `path` to end, and wait until it let go.
+    """Send SIGTERM to the process that holds the lock file at `path`, and wait until it has released the lock.
 
-    Returns who held it, None if nobody did.
+    Return that process, or None if no process held the lock.
 
     Raises:
-        Held: it does not tell its process id, is another user's, or holds the lock `longest_s` later.
+        Held: the file does not name the process id, the process is another user's, or it still holds the lock after
+            `longest_s`.
     """
     found = holder(path)
     if found is None:
@@ -153,7 +153,7 @@ def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], Non
     try:
         os.kill(found.pid, signal.SIGTERM)
     except ProcessLookupError:
-        pass  # it is leaving by itself
+        pass  # it has just ended
     except PermissionError:
         raise Held(f"{found} belongs to another user; stop it as that user") from None
     for _ in range(round(longest_s / _LOOK_S)):
@@ -165,12 +165,12 @@ def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], Non
 
 
 def _try(path: Path) -> int | None:
-    """Return a descriptor that holds the lock, or None where another process does."""
+    """Return a descriptor that holds the lock, or None if another process holds it or the file was just removed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A cleaner may have removed the file between the two steps: a lock on no name guards nothing.
+        # Another program may have removed the file between open and flock: then the lock keeps no process out.
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             return descriptor
     except (BlockingIOError, FileNotFoundError):

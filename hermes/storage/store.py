@@ -1,13 +1,12 @@
-"""The store: every ask that is still open, what was settled, and what the chat must remember.
+"""The store: pending entries, settled entries and the chat memory, as files in one folder.
 
-Nothing outside this module knows that these are files; another store can take its place. Each entry is a
-file of its own, so a change costs the same whatever else is open. An entry is changed under one file lock, by
-compare-and-set on its revision: whoever read it before somebody else changed it gets `Conflict`, and never
-wins in silence. What cannot be understood goes to quarantine and is never overwritten; what a newer Hermes
-wrote is left where it is.
+Each entry has a file, so the cost of a change does not depend on the number of entries. An entry is changed under one
+file lock, by compare-and-set on its revision: a caller that read it before another process changed it gets `Conflict`
+and overwrites nothing. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes wrote
+stays unchanged.
 
-Methods block for about the time of one fsync. Every one that writes raises `NotSaved` where the disk refuses,
-with a sentence for people; then nothing has changed.
+Methods block for about the time of one fsync. Every method that writes raises `NotSaved`, with a sentence for people,
+if the disk refuses; then nothing has changed.
 """
 
 import contextlib
@@ -38,7 +37,7 @@ LISTENER = "listener"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
-_CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without those that look like a digit
+_CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without letters that look like a digit
 _CODE_DIGITS = "23456789"
 _CODE_SIGNS = 5
 
@@ -49,7 +48,7 @@ _KNOWN = _MARKS | {*_FOLDERS, "wait", "run", "log", "telegram.json", "locked", "
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is there, oldest first, and which files of it cannot be used (with the reason)."""
+    """The entries of a folder, oldest first, and the files that cannot be used (damaged, unread: with the reason)."""
 
     entries: tuple[Entry, ...]
     damaged: tuple[tuple[Path, str], ...]
@@ -58,12 +57,12 @@ class Survey:
 
 
 class Store:
-    """The entries under one folder. One object may be used from several threads, and beside others.
+    """The entries under one folder. Several threads may share one object; several objects may share the folder.
 
-    `now` is the epoch clock, in seconds. A lock that another process does not let go of within
-    `lock_timeout_s` counts as a refusal to save. Quarantine keeps the newest `quarantine_files` and
-    `quarantine_bytes`. `too_new` names the files that a newer Hermes wrote, and `unread` those that could not be
-    read just then, as last seen by `pending`; `put_away` counts the damaged ones that it put into quarantine.
+    `now` returns epoch seconds. If another process does not release the lock within `lock_timeout_s`, nothing is saved
+    (NotSaved). The quarantine keeps the newest `quarantine_files` files and `quarantine_bytes` bytes. The last call of
+    `pending` leaves in `too_new` the files that a newer Hermes wrote, and in `unread` the files that could not be read
+    at that time; `put_away` counts the damaged files that `pending` has put into quarantine.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Store:
         self._phone_lock = root / "locked"
         self._done = Done(done)
         self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
-        # A soft lock would outlive a killed process; better no store at all on such a file system.
+        # A soft lock would outlive a killed process; a file system without flock gets no store.
         self._lock = FileLock(
             root / "store.lock",
             mode=0o600,
@@ -94,19 +93,19 @@ class Store:
             fallback_to_soft=False,
         )
 
-    # --- a phone that was lost -------------------------------------------------------------------------
+    # --- the lock against a lost phone -----------------------------------------------------------------
 
     def is_phone_locked(self) -> bool:
-        """Tell whether no answers are to be taken from the phone."""
+        """Tell whether the phone is locked: Hermes takes no answers from it."""
         return os.path.lexists(self._phone_lock)
 
     def lock_phone(self) -> None:
-        """Take no answers from the phone any more, also after a restart. Raises NotSaved."""
+        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
         with disk.saving(self.root):
             disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
 
     def unlock_phone(self) -> bool:
-        """Take answers again; tell whether it was locked. Raises NotSaved."""
+        """Unlock the phone, and tell whether it was locked. Raises NotSaved."""
         with disk.saving(self.root):
             try:
                 self._phone_lock.unlink()
@@ -118,11 +117,11 @@ class Store:
     # --- opening ---------------------------------------------------------------------------------------
 
     def open(self) -> list[Entry]:
-        """Make or check the folders, sweep what dead writers left, and return the pending entries.
+        """Make or check the folders, remove leftover temporary files, and return the pending entries.
 
         Raises:
-            StoreError: the folder is another user's, or is full of other things.
-            NotSaved: it cannot be made.
+            StoreError: the folder belongs to another user, or holds other things.
+            NotSaved: the folder cannot be made.
         """
         self._make_folders()
         with self._writing():
@@ -143,34 +142,34 @@ class Store:
             if not (names & _MARKS or names <= _KNOWN):
                 raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
             disk.own_folder(self.root)
-            spool.machine(self.root)  # before the folders by which a store in use is known
+            spool.machine(self.root)  # first, because these folders mark a store that is in use
             for name in _FOLDERS:
                 disk.own_folder(self.root / name)
 
     def machine(self) -> str:
-        """Return the id of this machine for this store. Raises NotSaved: there is none, and it cannot be made."""
+        """Return the id of this machine for this store. Raises NotSaved: it does not exist yet and cannot be made."""
         with disk.saving(self.root):
             return spool.machine(self.root)
 
     def keep_machine(self, machine: str) -> None:
-        """Make this the machine id again, after the folder was removed. Raises NotSaved."""
+        """Write this machine id again after the folder was removed. Raises NotSaved."""
         with disk.saving(self.root):
             spool.keep_machine(self.root, machine)
 
     # --- pending entries -------------------------------------------------------------------------------
 
     def survey(self) -> Survey:
-        """Read all that is pending and change nothing: for those who only look."""
+        """Read all pending entries and change nothing, for callers that only look."""
         with disk.reading(self._pending):
             return _surveyed(entry_files(self._pending))
 
     def survey_done(self, since_s: float) -> Survey:
-        """Read all that was settled at `since_s` (epoch) or later, and change nothing."""
+        """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
         with disk.reading(self.root):
             return _surveyed(self._done.since(since_s))
 
     def pending(self) -> list[Entry]:
-        """Return all pending entries, oldest first; damaged files go to quarantine on the way, loudly."""
+        """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
         survey = self.survey()
         self.put_away += sum([self._put_away(path, _read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
@@ -182,7 +181,7 @@ class Store:
         return list(survey.entries)
 
     def new_id(self) -> str:
-        """Return an id of eight signs that no pending or settled entry has."""
+        """Return an id of eight characters that no pending or settled entry has."""
         while True:
             entry_id = "".join(secrets.choice(_ID_SIGNS) for _ in range(8))
             path = self._path(entry_id)
@@ -190,7 +189,7 @@ class Store:
                 return entry_id
 
     def new_code(self, open_entries: Iterable[Entry]) -> str:
-        """Return a short name such as "k7m2q" that neither these entries nor the settled ones have."""
+        """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
         taken = {entry.code for entry in open_entries}
         while True:
             rest = [secrets.choice(_CODE_LETTERS + _CODE_DIGITS) for _ in range(_CODE_SIGNS - 1)]
@@ -203,16 +202,16 @@ class Store:
         """Save a new entry and return it, at revision 1.
 
         Raises:
-            Conflict: there is one with this id.
+            Conflict: there is a pending entry with this id.
             NotSaved: the disk refuses.
         """
         return self._add(replace(entry, revision=1))
 
     def restore(self, entry: Entry) -> Entry:
-        """Save an entry anew, as it was last read, whose file was damaged or taken away; return it.
+        """Save an entry again as it was last read, after its file was damaged or removed, and return it.
 
         Raises:
-            Conflict: there is a file of it.
+            Conflict: there is a file for this entry.
             NotSaved: the disk refuses.
         """
         return self._add(entry)
@@ -221,17 +220,17 @@ class Store:
         """Return the pending entry.
 
         Raises:
-            Missing: nothing pending has this id.
-            Unreadable: it is damaged; it was put into quarantine.
-            TooNew: a newer Hermes wrote it.
+            Missing: no pending entry has this id.
+            Unreadable: the file is damaged; it was put into quarantine.
+            TooNew: a newer Hermes wrote the file.
         """
         return self._get(self._path(entry_id))
 
     def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
-        """Read the entry, apply `fn`, save what it returns, all under the lock; return what is saved now.
+        """Read the entry, apply `fn` and save the result, all under the lock; return the saved entry.
 
-        The revision is the store's own business: `fn` need not touch it. Where `fn` changes nothing, nothing
-        is written. What `fn` raises comes through, and nothing has changed.
+        The store sets the revision; `fn` need not. If `fn` changes nothing, nothing is written. If `fn` raises an
+        error, it reaches the caller, and nothing has changed.
 
         Raises:
             Missing, Unreadable, TooNew: as `get`.
@@ -251,7 +250,7 @@ class Store:
         """Save an entry that was read before, and return it with its new revision.
 
         Raises:
-            Conflict: somebody else changed it since it was read.
+            Conflict: another process changed it since it was read.
             Missing, Unreadable, TooNew, NotSaved: as `change`.
         """
 
@@ -277,13 +276,13 @@ class Store:
                 line = _line(self._get(path))
             self._done.take(path, self._now(), line)
 
-    # --- what is put away ------------------------------------------------------------------------------
+    # --- settled entries and quarantine ----------------------------------------------------------------
 
     def done(self, entry_id: str) -> Entry:
         """Return a settled entry.
 
         Raises:
-            Missing: no settled entry has this id (any more).
+            Missing: no settled entry has this id, or it was removed.
             Unreadable, TooNew: as `get`.
         """
         name = self._path(entry_id).name
@@ -294,20 +293,20 @@ class Store:
         raise Missing(f"there is no settled entry {entry_id}")
 
     def newest_done(self, most: int) -> list[Entry]:
-        """Return the entries that were settled last, the last one first, `most` at most."""
+        """Return the entries that were settled last, newest first, `most` at most."""
         return self.recent_done(0.0, most=most)
 
     def is_done(self, wait_id: str) -> bool:
-        """Tell whether a settled ask has this wait id; it reads one small file a month. Raises StoreError."""
+        """Tell whether a settled ask has this wait id. Reads one small file for each month. Raises StoreError."""
         return self.done_by(wait_id) is not None
 
     def done_by(self, wait_id: str) -> str | None:
-        """Return the agent of the settled ask with this wait id, None if there is none. Raises StoreError."""
+        """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
         with disk.reading(self.root):
             return self._done.closed_by(wait_id)
 
     def recent_done(self, since_s: float, *, most: int | None = None) -> list[Entry]:
-        """Return what was settled at `since_s` (epoch) or later, the last one first, `most` at most."""
+        """Return the entries that were settled at `since_s` (epoch) or later, newest first, `most` at most."""
         entries = []
         with disk.reading(self.root):
             paths = self._done.since(since_s)[:most]
@@ -317,12 +316,12 @@ class Store:
         return entries
 
     def days_done(self) -> dict[str, float]:
-        """Return the days (UTC, "YYYY-MM-DD") on which entries were settled, with the last moment of each (epoch)."""
+        """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
         with disk.reading(self.root):
             return self._done.days()
 
     def forget_done(self, days: Collection[str]) -> int:
-        """Forget what was settled on these days (as `days_done` names them); return how many.
+        """Remove the entries that were settled on these days (as `days_done` names them), and return how many.
 
         Raises:
             NotSaved: the disk refuses.
@@ -331,12 +330,12 @@ class Store:
             return self._done.forget(days)
 
     def _list_closed(self) -> None:
-        """List the closed asks of the months for which an older Hermes wrote no list."""
+        """Write the list of closed asks for each month that has none: an earlier version of Hermes wrote no lists."""
         for month in self._done.unlisted():
             self._done.list_month(month, map(_line, _surveyed(entry_files(month)).entries))
 
     def quarantine(self, name: str, data: bytes, reason: str) -> Path:
-        """Keep what cannot be understood for a person to look at, and say so loudly; return the file.
+        """Save unreadable data in quarantine, log an error, and return the path of the file.
 
         Raises:
             NotSaved: the disk refuses.
@@ -352,7 +351,7 @@ class Store:
             return self._quarantine.files()
 
     def _put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
-        """Move a damaged file of the store itself to quarantine, unless it is whole or gone by now; tell whether."""
+        """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
         try:
             with self._writing():
                 try:
@@ -365,14 +364,14 @@ class Store:
             log.error("%s is left alone: %s", path, error)  # noqa: TRY400
         return False
 
-    # --- the chat's memory -----------------------------------------------------------------------------
+    # --- the chat memory -------------------------------------------------------------------------------
 
     def load_chat(self, bot_id: int) -> ChatMemory:
-        """Return what this bot remembers; a fresh memory where there is none, or only another bot's.
+        """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
 
         Raises:
-            TooNew: a newer Hermes wrote it.
-            StoreError: it cannot be read just now.
+            TooNew: a newer Hermes wrote the file.
+            StoreError: the file cannot be read now.
         """
         memory = ChatMemory(bot_id)
         try:
@@ -384,7 +383,7 @@ class Store:
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
 
     def save_chat(self, memory: ChatMemory) -> None:
-        """Save what the bot must remember.
+        """Save the memory of a bot.
 
         Raises:
             NotSaved: the disk refuses.
@@ -396,7 +395,7 @@ class Store:
         """Take the lock `name` of this store until `release` or the end of this process.
 
         Raises:
-            Held: another process has it; the sentence says which.
+            Held: another process has the lock; the sentence says which.
             StoreError, NotSaved: as `open`.
         """
         self._make_folders()
@@ -409,7 +408,7 @@ class Store:
             return process_lock.holder(self._locks / f"{name}.lock")
 
     def stop_listener(self) -> process_lock.Holder | None:
-        """Ask the listener to end, and wait until it has; return who it was, None if nobody listened. Raises Held."""
+        """Stop the listener, wait until it has ended, and return its process, or None if none ran. Raises Held."""
         with disk.reading(self._locks):
             return process_lock.stop(self._locks / f"{LISTENER}.lock")
 
@@ -423,7 +422,7 @@ class Store:
             return _put(path, entry)
 
     def _path(self, entry_id: str) -> Path:
-        # Ids come back from the phone: one that is no id names no file.
+        # Ids also come from the phone: a text that is not an id must not name a file.
         if not _ID.fullmatch(entry_id):
             raise Missing("there is no entry with such an id")
         return self._pending / f"{entry_id}.json"
@@ -438,7 +437,7 @@ class Store:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         with disk.saving(self.root):
-            self.root.stat()  # the lock would make a folder that was removed, open to others
+            self.root.stat()  # if the folder was removed, the lock would make it again, open to others
             try:
                 lock = self._lock.acquire()
             except Timeout:
@@ -449,7 +448,7 @@ class Store:
 
 
 def _line(entry: Entry) -> str:
-    """Return what the list of closed asks says of it: "WAITID CODE AGENT"; without a request id "-" for the first."""
+    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" as WAITID if there is no request id."""
     source = entry.ask.source
     wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
     return f"{wait_id} {entry.code} {source.agent}"
@@ -479,7 +478,7 @@ def _surveyed(paths: Iterable[Path]) -> Survey:
         try:
             entries.append(_read_entry(path))
         except Missing:
-            continue  # settled or forgotten just now
+            continue  # it was settled or removed just now
         except Unreadable as error:
             damaged.append((path, str(error)))
         except TooNew:
