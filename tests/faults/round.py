@@ -365,6 +365,8 @@ class Round:
 
     def _open_entries(self) -> list[str]:
         pending = self.world.stage.store / "pending"
+        if not pending.is_dir():
+            return ["a store that was removed, and is not made again yet"]
         planted = self.world.planted
         return [file.name for file in pending.glob("*.json") if file.name not in planted and not file.is_dir()]
 
