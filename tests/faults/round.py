@@ -36,11 +36,15 @@ FULL: Final = "disk full"
 SECOND: Final = "a second listener"
 UNSAVING: Final = frozenset({FULL, "folder unwritable"})
 LONG: Final = "a long text, cut in two"
-UNCONFIRMING: Final = frozenset(
-    {"telegram done, but cut", "telegram sent, but timed out", "telegram frozen", "telegram cut", "listener killed"}
-    | {"listener killed, started", "listener ended", "listener frozen", STALLED, "a hostile environment"}
-    | {"configuration away", LONG, "a text before its question", "store folder removed"}
-)
+UNCONFIRMING: Final = ENDINGS | {
+    "telegram done, but cut",
+    "telegram sent, but timed out",
+    "telegram frozen",
+    "telegram cut",
+    "listener frozen",
+    STALLED,
+    "store folder removed",
+}
 """Faults after which Telegram may have taken a message, and Hermes can not know.
 
 With the store's folder the machine's id is gone: what a hook tells before the listener has put it back is another ask.
@@ -184,8 +188,8 @@ class Round:
             chosen = [kind for kind in chosen if kind != LONG]
         if "store folder removed" in chosen:
             # A listener knows what stood there for as long as it lives, and after that not when it last heard a server;
-            # a second one that takes the empty place knows nothing of it.
-            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS | {SECOND}]
+            # a second one that takes the empty place (a hook that cannot ring starts one) knows nothing of it.
+            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS | {SECOND, "socket removed"}]
         if "quarantine blocked" in chosen:  # the damaged file of an open ask is not written over, so nobody answers it
             chosen = [kind for kind in chosen if kind not in DAMAGING]
         return sorted(chosen, key=lambda kind: kind not in WORDLESS)
