@@ -189,7 +189,9 @@ class Round:
         if "store folder removed" in chosen:
             # A listener knows what stood there for as long as it lives, and after that not when it last heard a server;
             # a second one that takes the empty place (a hook that cannot ring starts one) knows nothing of it.
-            chosen = [kind for kind in chosen if kind not in ENDINGS | JUMPS | {SECOND, "socket removed"}]
+            # A file that stands in the place of one of its folders keeps the store from being made again.
+            unfit = ENDINGS | JUMPS | {SECOND, "socket removed", "quarantine blocked"}
+            chosen = [kind for kind in chosen if kind not in unfit]
         if "quarantine blocked" in chosen:  # the damaged file of an open ask is not written over, so nobody answers it
             chosen = [kind for kind in chosen if kind not in DAMAGING]
         return sorted(chosen, key=lambda kind: kind not in WORDLESS)

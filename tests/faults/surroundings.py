@@ -160,8 +160,6 @@ def no_quarantine(play: Round) -> None:
     """What is damaged cannot be put away; it holds up nothing else, for as long as that lasts."""
     store = play.world.stage.store
     place = store / "quarantine"
-    if not store.is_dir():
-        return  # it was removed a moment ago, and whoever finds a file in place of a folder makes no store again
     if place.is_dir():
         place.chmod(0o500)
         play.lasts(lambda: place.chmod(0o700))
