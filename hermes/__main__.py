@@ -1,16 +1,16 @@
-"""`python -m hermes`: the word `hook` goes straight to hook.py, all others to the command line."""
+"""`python -m hermes`: start `hermes.hook.run` directly for the command `hook`, else the command line."""
 
 import sys
 
-# What libraries load where they find it, and do without where they don't; a listener would keep it for ever:
-# httpx's own command line (4 MB), and what python-telegram-bot decrypts passports with (7 MB).
+# Optional imports of libraries that work without them. They are hidden because a listener would keep them in memory:
+# the command line of httpx (4 MB), and the package with which python-telegram-bot decrypts passports (7 MB).
 UNUSED = ("httpx._main", "cryptography")
 
 
 def main() -> None:
-    """Run the command that the arguments name; `hook` loads nothing but itself, for an agent waits for it.
+    """Run the command that the arguments name. `hook` loads only its own modules, because an agent waits for it.
 
-    Without a store it has to look into the configuration first, which takes longer.
+    `hook generic` without `--store` is slower: the command line first reads the store's path from the configuration.
     """
     if sys.argv[1:2] == ["hook"] and (sys.argv[2:3] != ["generic"] or "--store" in sys.argv):
         from hermes.hook import run
@@ -21,7 +21,7 @@ def main() -> None:
     from hermes.commands import cli
 
     for name in hidden:
-        del sys.modules[name]  # `hermes mcp` signs with it
+        del sys.modules[name]  # `hermes mcp` imports `cryptography` later
     cli.main()
 
 

@@ -1,12 +1,12 @@
-"""The clocks of a process: the machine's own, or those that a test bends.
+"""The clocks of a process: those of the machine, or clocks that a test controls.
 
-`--test-clock FILE`, which nothing but a test gives, names a JSON file:
+Only tests pass `--test-clock FILE`. The file is JSON:
 
     {"epoch_s": 1790000000.0, "steady_s": 81234.5, "ahead_s": 0, "pace": 1}
 
-At the machine's steady time `steady_s` the bent wall clock shows `epoch_s + ahead_s`, and from then on all time,
-waiting included, runs `pace` times as fast. `ahead_s` is read at every look, so that the wall clock can jump while
-the process runs; whoever changes the file replaces it as a whole. `pace` is read once.
+At the machine's monotonic time `steady_s`, the wall clock shows `epoch_s + ahead_s`. Time runs `pace` times as fast as
+on the machine, and pauses are shorter by the same factor. `pace` is read once; the other values are read whenever the
+wall clock is read, so that a test can let it jump while the process runs. A test must replace the file as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now` gives epoch seconds, `monotonic` seconds that never jump; `loop` makes an event loop that goes by them."""
+    """The clocks: `now` returns epoch seconds, `monotonic` seconds that never jump.
+
+    `loop` makes an event loop that runs at `pace` too; None means the default loop of asyncio.
+    """
 
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -34,7 +37,7 @@ class Clock:
 
 
 def bent(file: Path | None) -> Clock:
-    """Return the clock of this file, or the machine's own. What is wrong with the file is raised as it is."""
+    """Return the clock that this file describes, or that of the machine. An error in the file is raised unchanged."""
     if file is None:
         return Clock()
     pace = float(_read(file)["pace"])
@@ -52,24 +55,24 @@ def _read(file: Path) -> dict[str, float]:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop whose seconds are shorter."""
+    """An event loop whose time runs `pace` times as fast as that of the machine."""
 
     def __init__(self, pace: float) -> None:
         self._pace = pace
         super().__init__(_Selector(pace))
 
     def time(self) -> float:
-        """Return the loop's own time, in its seconds."""
+        """Return the time of the loop, in seconds of the loop."""
         return super().time() * self._pace
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits as long as the loop's seconds last."""
+    """A selector whose time-outs are in seconds of the loop."""
 
     def __init__(self, pace: float) -> None:
         super().__init__()
         self._pace = pace
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for `timeout` seconds of the loop's."""
+        """Wait for at most `timeout` seconds of the loop."""
         return super().select(timeout if timeout is None else timeout / self._pace)

@@ -1,17 +1,17 @@
-"""Files that survive: written whole or not at all, for our eyes only. Spool and store write by this module alone.
+"""Durable files: written whole or not at all, by default private to this user. Spool and store write with this module.
 
-A file is written beside its place under a name that nobody reads, brought to the disk, and then takes its place in one
-step; the folder is brought to the disk after it. A process that dies on the way leaves the old content and a temporary
-file, which `sweep` removes. If the disk refuses, `saving` has plain words for it.
+`write` puts the data into a temporary file in the same folder, flushes it to the disk (fsync), renames it to its final
+name in one step, and then flushes the folder. If the process is killed before the rename, the old content stays, and a
+temporary file is left, which `sweep` removes. `saving` turns an error of the disk into a clear sentence.
 
-Once a file stands in its place, nothing is raised any more: the caller would say that nothing was kept, and everybody
-else would read it. So the folder is opened before that step, and if it cannot be brought to the disk (some network
-file systems know no such thing), a power cut may take the newest file, and nothing else happens.
+After the rename no error is raised: the caller would report that nothing was saved, but other processes already read
+the new file. So the folder is opened before the rename. If the folder cannot be flushed (some network file systems
+cannot do that), a power cut may lose the newest file; there is no other effect.
 
-The hook loads this module while an agent waits for it: the standard library's cheapest parts only.
+The hook loads this module while an agent waits, so it imports only modules of the standard library that load quickly.
 """
 
-# pathlib would cost the hook as much as json does; `listing` alone gives out real Paths:
+# pathlib takes the hook as long to load as json, so only `listing` returns Path objects, and imports it when called:
 # ruff: noqa: PTH100, PTH101, PTH102, PTH104, PTH105, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _SENTENCES = {
 
 @contextlib.contextmanager
 def saving(folder: Place) -> Iterator[None]:
-    """Turn every refusal of the operating system into `NotSaved`, which names `folder` and what to do."""
+    """Turn each OSError into a `NotSaved` whose message names `folder`, the reason and the remedy."""
     try:
         yield
     except OSError as error:
-        from hermes.errors import NotSaved  # noqa: PLC0415 (the hook has no use for it)
+        from hermes.errors import NotSaved  # noqa: PLC0415 (the hook does not need it)
 
         why = _SENTENCES.get(error.errno or 0, f"{error.strerror or error}; see that the folder can be written")
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
@@ -65,20 +65,20 @@ def saving(folder: Place) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(place: Place) -> Iterator[None]:
-    """Turn every refusal of the operating system into `StoreError`, which names `place`."""
+    """Turn each OSError into a `StoreError` whose message names `place`."""
     try:
         yield
     except OSError as error:
-        from hermes.errors import StoreError  # noqa: PLC0415 (the hook has no use for it)
+        from hermes.errors import StoreError  # noqa: PLC0415 (the hook does not need it)
 
         raise StoreError(f"{place} cannot be read: {error.strerror or error}") from error
 
 
 def make_folder(path: Place) -> None:
-    """Make the folder and all that is missing above it, each with mode 0700; what is there stays as it is.
+    """Make the folder and its missing parents, each with mode 0700. Change nothing if the path exists.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     if os.path.lexists(path):
         return
@@ -90,13 +90,13 @@ def make_folder(path: Place) -> None:
 
 
 def own_folder(path: Place) -> None:
-    """Make the folder, or take the one that is there; either way it ends with mode 0700.
+    """Make the folder, or use the existing one, and make sure that its mode is 0700.
 
     Raises:
-        StoreError: it belongs to another user, or to nobody but a link of another user.
-        OSError: it cannot be made.
+        StoreError: the folder, or a link in its place, belongs to another user (a link of root is accepted).
+        OSError: the folder cannot be made, or the path is not a folder.
     """
-    from hermes.errors import StoreError  # noqa: PLC0415 (the hook has no use for it)
+    from hermes.errors import StoreError  # noqa: PLC0415 (the hook does not need it)
 
     make_folder(path)
     link, found = os.lstat(path), os.stat(path)
@@ -112,10 +112,10 @@ def own_folder(path: Place) -> None:
 
 
 def write(path: Place, data: bytes, *, mode: int = 0o600) -> None:
-    """Give the file this content and mode, durably; on failure what was there is unchanged.
+    """Write the file durably, with this content and mode. If that fails, the old file is unchanged.
 
     Raises:
-        OSError: as it comes; `saving` has the words for it.
+        OSError: the file was not written; `saving` turns this into a clear sentence.
     """
     folder, name = os.path.split(os.path.abspath(path))
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
@@ -131,12 +131,12 @@ def write(path: Place, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def append(path: Place, data: bytes) -> None:
-    """Add `data` to the end of the file, durably; the file is made if it is not there.
+    """Append `data` to the file durably; make the file if it is missing.
 
-    A process that dies on the way may leave a part of it.
+    If the process is killed meanwhile, the file may contain only a part of `data`.
 
     Raises:
-        OSError: as it comes; a part of `data` may stand there.
+        OSError: the write failed; the file may contain a part of `data`.
     """
     folder = os.path.dirname(os.path.abspath(path))
     with _open_folder(folder) as opened:
@@ -147,7 +147,7 @@ def append(path: Place, data: bytes) -> None:
 
 
 def move(source: Place, target: Place) -> None:
-    """Rename durably, from one folder to another."""
+    """Move a file durably from one folder to another. Raises OSError: it was not moved."""
     folders = [os.path.dirname(os.path.abspath(path)) for path in (target, source)]
     with _open_folder(folders[0]) as into, _open_folder(folders[1]) as out:
         os.rename(source, target)
@@ -156,7 +156,7 @@ def move(source: Place, target: Place) -> None:
 
 
 def read(path: Place) -> bytes:
-    """Return the content; a link is not followed, and a pipe is not waited for."""
+    """Return the content of the file. Do not follow a link, and do not wait for a pipe. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         pieces = []
@@ -168,7 +168,7 @@ def read(path: Place) -> bytes:
 
 
 def sweep(folder: Place) -> int:
-    """Remove temporary files that a dead writer left, and return how many. No writer may be alive."""
+    """Remove the temporary files of killed processes; return their number. No other process may write there now."""
     leftovers = [path for path in listing(folder) if path.name.startswith(".") and path.suffix == ".tmp"]
     for path in leftovers:
         path.unlink(missing_ok=True)
@@ -176,8 +176,8 @@ def sweep(folder: Place) -> int:
 
 
 def listing(folder: Place) -> list[Path]:
-    """Return what is in the folder, by name; nothing if there is no such folder."""
-    from pathlib import Path  # noqa: PLC0415 (the hook has no use for it)
+    """Return the paths of all files and folders in the folder, sorted by name; an empty list if it does not exist."""
+    from pathlib import Path  # noqa: PLC0415 (the hook does not need it)
 
     try:
         return sorted(Path(folder).iterdir())
@@ -186,7 +186,7 @@ def listing(folder: Place) -> list[Path]:
 
 
 def sync_folder(path: Place) -> None:
-    """Bring the folder's own entries to the disk, if its file system can. Raises OSError: it cannot be opened."""
+    """Flush the list of files of the folder to the disk, if possible. Raises OSError: the folder cannot be opened."""
     with _open_folder(path) as opened:
         _sync_open_folder(opened)
 
@@ -201,7 +201,7 @@ def _open_folder(path: Place) -> Iterator[int]:
 
 
 def _sync_open_folder(descriptor: int) -> None:
-    # What stands in it is there for everybody to read, whatever the disk says now.
+    # Other processes can already read the new file, so an error here must not look like a failed write.
     with contextlib.suppress(OSError):
         _sync(descriptor)
 
@@ -212,7 +212,7 @@ def _write_new(path: str, data: bytes, mode: int) -> None:
 
 
 def _write_all(descriptor: int, data: bytes, mode: int = 0o600) -> None:
-    """Write all of it, bring it to the disk, and close the descriptor."""
+    """Write all data, flush it to the disk, and close the descriptor."""
     try:
         os.fchmod(descriptor, mode)
         rest = memoryview(data)
@@ -224,8 +224,8 @@ def _write_all(descriptor: int, data: bytes, mode: int = 0o600) -> None:
 
 
 def _sync(descriptor: int) -> None:
-    # On macOS fsync leaves the data in the drive's own memory; F_FULLFSYNC does not. Some network file
-    # systems do not know it.
+    # On macOS fsync leaves the data in the cache of the drive, but F_FULLFSYNC flushes that too. Some network file
+    # systems do not support F_FULLFSYNC.
     if _FULL_SYNC is not None:
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, _FULL_SYNC)

@@ -1,37 +1,37 @@
-"""Every error that Hermes raises.
+"""The errors of Hermes.
 
     HermesError
     ├── ConfigError            a setting is missing, unknown or wrong (exit status 2)
-    ├── Held                   another listener holds the bot or the store (exit status 3)
-    ├── ServiceError           the machine's service manager is not there, refused, or could not start Hermes
-    ├── StoreError
-    │   ├── NotSaved           nothing changed on disk: full, read-only, not ours
-    │   ├── Stuck              one file cannot be read, replaced or put away; the others can be saved
-    │   ├── Conflict           somebody else changed the entry first
+    ├── Held                   another process holds the bot or the store (exit status 3)
+    ├── ServiceError           the machine's service manager is missing, refused, or could not start Hermes
+    ├── StoreError             the store cannot be used or read
+    │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
+    │   ├── Stuck              one file cannot be read, replaced or moved to quarantine; others can be saved
+    │   ├── Conflict           another process changed the entry first
     │   ├── Missing            there is no such entry
-    │   ├── Unreadable         the file is damaged; it was moved to quarantine
-    │   └── TooNew             the file was written by a newer Hermes; it was left untouched
-    ├── PayloadError           what an agent handed over has another shape
-    ├── AgentError             `permanent` says whether trying again can help
-    │   ├── AgentAway          no connection, a time-out, a 5xx: trying again can help
-    │   └── AgentRefused       a 4xx or an answer of another shape: it cannot
-    │       ├── Unauthorized   the password is wrong
+    │   ├── Unreadable         the file is damaged; the store moves it to quarantine
+    │   └── TooNew             a newer Hermes wrote the file; it was left untouched
+    ├── PayloadError           the payload of an agent has an unknown shape
+    ├── AgentError             `permanent` is true if another try cannot help
+    │   ├── AgentAway          no connection, a time-out, 408, 429, 5xx: another try can help
+    │   └── AgentRefused       any other 4xx, or an answer of another shape: another try cannot help
+    │       ├── Unauthorized   401: the user name or the password is wrong
     │       └── NotThere       404: no such request, session or message
     └── ChatError              `permanent` as above
-        ├── ChatAway           no connection, a time-out, a 5xx, a 429 (`retry_after_s`)
-        ├── Undelivered        it may or may not have arrived: the connection broke after sending
-        └── ChatRefused        400 and 403 (`blocked`, `moved_to`), 401 and 404 of the token
+        ├── ChatAway           no connection, a time-out, 5xx, 429 (`retry_after_s`), an answer of another shape
+        │   └── Undelivered    the message may have arrived or not: the connection broke after the request was sent
+        └── ChatRefused        400, 403 (`blocked`, `moved_to`), 409, and 401 or 404 for the token
 
-Messages name what, where and what to do; none ever holds a token or a password.
+The text of an error names the fault, its place and the remedy. It never contains a token or a password.
 """
 
 
 class HermesError(Exception):
-    """The root: whoever catches this catches everything that Hermes raises by itself."""
+    """The root of all these errors."""
 
 
 class ConfigError(HermesError):
-    """A setting is missing, unknown or wrong: file, key, what is wrong, what would be right."""
+    """A setting is missing, unknown or wrong. The message names the file, the key, the fault and a right value."""
 
 
 class Held(HermesError):
@@ -39,15 +39,15 @@ class Held(HermesError):
 
 
 class ServiceError(HermesError):
-    """The machine's service manager is not there, refused, or could not start Hermes."""
+    """The machine's service manager is missing, refused, or could not start Hermes."""
 
 
 class StoreError(HermesError):
-    """The store could not do what was asked; what was there is unchanged."""
+    """The store could not do its task. No data in it was overwritten."""
 
 
 class NotSaved(StoreError):
-    """The disk refused: full (`disk_full`), read-only, or not ours."""
+    """Nothing was saved. `disk_full` is true if the disk is full or the quota is used up."""
 
     def __init__(self, message: str, *, disk_full: bool = False) -> None:
         super().__init__(message)
@@ -55,11 +55,11 @@ class NotSaved(StoreError):
 
 
 class Stuck(StoreError):
-    """One file cannot be read, replaced or put into quarantine, so it is left as it is; the others can be saved."""
+    """One file cannot be read, replaced or moved to quarantine, so it is left as it is. Other files can be saved."""
 
 
 class Conflict(StoreError):
-    """The entry's revision is not the expected one: another process got there first."""
+    """The entry has another revision than expected, or exists already: another process was first."""
 
 
 class Missing(StoreError):
@@ -67,15 +67,15 @@ class Missing(StoreError):
 
 
 class Unreadable(StoreError):
-    """The file cannot be understood at all."""
+    """The content of the file is damaged, or of a version that this Hermes no longer knows."""
 
 
 class TooNew(StoreError):
-    """The file's format is newer than this version of Hermes."""
+    """The file has a format that is newer than this version of Hermes."""
 
 
 class PayloadError(HermesError):
-    """An agent's payload has another shape than its adapter knows."""
+    """The payload of an agent has a shape that its adapter does not know."""
 
 
 class AgentError(HermesError):
@@ -85,17 +85,17 @@ class AgentError(HermesError):
 
 
 class AgentAway(AgentError):
-    """The agent cannot be reached just now."""
+    """The agent cannot be reached now, or cannot answer yet."""
 
 
 class AgentRefused(AgentError):
-    """The agent was reached and said no, or said something of another shape."""
+    """The agent was reached, and refused the request or answered in another shape."""
 
     permanent = True
 
 
 class Unauthorized(AgentRefused):
-    """The agent's server wants another user name or password."""
+    """The agent's server does not accept the user name and password."""
 
 
 class NotThere(AgentRefused):
@@ -109,7 +109,7 @@ class ChatError(HermesError):
 
 
 class ChatAway(ChatError):
-    """Telegram cannot be reached just now, or wants us to wait (`retry_after_s`, else None)."""
+    """Telegram cannot be reached now, or tells Hermes to wait (`retry_after_s`, else None)."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -117,14 +117,14 @@ class ChatAway(ChatError):
 
 
 class Undelivered(ChatAway):
-    """The request left, the answer never came: the message may be on the phone or not."""
+    """The request was sent, but no usable answer came: the message may be on the phone or not."""
 
 
 class ChatRefused(ChatError):
-    """Telegram was reached and said no.
+    """Telegram was reached, and refused the request.
 
-    `reason` is its description in lower case; `blocked` is true where the person blocked the bot or the
-    chat is gone; `moved_to` is the new id of a group that became a supergroup, else None.
+    `reason` is the message in lower case. `blocked` is true if the person blocked the bot or the chat is gone.
+    `moved_to` is the new id of a group that became a supergroup, else None.
     """
 
     permanent = True

@@ -1,1 +1,1 @@
-"""The agents that Hermes serves: one folder each, and `registry`, which names them all."""
+"""The agents that Hermes supports: one folder for each, and `registry` with the adapters of all."""

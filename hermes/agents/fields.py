@@ -1,7 +1,8 @@
-"""Reads of an agent's JSON: each gives a value of the kind that is named, or a PayloadError that says where. Pure.
+"""Read the values in an agent's JSON. Pure.
 
-Values never stand in an error, since errors end up in logs. JSON can carry half of a surrogate pair, UTF-8 cannot:
-such halves become U+FFFD here.
+A function that gets a value of the wrong type raises a PayloadError that names the place (`where`, and `key` if there
+is one) but not the value, because errors are logged. JSON can carry half of a surrogate pair, but UTF-8 cannot, so
+that such halves become U+FFFD here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Record = Mapping[str, object]
 
 
 def sound(text: str) -> str:
-    """Return the text with each lone half of a surrogate pair replaced by U+FFFD, and whole pairs joined."""
+    """Return the text with whole surrogate pairs joined, and each lone half of a pair replaced by U+FFFD."""
     if not _LONE.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -41,7 +42,7 @@ def list_of(value: object, where: str) -> list[object]:
 
 
 def text_of(record: Record, key: str, where: str) -> str:
-    """Read a text that must be there."""
+    """Read a text. A missing one is an error."""
     value = record.get(key)
     if not isinstance(value, str):
         raise PayloadError(f"{where}.{key} is no text")
@@ -49,12 +50,12 @@ def text_of(record: Record, key: str, where: str) -> str:
 
 
 def words_of(record: Record, key: str, where: str) -> str:
-    """Read a text that may be absent."""
+    """Read a text, or "" if it is missing or null."""
     return "" if record.get(key) is None else text_of(record, key, where)
 
 
 def id_of(record: Record, key: str, where: str) -> str:
-    """Read an id: a text that is neither empty nor endless."""
+    """Read an id: a text of 1 to 200 characters."""
     value = text_of(record, key, where)
     if not 0 < len(value) <= _ID_LENGTH:
         raise PayloadError(f"{where}.{key} is no id")
@@ -62,7 +63,7 @@ def id_of(record: Record, key: str, where: str) -> str:
 
 
 def number_of(record: Record, key: str, where: str) -> float | None:
-    """Read a number above zero that may be absent."""
+    """Read a number of seconds above zero and below ten years, or None if it is missing or null."""
     value = record.get(key)
     if value is None:
         return None
@@ -72,7 +73,7 @@ def number_of(record: Record, key: str, where: str) -> float | None:
 
 
 def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
-    """Read a flag; `absent` is what it is where there is none."""
+    """Read a flag. `absent` is returned if it is missing or null."""
     value = record.get(key)
     if value is None:
         return absent
@@ -82,9 +83,9 @@ def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
 
 
 def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
-    """Yield one line, `key: value`, for each parameter of a tool that is not among the known ones.
+    """Yield one line, `key: value`, for each parameter of a tool that is not in `known`.
 
-    A text of several lines stands there as JSON, so that no line of it can pose as one of a diff.
+    A text of several lines is written as JSON, so that no line of it can look like a line of a diff.
     """
     for key, value in given.items():
         if key not in known:

@@ -1,4 +1,4 @@
-"""The plugin file of an agent that loads plugins: its text with Hermes' settings in it, and where it belongs."""
+"""Write and remove Hermes' plugin file for an agent that loads plugins from a folder."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes.storage import installed_files
 
-PLUGIN_NAME = "hermes-telegram-phone.js"  # long: OpenCode 1.1.53 takes two plugins of one file name for one
+PLUGIN_NAME = "hermes-telegram-phone.js"  # long: OpenCode 1.1.53 loads only one of two plugins with the same file name
 MARKER = "// hermes-telegram-phone:"
 SETTINGS = '"@SETTINGS@"'
 PHONE = '"@PHONE@"\n'
@@ -17,10 +17,12 @@ _BEFORE_SETTINGS = "const settings = "
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plugin of ours: one file in the folder where `agent` ("An OpenCode") looks. Its user's settings are left alone.
+    """Hermes' plugin for one agent: a file in the folder that the agent loads. The user's settings are never changed.
 
-    `template` has the places for the settings and for what plugins share; `folder` finds the agent's folder in an
-    environment. `switches` are settings besides, that are on or off.
+    - `agent`: the agent's name with an article, for the start of a sentence ("An OpenCode").
+    - `template`: the JavaScript, with placeholders for the settings and for the code that plugins share.
+    - `folder`: returns the agent's plugin folder for an environment.
+    - `switches`: the names of additional settings, each true or false.
     """
 
     agent: str
@@ -29,21 +31,24 @@ class Plugin:
     switches: tuple[str, ...] = ()
 
     def path(self, environ: Mapping[str, str]) -> Path:
-        """Return where it belongs."""
+        """Return the path of the plugin file."""
         return self.folder(environ) / PLUGIN_NAME
 
     def text(self, settings: Mapping[str, object]) -> str:
-        """Return it with these settings: python, store, log and config, absolute paths; and its switches."""
+        """Return the JavaScript with these settings: absolute paths (python, store, log, config) and the switches."""
         shared = (Path(__file__).with_name("racing.js")).read_text(encoding="utf-8")
         text = self.template.read_text(encoding="utf-8").replace(PHONE, shared)
         return text.replace(SETTINGS, json.dumps(dict(settings)))
 
     def installed(self, environ: Mapping[str, str]) -> str | None:
-        """Return the text that is in place, None where there is nothing. Raises ConfigError: it is not ours."""
+        """Return the text of the installed file, or None if there is no file.
+
+        Raises ConfigError: Hermes did not write the file there, or it cannot be read.
+        """
         return installed_files.installed(self.path(environ), MARKER)
 
     def is_connected(self, environ: Mapping[str, str]) -> bool:
-        """Tell whether something of this name is in place; a folder that nobody may look into has none."""
+        """Tell whether a file with this name exists. If the folder cannot be read, the answer is no."""
         with contextlib.suppress(OSError):
             return self.path(environ).exists()
         return False
@@ -58,11 +63,11 @@ class Plugin:
         log: Path,
         **switches: bool | None,
     ) -> list[str]:
-        """Write it, and return what was done, one sentence each. Safe to repeat.
+        """Write the plugin file, and return a list of sentences about it. Safe to repeat.
 
-        `python` is the interpreter that has Hermes (`sys.executable`), `environ` says where the agent looks; a switch
-        that is None stays as it is, off at first.
-        Raises ConfigError (a foreign file of that name, which stays; a Python without Hermes) and NotSaved.
+        `python` is an interpreter that can load Hermes (`sys.executable`); `environ` decides the folder. A switch that
+        is None keeps its value in the installed file; without one it is off.
+        Raises ConfigError (another program's file with that name, which stays; a Python without Hermes) and NotSaved.
         """
         paths = {"store": store, "log": log, "config": config_path}
         settings: dict[str, object] = {"python": installed_files.interpreter(python)}
@@ -78,9 +83,9 @@ class Plugin:
         return [done, f"{self.agent} that is running takes it in when it is started again."]
 
     def uninstall(self, *, environ: Mapping[str, str]) -> list[str]:
-        """Remove it, nothing else, and return what was done, one sentence each. Safe to repeat.
+        """Remove only the plugin file, and return a list of sentences about it. Safe to repeat.
 
-        Raises ConfigError (a foreign file of that name, which stays) and NotSaved.
+        Raises ConfigError (another program's file with that name, which stays) and NotSaved.
         """
         place = self.path(environ)
         if not installed_files.take_away(place, MARKER):
@@ -89,7 +94,7 @@ class Plugin:
 
 
 def settings_of(text: str) -> dict[str, object]:
-    """Return the settings that stand in a plugin; none where it has another shape."""
+    """Return the settings in the text of a plugin file, or {} if it has another shape."""
     with contextlib.suppress(ValueError):
         found = json.JSONDecoder().raw_decode(text.partition(_BEFORE_SETTINGS)[2])[0]
         if isinstance(found, dict):

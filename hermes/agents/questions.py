@@ -1,8 +1,8 @@
-"""Questions and answers in the shape that OpenCode's tool has, and that Hermes offers to every other caller. Pure.
+"""Read and write questions and answers in the shape of OpenCode's tool, which `hermes hook generic` also takes. Pure.
 
 A question is `{"question", "header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?,
-"recommended"?}`, the last an index; an answer is, for each question, the list of its exact labels as chosen, then the
-free text.
+"recommended"?}`; `recommended` is the index of an option. The answers are one list for each question: the exact labels
+in the order chosen, then the free text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
 
 
 def read_questions(value: object, where: str) -> tuple[Question, ...]:
-    """Read a list of questions; without a word on it, the option whose label ends in "(Recommended)" is recommended.
+    """Read a list of questions.
+
+    If a question has no `recommended`, the first option whose label ends in "(Recommended)" is recommended.
 
     Raises:
-        PayloadError: it has another shape; the text names the place, never a value.
+        PayloadError: the list has another shape; the message names the place, never a value.
     """
     return tuple(_question(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where)))
 
@@ -49,7 +51,7 @@ def _said(record: Record, where: str, options: tuple[Option, ...]) -> int:
 
 
 def recommended(options: tuple[Option, ...]) -> int | None:
-    """Return the index of the first option whose label ends in "(Recommended)", None where none does."""
+    """Return the index of the first option whose label ends in "(Recommended)", or None if there is none."""
     return next((place for place, one in enumerate(options) if _RECOMMENDED.search(one.label)), None)
 
 
@@ -59,10 +61,10 @@ def _option(value: object, where: str) -> Option:
 
 
 def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
-    """Read answers: a list of strings for each question.
+    """Read the value of `answers`: one list of strings for each question.
 
     Raises:
-        PayloadError: it has another shape.
+        PayloadError: the value has another shape.
     """
     where = f"{where}.answers"
     lists = [list_of(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where))]
@@ -72,12 +74,12 @@ def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
 
 
 def read_source(record: Record, agent: str, machine: str) -> Source:
-    """Read where an ask comes from, of a payload whose hook has called it.
+    """Read the source of an ask from a payload to which the hook has added an id.
 
-    Its shape: `{"id", "session"?, "directory"?, "title"?, "context"?}`; who names no session has one for each ask.
+    Its shape: `{"id", "session"?, "directory"?, "title"?, "context"?}`. Without `session`, `id` is also the session id.
 
     Raises:
-        PayloadError: it has another shape.
+        PayloadError: the payload has another shape.
     """
     request_id = id_of(record, "id", "payload")
     return Source(
@@ -92,9 +94,9 @@ def read_source(record: Record, agent: str, machine: str) -> Source:
 
 
 def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
-    """Read what was said at the desk, which came first: `{"answers": [[…]]}`, or anything else for no answer.
+    """Read `desk`, the answer from the desk if it came before the phone's; return None if there is no `desk`.
 
-    None where nothing was. Raises PayloadError.
+    It is `{"answers": [[…]]}`; any other object means that the ask was rejected. Raises PayloadError: another shape.
     """
     if record.get("desk") is None:
         return None
@@ -105,7 +107,9 @@ def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
 
 
 def labels(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return what was answered: picks first, in the order chosen, then the free text; skipped: nothing.
+    """Return for each question the labels of its picks in the order chosen, then the free text.
+
+    A skip gives an empty answer to each question.
 
     Raises:
         ValueError: the decision is no answer (a reject, a release).

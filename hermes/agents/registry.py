@@ -1,8 +1,8 @@
-"""The agents that Hermes serves: one folder each, and the one place that names them all.
+"""The adapters of all agents, by the name of the agent.
 
-An adapter is pure: it turns what an agent hands over into the words of `hermes.model`, and a person's
-decision into the agent's own form. Nothing outside an adapter asks which agent it is; what an agent can do
-stands in its capabilities, and an ask carries them with it.
+An adapter is pure: it turns an agent's payload into a signal of `hermes.model`, and a person's decision into the
+agent's own form. The code that handles an ask does not branch on the agent's name: each ask carries the capabilities
+of its agent.
 """
 
 from __future__ import annotations
@@ -21,30 +21,40 @@ from hermes.model.signals import Signal
 
 
 class Adapter(Protocol):
-    """What each agent's `adapter` module offers."""
+    """The interface of each agent's `adapter` module."""
 
     capabilities: Capabilities
     goodbye: str | None
-    """What a hook prints that still waits when its ask is over ("" is nothing), None where its plugin ends it."""
+    """The line for a hook that still waits when its ask is over; "" prints nothing.
+
+    None: the hook gets no line, because the agent's plugin ends it.
+    """
 
     def read(self, payload: object, *, machine: str) -> Signal:
-        """Understand a hook's payload (decoded JSON of any shape).
+        """Read a hook's payload (decoded JSON of any shape).
 
         Raises:
-            PayloadError: it is not what this agent's plugin sends; the text names the place, never a value.
+            PayloadError: this agent's plugin does not send such a payload; the message names the place. It contains
+                no value from the payload, except the type of an unknown event.
         """
         ...
 
     def answers(self, ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-        """Return what goes out: for each question its exact labels as chosen, then the free text."""
+        """Return the answers in the form in which the agent reports them, one tuple for each question.
+
+        Unless the adapter says otherwise, a tuple holds the exact labels in the order chosen, then the free text.
+
+        Raises:
+            ValueError: the decision is no answer.
+        """
         ...
 
     def waiter_text(self, ask: Ask, decision: Decision) -> str:
-        """Return what the waiting hook prints for the plugin: one line of JSON without its newline."""
+        """Return the answer that the waiting hook prints for the agent: one line of JSON without its newline."""
         ...
 
     def refusal(self, why: str) -> str:
-        """Return what the waiting hook prints where its payload was not understood, "" where nobody would read it."""
+        """Return the line that the waiting hook prints if its payload cannot be used; "" stands for `goodbye`."""
         ...
 
 

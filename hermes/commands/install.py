@@ -1,4 +1,4 @@
-"""What can be put in place and taken away: Hermes in an agent, as its own folder knows it, and Hermes as a service."""
+"""The pieces that `hermes install` installs and removes: Hermes in each agent, and Hermes as a service."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -19,10 +19,12 @@ from hermes.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent: as `hermes install` calls it, as people do, its program, both directions, and whether it is connected.
+    """An agent that Hermes can be installed in.
 
-    `plugin` is the file that is put into its folder, where it is one. `options` are those of `hermes install` that it
-    knows: its `install` takes each by name, None where it was not said.
+    - `name`: its name for `hermes install`. `title`: its name for people. `program`: its command.
+    - `plugin`: the plugin file that `install` writes, or None if `install` changes the agent's settings instead.
+    - `options`: the options of `hermes install` that it knows. Its `install` takes each by name, or None if the person
+      did not give it.
     """
 
     name: str
@@ -43,7 +45,10 @@ def connect(
     environ: Mapping[str, str],
     options: Mapping[str, bool | None] = MappingProxyType({}),
 ) -> list[str]:
-    """Install what connects the agent to the store of this configuration. Returns and raises as its `install`."""
+    """Connect the agent to the store of this configuration. Returns and raises as its `install`.
+
+    Also raises ConfigError: an option is given that this agent does not know.
+    """
     for name, said in options.items():
         if said is not None and name not in agent.options:
             knowing = ", ".join(one.name for one in AGENTS if name in one.options)
@@ -64,13 +69,13 @@ AGENTS = (
     _agent("oh-my-pi", "oh-my-pi", "omp", oh_my_pi, "headless"),
     _agent("neovate", "Neovate Code", "neovate", neovate),
 )
-"""`install` and `uninstall` take what those of OpenCode take, by name."""
+"""All agents. Their `install` and `uninstall` take the same arguments by name, `install` also the agent's options."""
 
 
 class Piece(NamedTuple):
-    """Something that is put in place and taken away; both say what they did, one sentence each.
+    """Something to install and remove. Both functions return sentences about the changes that they made.
 
-    `install` takes the configuration's place, the configuration, and options that may be None where nothing was said.
+    `install` takes the path of the configuration, the configuration, and the options (None: not given).
     """
 
     install: Callable[[Path, Config, Mapping[str, bool | None]], list[str]]
@@ -78,7 +83,7 @@ class Piece(NamedTuple):
 
 
 def piece(name: str, *, environ: Mapping[str, str]) -> Piece:
-    """Return what has this name. Raises ConfigError: nothing has."""
+    """Return the piece with this name. Raises ConfigError: there is none."""
     known = pieces(environ)
     if name not in known:
         raise ConfigError(f"{name!r} is nothing that Hermes can install; it knows {', '.join(known)}.")
@@ -86,7 +91,7 @@ def piece(name: str, *, environ: Mapping[str, str]) -> Piece:
 
 
 def pieces(environ: Mapping[str, str]) -> dict[str, Piece]:
-    """Return all that can be installed, by name: the agents, then what runs in the background."""
+    """Return all pieces by name: the agents, then the background jobs (`service.JOBS`)."""
     agents = {agent.name: _connection(agent, environ) for agent in AGENTS}
     return agents | {what: _job(what) for what in service.JOBS}
 
@@ -108,5 +113,5 @@ def _job(what: str) -> Piece:
 
 
 def is_any_connected(environ: Mapping[str, str]) -> bool:
-    """Tell whether an agent is connected, which starts a listener when it asks."""
+    """Tell whether at least one agent is connected. A connected agent starts a listener when it asks."""
     return any(agent.is_connected(environ) for agent in AGENTS)

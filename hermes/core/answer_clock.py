@@ -1,8 +1,8 @@
-"""Time: the answerable clock, and what an open ask is due for.
+"""The answerable clock, and the reminder, final call or expiry that is due by it.
 
-The clock counts seconds in which the person could have answered: it stands still while the listener is down,
-the machine sleeps, Telegram is out of reach, or quiet hours last. An ask expires by this clock alone, so no
-outage and no jump of the wall clock can eat its time.
+The clock counts the seconds in which the person could have answered: it stands still while the listener is down, the
+machine sleeps, Telegram is out of reach, or quiet hours last. Asks expire by this clock alone, so that no outage and
+no jump of the wall clock shortens the time to answer.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
 GRACE_S: Final = 600.0
-"""At least this long is left to answer after the clock stood still."""
+"""After the clock stood still, a person has at least this long to answer."""
 LONGEST_CALL_S: Final = 900.0
 GAP_COUNTS_S: Final = 0.001
-"""A gap moves the count on by this, so that what was posted before it and what comes after are told apart."""
+"""`begin_after` starts this much after an open ask, so that the gap lies between that ask and all later ones."""
 LONGEST_TICK_S: Final = 30.0
-"""A longer step of the clock means that the process itself stood still."""
+"""If two ticks are at least this far apart, the process stood still between them."""
 
 Due = Literal["remind", "call", "expire"]
 
 
 class AnswerableClock:
-    """Counts answerable seconds. `gap_at` is the count at which the clock last stood still, or None."""
+    """A counter of answerable seconds. `gap_at` is the count at which the clock last stood still, or None."""
 
     def __init__(self, counted_s: float, *, monotonic: Callable[[], float]) -> None:
         self.counted_s = counted_s
@@ -40,13 +40,13 @@ class AnswerableClock:
         self._looked = monotonic()
 
     def begin_after(self, set_at: float) -> None:
-        """Begin beyond this count: an earlier process had counted so far, noted or not when it ended."""
+        """Start after the count `set_at` of an open ask: an earlier process reached it, perhaps without saving it."""
         if set_at >= self.counted_s:
             self.counted_s = set_at + GAP_COUNTS_S
             self.gap_at = self.counted_s - GAP_COUNTS_S / 2
 
     def tick(self, *, answerable: bool) -> None:
-        """Count the time since the last tick, if the phone was answerable all the while."""
+        """Count the time since the last tick if the person could answer through all of it, else note a gap."""
         looked = self._monotonic()
         passed, self._looked = looked - self._looked, looked
         if answerable and passed < LONGEST_TICK_S:
@@ -57,8 +57,8 @@ class AnswerableClock:
     def started(self, *, now_s: float, ttl_s: float, timing: Timing | None = None) -> Timing:
         """Return the timing of an ask whose time to answer starts now.
 
-        The next tick counts what has passed since the last one, and it may count none of it: an ask begins behind all
-        of that, since nothing expires that could not be answered for all its time.
+        The time since the last tick is not counted yet, and the next tick counts all of it or nothing. The ask starts
+        after that time, so that the person never has less than `ttl_s` answerable seconds.
         """
         passed = self._monotonic() - self._looked
         begun_at = self.counted_s + (passed if passed < LONGEST_TICK_S else 0.0)
@@ -72,7 +72,7 @@ class AnswerableClock:
         )
 
     def left_s(self, timing: Timing) -> float | None:
-        """Return the answerable seconds that are left, or None before the first post."""
+        """Return the answerable seconds that are left (below 0 after the end), or None before the first post."""
         if timing.expires_at is None or timing.set_at is None:
             return None
         end = timing.expires_at
@@ -83,19 +83,22 @@ class AnswerableClock:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When an open ask makes itself heard. Seconds."""
+    """The time to answer, and the time before the first reminder (None: no reminders), in seconds."""
 
     ttl_s: float
     remind_s: float | None = None
 
 
 def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
-    """Return what an open ask is due for. It expires only after its final call was seen to be sent."""
+    """Return the step that is due for an open ask, or None.
+
+    An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
+    """
     left_s = clock.left_s(entry.timing)
     if entry.state.phase != "open" or entry.state.joining is not None or left_s is None:
         return None
     if not entry.ask.answerable:
-        # Nothing that the person could do: it only leaves the phone.
+        # A person can do nothing about this ask, so it expires without reminders and without a final call.
         return "expire" if left_s <= 0 else None
     if left_s <= call_lead_s(entry.timing):
         if not entry.timing.called:
@@ -106,14 +109,14 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
 
 
 def call_lead_s(timing: Timing) -> float:
-    """Return how long before the end the final call rings: a third of the time to answer, 15 minutes at most."""
+    """Return the seconds between final call and end: a third of the time to answer, 15 minutes at most."""
     if timing.expires_at is None or timing.set_at is None:
         return 0.0
     return min((timing.expires_at - timing.set_at) / 3, LONGEST_CALL_S)
 
 
 def _reminder_due(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
-    """The first reminder comes after `remind_s`, each further one after twice the time of the last."""
+    """Tell whether a reminder is due: the first after `remind_s`, each further one after twice the last pause."""
     if pace.remind_s is None or timing.set_at is None:
         return False
     return clock.counted_s - timing.set_at >= pace.remind_s * (2.0 ** (timing.reminded + 1) - 1)

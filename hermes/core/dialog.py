@@ -1,19 +1,21 @@
-"""The dialog about one ask. Everything that affects it lives in this file.
+"""The dialog about one ask: all its rules are in this file.
 
-`step` is total: an event that is stale, doubled or foreign changes nothing and never raises. It does no I/O; what
-has to happen follows from the state it returns:
+`step` is total: it never raises, and a stale, doubled or foreign event changes nothing. It does no I/O; its caller
+derives each effect (draw, deliver, wake) from the state that `step` returns:
 
     matching ──Matched──▶ open ──decision──▶ sending ──Delivered──▶ settled
                            │                    │                      ▲
                            │                    └────────Ended─────────┤
                            └────────────────────Ended──────────────────┘   (answered at the desk, gone)
 
+`Ended` also settles an ask in phase "matching". An `Expired` that leaves the ask to the desk settles it at once.
+
 Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
-  * settled stays settled, and nothing but `Delivered` or `Ended` leaves `sending`;
-  * a button of an old page (another epoch) changes nothing;
-  * the same update twice is the same as once;
-  * a text that nobody asked for is only offered, whatever it says;
-  * what leaves is what the screen showed, frozen in `State.decision`.
+  * a settled ask stays settled, and only `Delivered` or `Ended` moves an ask out of "sending";
+  * a button of an old page (another epoch) changes nothing, except `KeepWaiting` and `TakeOffer`, which name no page;
+  * a second delivery of the same update changes nothing;
+  * an unasked text is only offered as an answer, even if it is an exact label;
+  * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
 from __future__ import annotations
@@ -61,21 +63,21 @@ if TYPE_CHECKING:
     from hermes.model.state import Confirm
 
 JOIN_S: Final = 1.5
-"""How long to wait for the next part of a text (Telegram's apps split at 4096 units, at a blank if they can)."""
+"""How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""
 SPLIT_UNITS: Final = 2000
-"""A text shorter than this is never the first part of a split one. In UTF-16 units."""
+"""A text shorter than this, in UTF-16 units, is never taken for the first part of a split text."""
 HARD_CUT_UNITS: Final = 4096
 SEEN_KEPT: Final = 32
 RECOMMENDED_SUFFIX: Final = "(recommended)"
 
 
 def start(ask: Ask, *, matching: bool = False) -> State:
-    """Return the first state of an ask; `matching` where its request is not known yet."""
+    """Return the first state of an ask; `matching` is true if its request is not known yet."""
     return State(phase="matching" if matching else "open", answers=tuple(Answer() for _ in ask.questions))
 
 
 def step(ask: Ask, state: State, event: Event) -> Step:
-    """Return what `event` makes of `state`. Never raises; a foreign event returns the state as it was."""
+    """Return the step that `event` causes in `state`. Never raises; a foreign event leaves the state as it is."""
     match event:
         case Tapped() | Texted() if event.update_id in state.seen:
             return Step(state)
@@ -92,7 +94,7 @@ def step(ask: Ask, state: State, event: Event) -> Step:
 
 
 def bare_label(label: str) -> str:
-    """Return the label without the "(Recommended)" that agents append for the eye."""
+    """Return the label without the "(Recommended)" that agents append to mark an option."""
     trimmed = label.rstrip()
     if trimmed.lower().endswith(RECOMMENDED_SUFFIX):
         return trimmed[: -len(RECOMMENDED_SUFFIX)].rstrip()
@@ -100,7 +102,10 @@ def bare_label(label: str) -> str:
 
 
 def option_named(question: Question, text: str) -> int | None:
-    """Return the index of the option that `text` names by its exact label or its number (from 1), else None."""
+    """Return the index of the option that `text` names, or None.
+
+    An option is named by its label, with or without "(Recommended)", or by its number from 1.
+    """
     wanted = text.strip()
     for form in (lambda label: label.strip(), bare_label):
         for index, option in enumerate(question.options):
@@ -114,7 +119,7 @@ def option_named(question: Question, text: str) -> int | None:
 
 
 def leaves_at_once(ask: Ask) -> bool:
-    """Tell whether one choice or one text is the whole answer, so that it goes without a Send."""
+    """Tell whether one choice or one text is the whole answer, so that it is sent without a tap on Send."""
     return len(ask.questions) == 1 and not (ask.questions[0].multiple and ask.questions[0].options)
 
 
@@ -181,7 +186,7 @@ def _acted(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
 
 
 def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
-    """The taps that end the dialog, and the second thoughts before them."""
+    """Return the step for a tap on Send, Done, Reject, Skip or Always, the second tap that confirms it, or Back."""
     match action:
         case Send() | AskTwice("send") if _sendable(ask, state):
             if unanswered(state):
@@ -199,7 +204,7 @@ def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
 
 
 def _can_be(ask: Ask, what: Confirm) -> bool:
-    """Tell whether this may be asked for by a first tap."""
+    """Tell whether a first tap may begin this; `_sendable` decides about "send"."""
     match what:
         case "skip":
             return ask.capabilities.can_skip
@@ -246,12 +251,12 @@ def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> S
         parts = {*joining.parts, Part(event.message_id, event.text, event.date_s)}
         longer = replace(joining, parts=tuple(sorted(parts, key=lambda part: part.message_id)))
         return Step(replace(state, joining=longer, due_s=event.at_s + JOIN_S), touched=True)
-    # Texts come in the order in which they were written, so that the joined one has no further part.
+    # Texts arrive in the order in which they were written, so the text that is being joined has no further part.
     return replace(_texted(ask, _joined(ask, state, joining, event.at_s), event), touched=True)
 
 
 def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
-    # "yes" to a permission would be a refusal that says "yes": a text is taken as one only after ✏️.
+    # A text that answers a permission is a refusal with a reason, even "yes": it counts only after ✏️.
     unasked = event.how in {"offered", "part"} or (ask.permission is not None and not _was_asked(state, event))
     part = Part(event.message_id, event.text, event.date_s)
     if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
@@ -265,7 +270,7 @@ def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
 
 
 def _was_asked(state: State, event: Texted) -> bool:
-    """Tell whether this person was asked to write: in a group, the answer to that is a reply."""
+    """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
     armed = state.armed is not None and state.armed.user_id == event.user.id
     return event.how == "armed" or (event.how == "reply" and armed)
 
@@ -275,7 +280,10 @@ def _with_offer(state: State, index: int, user: User, part: Part) -> State:
 
 
 def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
-    """Take a text as the answer: an option that it names, else free text; unchanged if neither is possible."""
+    """Take a text as the answer: the option that it names, else free text; change nothing if neither is possible.
+
+    For a permission, each text is free text; for a question with `custom`, a number is free text.
+    """
     question = ask.questions[index]
     option = None if ask.permission is not None else option_named(question, text)
     if option is not None and (not question.custom or not text.strip().isdigit()):
@@ -284,7 +292,7 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
 
 def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
-    """Take the text whose parts have all come."""
+    """Join the parts, and take the text as the answer, or offer it if it was unasked."""
     whole = replace(joining.parts[0], text=joined_text(joining.parts))
     heard = replace(state, joining=None, due_s=None)
     if joining.offered:
@@ -293,7 +301,10 @@ def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
 
 
 def _meant(ask: Ask, state: State, how: TextHow) -> int | None:
-    """Return the question that a text counts for, or None where nothing tells."""
+    """Return the index of the question that a text counts for, or None if that is not clear.
+
+    After ✏️ it is the question of ✏️, else the question on show; on the review, the only unanswered question.
+    """
     if how == "armed" and state.armed is not None:
         return state.armed.question
     if state.page < len(ask.questions):
@@ -303,7 +314,7 @@ def _meant(ask: Ask, state: State, how: TextHow) -> int | None:
 
 
 def joined_text(parts: tuple[Part, ...]) -> str:
-    """Put a split text together again: apps cut at a line break where they can, else in the middle of a word."""
+    """Join the parts of a text: apps cut at a line break (and drop it) if they can, else after exactly 4096 units."""
     text = ""
     for index, part in enumerate(parts):
         text += part.text
@@ -334,14 +345,14 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
     if not ask.answerable or event.rule == "keep":
         return _released(ask, state, event.at_s)
     if ask.permission is not None and event.rule != "reject":
-        return _released(ask, state, event.at_s)  # never allowed by time
+        return _released(ask, state, event.at_s)  # a timer never allows a permission
     if event.rule == "recommended":
         answers = _recommended(ask, state)
         if answers is not None:
             return _decided(state, "answer", event.at_s, None, answers=answers)
     if event.rule == "skip" and ask.capabilities.can_skip:
         return _decided(state, "skip", event.at_s, None)
-    # A "no" that lets the agent go on would be an answer that nobody gave: the desk keeps the question instead.
+    # If the agent goes on after a "no", this "no" would be an answer that no person gave: leave the ask to the desk.
     if event.rule == "skip" or not ask.capabilities.reject_stops:
         return _released(ask, state, event.at_s)
     return _decided(state, "reject", event.at_s, None)
@@ -356,14 +367,14 @@ def _recommended(ask: Ask, state: State) -> tuple[Answer, ...] | None:
 
 
 def _taken_by_time(ask: Ask, question: Question) -> tuple[int, ...]:
-    """Return what is recommended; else the first option where the agent's own timer takes it; else nothing."""
+    """Return the recommended option; else the first one if the agent's own timer takes that one; else no option."""
     if question.recommended is not None:
         return (question.recommended,)
     return (0,) if ask.capabilities.else_first and question.options else ()
 
 
 def _released(ask: Ask, state: State, at_s: float) -> State:
-    """Leave it to the desk; who has none would wait for ever, and is told no."""
+    """Leave the ask to the desk; if its desk does not stay open, reject it, because its agent would wait for ever."""
     if ask.answerable and not ask.capabilities.desk_stays_open:
         return _decided(state, "reject", at_s, None)
     decided = _decided(state, "release", at_s, None)
@@ -371,7 +382,7 @@ def _released(ask: Ask, state: State, at_s: float) -> State:
 
 
 def _told(state: State, event: Event) -> State:
-    """What the agent, or another ask, makes of this one."""
+    """Return the state after an event that neither a person nor a timer caused for this ask."""
     match event:
         case Disarmed() if state.phase == "open":
             return replace(state, armed=None)
@@ -406,7 +417,7 @@ def _outcome(decision: Decision | None) -> OutcomeKind:
     return _OUTCOMES[decision.kind]
 
 
-# --- the moves that the rules above are made of -------------------------------------------------------------
+# --- changes of the state that the rules above share --------------------------------------------------------
 
 
 def _noted(before: State, update_id: int, step: Step) -> Step:
@@ -416,7 +427,7 @@ def _noted(before: State, update_id: int, step: Step) -> Step:
 
 
 def _turned(state: State, **changes: object) -> State:
-    """Show another page: its buttons get a new meaning, so those of the old page lose theirs."""
+    """Return the state with `changes` and the next epoch, so that the buttons of the page before change nothing."""
     fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None, offer=None)
     if "page" in changes:
         fresh = replace(fresh, shelf=0)
@@ -461,7 +472,7 @@ def _with_text(ask: Ask, state: State, index: int, user: User, text: str, at_s: 
 
 
 def _moved_on(ask: Ask, state: State, index: int, user: User, at_s: float) -> State:
-    """A question is answered: the answer leaves, or the next page comes, or the review where all is answered."""
+    """Send the answer if it is the whole one; else show the next page, or the review if no question is unanswered."""
     if leaves_at_once(ask):
         return _decided(state, "answer", at_s, user)
     review = len(ask.questions)
@@ -481,7 +492,7 @@ def _on_shelf(ask: Ask, state: State, shelf: int) -> bool:
 
 
 def _sendable(ask: Ask, state: State) -> bool:
-    """Send stands on the review, or on the page of an ask that has no review."""
+    """Tell whether Send counts now: on the review, or on the only page of an ask that has no review."""
     if state.confirm is not None:
         return False
     if len(ask.questions) > 1:

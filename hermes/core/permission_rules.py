@@ -1,4 +1,4 @@
-"""Which permissions are asked for on the phone at all, and which of them may be given for good. Pure."""
+"""Decide which permissions go to the phone, and for which of them "always" is offered. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from hermes.model.ask import Ask, Permission, Source
 
 MOST_PATTERNS = 8
-"""A person is told each pattern that "always" would cover, on one screen; what has more is not given for good."""
+"""With more patterns than this, "always" is not offered: one screen must show each pattern that it would cover."""
 LONGEST_PATTERN = 120
-# What may stand before a command without being one: settings of variables.
+# A setting of a variable (`NAME=value`), which may stand before the name of a command.
 _SETTING = re.compile(r"[A-Za-z_]\w*=\S*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the configuration says. `never_always` are the first words of commands that "always" is not offered for."""
+    """The configuration of permissions. For the commands in `never_always`, "always" is not offered."""
 
     wanted: bool = True
     always: bool = True
@@ -29,7 +29,7 @@ class Rules:
 
 
 def admitted(ask: Ask, rules: Rules) -> Ask | None:
-    """Return the ask as it goes to the phone, or None where only the desk is asked."""
+    """Return the ask for the phone, with empty `always` if "always" is not offered; None if only the desk is asked."""
     if ask.permission is None:
         return ask
     if not rules.wanted or ask.permission.tool in rules.without_tools or _is_in(ask.source, rules.without_projects):
@@ -40,13 +40,13 @@ def admitted(ask: Ask, rules: Rules) -> Ask | None:
 
 
 def _can_be_named(permission: Permission) -> bool:
-    """Tell whether a person can be told all that "always" would cover, and what is asked for now."""
+    """Tell whether one screen can show each pattern of "always", and the agent has told the whole deed."""
     named = len(permission.always) <= MOST_PATTERNS and all(len(one) <= LONGEST_PATTERN for one in permission.always)
     return named and not permission.partial
 
 
 def _is_in(source: Source, projects: tuple[str, ...]) -> bool:
-    """Tell whether it comes from one of these projects: a folder by its whole path, or by its own name."""
+    """Tell whether the ask comes from one of `projects`, each the whole path of a folder or its name alone."""
     folder = source.directory.rstrip("/")
     return any(one.rstrip("/") in {folder, folder.rpartition("/")[2]} for one in projects if one.rstrip("/"))
 
@@ -56,7 +56,7 @@ def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
         return False
     forbidden = [one.split() for one in never]
     asked = [_words(one) for one in permission.patterns]
-    # What a pattern covers begins with all of it up to its star: "git *" covers "git push".
+    # A pattern covers each command that begins with its words up to the star: "git *" covers "git push".
     covered = [_words(one) for one in permission.always]
     return any(
         any(_holds(words, these) for words in asked) or any(_meet(words, these) for words in covered)
@@ -65,17 +65,17 @@ def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command from its own name on, bare of quotes and of the folder that it lies in."""
+    """Return the words of a command from its name on, the name without quotes, backslashes and folder."""
     words = list(dropwhile(_SETTING.match, command.split()))
     return [words[0].strip("\\\"'").rpartition("/")[2], *words[1:]] if words else []
 
 
 def _holds(words: list[str], these: list[str]) -> bool:
-    """Tell whether a command is one of these: its name is the same, and the other words come in it somewhere."""
+    """Tell whether the command `words` has the name of the command `these`, and its other words in any place."""
     return bool(these) and words[:1] == these[:1] and set(these[1:]) <= set(words[1:])
 
 
 def _meet(words: list[str], these: list[str]) -> bool:
-    """Tell whether a pattern covers one of these."""
+    """Tell whether the pattern `words` may cover a command that begins with `these`."""
     fixed = words[: words.index("*")] if "*" in words else words
     return bool(these) and all(one == other for one, other in zip(fixed, these, strict=False))

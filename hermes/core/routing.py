@@ -1,13 +1,17 @@
-"""Which open ask a written message belongs to. Pure; the order of the rules is the whole of it.
+"""Decide which ask a written message belongs to. Pure.
 
- 1. a further part of a text that is being joined;
- 2. a reply to a message of an ask, known by its id or, if our own bot wrote it (a copy), by the code in its last line;
- 3. the next plain text after ✏️, in a private chat (in a group people reply to ✏️'s own message);
- 4. with exactly one ask open, in a private chat: the text is offered as its answer by a button;
- 5. everything else gets a word about how to answer, and nothing in a group, where people talk among themselves.
+The first of these rules that fits decides:
 
-A text belongs only to an ask that was on the phone when the text was written: Telegram's ids and dates of both
-messages tell, never our clock. A tap needs no rule: its button names the ask.
+ 1. The text is a further part of a text that is being joined for an ask: it belongs to that ask.
+ 2. The text is a reply to a message of an ask: it belongs to that ask. The message is known by its id or, if our own
+    bot wrote it (a copy), by the code in its last line.
+ 3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends).
+ 4. Exactly one ask is open in a private chat: a button offers the text as the answer to it.
+ 5. Else the person is told how to answer. In a group only a reply to a message of an ask (also of a closed one) is
+    told anything, because people there talk to each other.
+
+A text belongs only to an ask that was on the phone when the text was written. Telegram's ids and dates of both messages
+decide that, never our clock. A tap needs no rule: its button names the ask.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 _CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
 PART_S: Final = 5.0
-"""The parts of a split text leave an app together: one with a later date than this is a text of its own."""
+"""An app sends all parts of a split text at once: a text that is dated more than this after a part is another text."""
 
 TellKind = Literal["no_words", "two_open", "none_open", "too_early", "how_to_answer", "settled", "no_such_option"]
 
@@ -42,7 +46,7 @@ class ToAsk:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """The text changes nothing; the person gets a short word. `entry_ids` are the asks it speaks of."""
+    """The text changes nothing, and the person gets a short message about the asks in `entry_ids`."""
 
     kind: TellKind
     entry_ids: tuple[str, ...] = ()
@@ -50,14 +54,14 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Nothing to do and nothing to say: seen before, or not meant for Hermes."""
+    """The text changes nothing, and the person gets no message: it was seen before, or is not meant for Hermes."""
 
 
 Destination = ToAsk | Tell | Ignore
 
 
 def route(text: Text, entries: Sequence[Entry]) -> Destination:
-    """Return where `text` belongs among `entries` (all that are not closed yet, in the order asked)."""
+    """Return the destination of `text` among `entries` (all that are not closed yet, in the order asked)."""
     if any(text.update_id in entry.state.seen for entry in entries):
         return Ignore()
     here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
@@ -75,13 +79,13 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
 
 
 def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
-    """Tell whether it goes on with the text that is being joined for this entry."""
+    """Tell whether `text` is the next part of the text that is being joined for this entry."""
     joining = entry.state.joining
     if joining is None or joining.user.id != text.user.id or (text.reply_to is not None and entry is not target):
         return False
     last = joining.parts[-1]
     is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
-    # Apps cut a long text late: behind a short part nothing of it follows.
+    # Each part of a split text except the last one is long: after a short part, no further part follows.
     return is_near and utf16_units(last.text) >= SPLIT_UNITS
 
 
@@ -128,7 +132,7 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
 
 
 def _last_line(shown: str) -> str:
-    """Only Hermes' own last line names an ask: what stands above it was written by an agent."""
+    """Return the last line of a message: only this line is always by Hermes, the lines above may be by an agent."""
     return shown.rstrip().rpartition("\n")[2]
 
 

@@ -1,1 +1,1 @@
-"""The process that an agent starts for each event. Standard library alone, since an agent waits for it."""
+"""The process that an agent starts for each event. It uses only the standard library, because the agent waits."""

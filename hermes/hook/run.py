@@ -1,29 +1,36 @@
-"""`hermes hook AGENT`: keep what an agent tells and leave; where it asks, stay until its answer is there.
+"""`hermes hook AGENT`: keep the payload of an agent and exit; if the agent asks, stay until the answer is there.
 
-`generic` is for any program, and always waits. It takes one line of JSON on stdin, `{"questions": [{"question",
+`generic` is for any program, and always waits. It reads one line of JSON from stdin, `{"questions": [{"question",
 "header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?, "recommended"?}], "agent"?, "title"?,
-"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}` (`recommended` counts from 0; `stops` is false
-where a no does not end its work; `stays` is true where somebody can still answer the program itself once the phone has
-let the question go, which is what the phone says then), and prints one: `{"kind": "answer", "answers": [[…]]}` (for
-each question its labels as chosen, then the typed text), `{"kind": "skip"}` or `{"kind": "reject"}`, with `"by":
-"timer"` where nobody answered in time, or `{"kind": "refused", "error"}` where nothing was asked: the questions have
-another shape, or could not be kept. Nothing printed means that nothing was answered: the time ran out and it is left to
-a program that `stays` (for any other, "keep" is "reject"), or it was stopped. Whoever no longer wants to know ends it
-by SIGTERM; the question is closed then, as it is when the program that started it is gone. A program that can be
-answered by itself, too, says so by a second line, `{"answers": [[…]]}` or `{"kind": "reject"}`; the first wins: it gets
-`{"kind": "desk"}`, or the phone's answer.
+"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}`. `recommended` counts from 0. `stops` is false if
+a rejection does not end the program's work. `stays` is true if a person can still answer in the program itself after
+the question has expired on the phone; the phone then says so. It prints one line:
 
-Where --store and --log are not given, the command line takes them from the configuration.
+- `{"kind": "answer", "answers": [[…]]}`: for each question the chosen labels, then the typed text;
+- `{"kind": "skip"}` or `{"kind": "reject"}`, which like an answer have `"by": "timer"` if no person decided in time;
+- `{"kind": "refused", "error"}`: nothing was asked. The questions have another shape or could not be kept, or no
+  listener can start;
+- `{"kind": "desk"}`: the program's own answer came first (see below);
+- nothing: there is no answer. The time ran out and the question is left to a program that `stays` (for any other
+  program, "keep" is "reject"), or the hook was stopped.
 
-An agent's environment is not to be trusted: agents load `.env` files and the settings of a project. A hook takes what
-it needs from its arguments alone, and the listener that it starts gets an environment of its own.
+A program that no longer wants the answer ends the hook with SIGTERM; the question is then closed. It is also closed
+when the program that started the hook is gone. If a person answers in the program itself, the program writes a second
+line, `{"answers": [[…]]}` or `{"kind": "reject"}`. The first answer wins: the hook prints `{"kind": "desk"}` or the
+phone's answer.
 
-An agent's plugin or settings start this, so it never gets in the agent's way: whatever happens it leaves with 0, and
-says nothing on stdout but the answer; trouble is one line in the log, without a word of any question.
+If `hermes hook generic` is started without --store, the command line takes --store, --log and --config from the
+configuration.
 
-It is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the
-folder that it is started in. It loads little, since an agent waits for it: about twice a bare Python. What waits
-stands in `wait.py`.
+The environment of an agent is not trusted: agents load `.env` files and the settings of a project. A hook takes its
+settings only from its arguments, and the listener that it starts gets a new environment.
+
+An agent's plugin or settings start the hook, so it must not disturb the agent: it always exits with 0, and prints only
+that one line on stdout. An error is one line in the log, which quotes nothing from a question.
+
+The hook is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the folder
+that it is started in. It loads little, because an agent waits: it takes about twice the time of a bare Python. The
+code that waits is in `wait.py`.
 """
 
 # ruff: noqa: PTH100, PTH104, PTH119, PTH120 (pathlib would cost as much as json does)
@@ -47,10 +54,10 @@ if TYPE_CHECKING:
     from hermes.hook.shape import Shape
 
 MAX_LINE_BYTES = 1024 * 1024
-MAX_READ_BYTES = 64 * 1024 * 1024  # what an agent tells of its tools' results, of which nothing is kept
+MAX_READ_BYTES = 64 * 1024 * 1024  # for agents that also send the results of their tools, which the hook does not keep
 PATIENCE_S = 10.0
-REFUSED_S = 60.0  # for so long nobody tries again to start a listener that could not
-LOG_BYTES = 5_000_000  # before a log grows beyond this, it is put aside
+REFUSED_S = 60.0  # after a listener could not start, hooks start no other one for this long
+LOG_BYTES = 5_000_000  # a log of this size is renamed before the next line
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_KEPT = "not kept:"
 
@@ -60,13 +67,13 @@ USAGE = f"usage: hermes hook {'|'.join(NAMES)} --store DIR --log FILE [--config 
 
 
 class _Refused(Exception):
-    """What came cannot be kept; the message is the line for the log."""
+    """The payload cannot be kept; the message is the line for the log."""
 
 
 def main(argv: list[str]) -> int:
-    """Run the hook with what follows the word `hook` on the command line; the exit status is always 0.
+    """Run the hook with the arguments after the word `hook` on the command line; the exit status is always 0.
 
-    Not even wrong usage gets another one: to some agents a hook's status 2 is a veto.
+    Wrong usage has status 0, too: some agents take status 2 of a hook as a veto.
     """
     options = _options(argv)
     if options is None:
@@ -78,34 +85,37 @@ def main(argv: list[str]) -> int:
         _log(options, str(refusal))
         _refuse(options, str(refusal))
         with contextlib.suppress(OSError):
-            os.write(2, b"refused\n")  # to try again would be of no use
+            os.write(2, b"refused\n")  # tells the plugin that another try is useless
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         why = f"{error.strerror or type(error).__name__}{place}"
         _log(options, why)
         _refuse(options, f"it could not be kept: {why}")
-    except Exception as error:  # noqa: BLE001 (the agent is never troubled)
-        # Only where and what kind: the message may quote what came.
+    except Exception as error:  # noqa: BLE001 (no error may reach the agent)
+        # Log only the type and the place: the message may quote the payload.
         _log(options, f"{type(error).__name__} at {_place_of(error)}")
     return 0
 
 
 def shape_of(agent: str) -> Shape:
-    """Return what the agent's own folder says of its payloads; no other agent's folder is loaded."""
+    """Return the shape of the agent's payloads from the agent's folder; no other agent's folder is loaded."""
     module: Any = __import__(f"hermes.agents.{agent.replace('-', '_')}.shape", fromlist=["SHAPE"])
     shape: Shape = module.SHAPE
     return shape
 
 
 def _refuse(options: dict[str, str], why: str) -> None:
-    """Tell a program of its own hand why nothing was asked; it need not look into our log."""
+    """Print why nothing was asked, for a program that started the hook by hand: it need not read the log."""
     if shape_of(options["agent"]).by_hand and options["state"] == NOT_KEPT:
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
 
 
 def _options(argv: list[str]) -> dict[str, str] | None:
-    """Return the command line by name; argparse alone would cost as much as a bare Python."""
+    """Return the options by name, or None for wrong usage.
+
+    argparse is not used, because it alone would cost as much time as a bare Python.
+    """
     if not argv or argv[0] not in NAMES:
         return None
     found = {"agent": argv[0], "state": NOT_KEPT, "parent": str(os.getppid())}
@@ -124,7 +134,7 @@ def _run(options: dict[str, str]) -> None:
     agent = shape_of(options["agent"])
     if not agent.by_hand:
         with contextlib.suppress(OSError):
-            os.setsid()  # no terminal's Ctrl-C or hang-up reaches us; fails where the plugin has done it already
+            os.setsid()  # keeps the terminal's Ctrl-C and hang-up away; fails if the plugin has done it
     if "wait" in options or not agent.calls:
         _stay(options, agent)
         return
@@ -134,8 +144,11 @@ def _run(options: dict[str, str]) -> None:
 
 
 def _stay(options: dict[str, str], agent: Shape) -> None:
-    """Wait for what comes of an ask. News is kept if a listener runs or an ask is open; else it would pile up."""
-    from hermes.hook import wait  # noqa: PLC0415 (who only drops a record needs none of it)
+    """Keep an ask and wait for its answer; keep news only if a listener runs or an ask is open.
+
+    Otherwise news would pile up.
+    """
+    from hermes.hook import wait  # noqa: PLC0415 (a hook that only drops a record does not need it)
 
     released = wait.release_on_signal(by_hand=agent.by_hand)
     line, rest = _line(0, PATIENCE_S, MAX_LINE_BYTES if agent.carried is None else MAX_READ_BYTES)
@@ -171,7 +184,7 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
 
 
 def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
-    """Keep what was said at the desk, and tell whether it could be understood."""
+    """Keep the answer from the desk; return False, and log why, if `word` is no JSON object."""
     try:
         _keep(options, payload | {"desk": _object(word)})
     except _Refused as refusal:
@@ -184,7 +197,10 @@ def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool
 
 
 def _line(stdin: int, patience_s: float, most: int = MAX_LINE_BYTES) -> tuple[bytes, bytes]:
-    """Read one line, and return it with what came behind it; the end of stdin ends it too."""
+    """Read one line, which the end of stdin ends too; return it and the bytes that were read after it.
+
+    Raises _Refused: no line came within `patience_s`, or more than `most` bytes came.
+    """
     wait = select.poll()
     wait.register(stdin, select.POLLIN)
     end_s = time.monotonic() + patience_s
@@ -228,12 +244,12 @@ def _payload(agent: Shape, line: bytes) -> dict[str, Any]:
     carried = {key: payload[key] for key in agent.carried if key in payload}
     if len(line) > MAX_LINE_BYTES and _size(carried) > MAX_LINE_BYTES:
         raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
-    # Each hook is an ask of its own, and what it is called is not for others to say.
+    # Each hook is a separate ask. Its id is made here, so that a payload cannot take the id of another ask.
     return {"id": os.urandom(8).hex()} | carried if agent.asks(payload) else carried
 
 
 def _size(payload: dict[str, Any]) -> int:
-    """Return the bytes of a payload as an agent writes it: escapes make a letter of two bytes six."""
+    """Return the bytes of a payload without escapes, as an agent writes it: an escape turns two bytes into six."""
     return len(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
@@ -248,16 +264,17 @@ def _keep(options: dict[str, str], payload: dict[str, Any]) -> str:
     named = {"machine": options["machine"]} if "machine" in options else {}
     path = spool.drop(options["store"], spool.record(options["agent"], payload) | named)
     if options["state"] == NOT_KEPT:
-        options["state"] = "kept, but then:"  # what the log says of any trouble from here on
+        options["state"] = "kept, but then:"  # how each later line in the log begins
         with contextlib.suppress(OSError):
             os.write(2, b"kept\n")
     return path
 
 
 def _nudge(options: dict[str, str], *, opens: bool) -> bool:
-    """Tell the listener, and return whether there is one. If there is none and something was opened, start one.
+    """Nudge the listener and return whether one runs; if none runs and the payload `opens` an ask, start one.
 
-    One that could not start a moment ago is not started again: a hook that waits finds its word, and leaves.
+    If a listener could not start in the last `REFUSED_S`, no other one is started: a hook that waits reads the reason
+    and exits.
     """
     store = options["store"]
     try:
@@ -272,13 +289,13 @@ def _nudge(options: dict[str, str], *, opens: bool) -> bool:
 
 
 def _start_listener(options: dict[str, str]) -> None:
-    """Start a listener that is nobody's child and holds nothing of ours: no pipe, no lock, no folder.
+    """Start a listener as a daemon (double fork) that inherits no pipe, no lock and no working folder.
 
-    Two that start at once do no harm: the second leaves in silence.
+    Two listeners that start at once do no harm: the second exits and says nothing.
     """
     child = os.fork()
     if child:
-        os.waitpid(child, 0)  # it leaves at once
+        os.waitpid(child, 0)  # the child exits at once
         return
     try:
         os.setsid()
@@ -291,7 +308,7 @@ def _start_listener(options: dict[str, str]) -> None:
 
 
 def _become_listener(options: dict[str, str]) -> None:
-    import signal  # noqa: PLC0415 (only here, and in what waits)
+    import signal  # noqa: PLC0415 (only here, and in wait.py)
 
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -301,7 +318,7 @@ def _become_listener(options: dict[str, str]) -> None:
             command += [f"--{name}", os.path.abspath(options[name])]
     os.chdir("/")
     null = log = os.open(os.devnull, os.O_RDWR)
-    with contextlib.suppress(OSError):  # a listener needs no log to be of use
+    with contextlib.suppress(OSError):  # a listener is useful without a log, too
         log = _open_log(options)
     for ours, theirs in ((null, 0), (null, 1), (log, 2)):
         os.dup2(ours, theirs)
@@ -310,13 +327,13 @@ def _become_listener(options: dict[str, str]) -> None:
 
 
 def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process of ours that an agent has caused: language and time zone are the agent's."""
+    """Return the environment for a process that the hook starts: only LANG, LC_* and TZ come from `environ`."""
     import pwd  # noqa: PLC0415 (only here)
 
     try:
         home = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
-        home = "/"  # a container's user may have no name; what needs a home says then that it finds nothing there
+        home = "/"  # the user of a container may have no entry; code that needs the home then reports missing files
     kept = {name: text for name, text in environ.items() if name in {"LANG", "TZ"} or name.startswith("LC_")}
     return {"HOME": home, "PATH": PATH, **kept}
 
@@ -325,7 +342,7 @@ def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _log(options: dict[str, str], sentence: str) -> bool:
-    """Add one line to the log, and tell whether it is there; if even that fails there is nobody left to tell."""
+    """Append one line to the log and return whether this succeeded; a failure can be reported nowhere else."""
     when = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING hook {options['agent']}:"
     line = f"{when} {options['state']} {sentence}\n"
     with contextlib.suppress(OSError):
@@ -338,7 +355,7 @@ def _log(options: dict[str, str], sentence: str) -> bool:
 
 
 def _open_log(options: dict[str, str]) -> int:
-    """Open the log to append to it; one that is too long is put aside first, as the listener does it."""
+    """Open the log for appending; rename it first if it has reached `LOG_BYTES`, as the listener does."""
     path, flags = options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
     spool.make_folder(os.path.dirname(os.path.abspath(path)))
     log = os.open(path, flags, 0o600)

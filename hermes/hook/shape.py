@@ -1,4 +1,4 @@
-"""What the hook knows of an agent: the shape of its payloads, and which of them ask something."""
+"""The facts about an agent that its hook needs: the shape of its payloads, and which payloads ask something."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 
 class Shape:
-    """`keys` must be in a payload; `carried` are the keys that are kept of it, None for all.
+    """The shape of one agent's payloads, and how its hooks run.
 
-    `asks` tells an ask from news. An agent with `calls` starts a second hook with --wait for each ask; the hook of any
-    other agent waits itself. A hook that was started `by_hand` ends with its terminal and at its Ctrl-C. `has_desk`
-    tells whether the agent shows a dialog of its own for this ask meanwhile.
+    `keys` must be in a payload, each with a value of its type ("context" may be missing); `carried` are the keys that
+    the hook keeps, None for all. `asks` returns whether a payload is an ask; the others are news. An agent with `calls`
+    starts a second hook with --wait for each ask; the hook of any other agent always waits. A hook that was started
+    `by_hand` also ends at Ctrl-C and when its terminal closes. `has_desk` returns whether the agent itself shows a
+    dialog for this ask while the hook waits.
     """
 
     def __init__(

@@ -1,20 +1,21 @@
-"""What the hook and the listener share on disk: the inbox, the waiting room, and the nudge between them.
+"""The files and sockets that the hook and the listener share: the inbox, the waiting hooks, and the nudge.
 
     ROOT/machine                      the id of this machine: wait ids and records carry it
-    ROOT/inbox/TIME-PID-RANDOM.json   one record a file, in the order in which they were dropped
+    ROOT/inbox/TIME-PID-RANDOM.json   one record a file; the names sort in the order of arrival
     ROOT/wait/ID.PID.lock             a waiting hook, alive as long as its flock is held
-    ROOT/wait/ID.answer               the text that it will print; taken by rename, so one of several wins
+    ROOT/wait/ID.answer               the text that the hook will print; taken by rename, so one of several hooks wins
+    ROOT/refused                      why the last listener could not start
     RUNTIME/KEY.sock                  the listener's datagram socket; KEY stands for this store
-    RUNTIME/KEY.ID.PID.sock           that of a waiting hook
+    RUNTIME/KEY.ID.PID.sock           the datagram socket of a waiting hook
 
-A datagram only says "look now": whoever misses one finds the same on disk a little later. Names that begin
+A datagram only says "look now": a process that misses it finds the change on disk at its next look. Names that begin
 with a dot are files that are being written. Folders are 0700, files 0600.
 
-The hook loads this module while an agent waits for it, so it takes the two C modules below `socket` and
-`hashlib`: those load `selectors`, `enum` and OpenSSL, together a third of the hook's whole time.
+The hook loads this module while an agent waits, so the module imports the C modules `_socket` and `_blake2`. The
+modules `socket` and `hashlib` would load `selectors`, `enum` and OpenSSL, together a third of the hook's whole time.
 """
 
-# pathlib would cost the hook as much as json does; `listing` alone gives out real Paths:
+# pathlib would cost the hook as much time as json does; only `listing` returns Path objects:
 # ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH116, PTH118, PTH123, PTH208
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import json
 import os
 import stat
 import time
-from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_DGRAM, socket as _Socket  # noqa: N812 (it is a class)
+from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_DGRAM, socket as _Socket  # noqa: N812 (the name is a class)
 
 try:
     from _blake2 import blake2b
-except ImportError:  # pragma: no cover (a Python that was built without it)
+except ImportError:  # pragma: no cover (a Python that was built without `_blake2`)
     from hashlib import blake2b
 
 from hermes import disk
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
-MAX_RECORD_BYTES = 4 * 1024 * 1024  # a payload of 1 MiB, and what JSON's escapes make of it
+MAX_RECORD_BYTES = 4 * 1024 * 1024  # room for a payload of 1 MiB after JSON has escaped it
 LEFTOVER_AFTER_S = 60.0
 _MOST_MACHINE_BYTES = 255
-MAX_SOCKET_PATH_BYTES = 103  # what macOS takes; Linux takes four more
+MAX_SOCKET_PATH_BYTES = 103  # the limit of macOS; Linux takes four more
 _RUN = "/run/user"
 _LISTENER_LOCK = ("locks", "listener.lock")
 _LOCK_PARTS = 3  # ID.PID.lock
@@ -53,10 +54,10 @@ _LOCK_PARTS = 3  # ID.PID.lock
 
 
 def drop(root: str | Path, record: dict[str, object]) -> str:
-    """Keep `record` in the inbox and return the path of its file; once this returns, it survives a crash.
+    """Write `record` to the inbox and return the path of its file; after the return, the file survives a crash.
 
-    It carries this store's machine id, unless it names one. Raises OSError (nothing was kept) and ValueError (the
-    record is no JSON, or too long).
+    The file gets this store's machine id, unless `record` names one. Raises OSError: nothing was kept. Raises
+    ValueError: the record is too long.
     """
     data = json.dumps({"machine": machine(root)} | record).encode()
     if len(data) > MAX_RECORD_BYTES:
@@ -67,7 +68,7 @@ def drop(root: str | Path, record: dict[str, object]) -> str:
 
 
 def listing(root: str | Path) -> list[Path]:
-    """Return the paths of all complete records, oldest first; none where there is no inbox yet."""
+    """Return the paths of all complete records, oldest first; an empty list if there is no inbox yet."""
     from pathlib import Path  # noqa: PLC0415 (the hook has no use for it)
 
     folder = Path(root) / "inbox"
@@ -77,7 +78,8 @@ def listing(root: str | Path) -> list[Path]:
 def read(path: str | Path) -> dict[str, object]:
     """Return the record in this file.
 
-    Raises ValueError (damaged: no JSON object, too long) and OSError (FileNotFoundError: another took it).
+    Raises ValueError (the file is damaged: no JSON object, or too long) and OSError (FileNotFoundError: another
+    process took the file).
     """
     with open(path, "rb") as file:
         data = file.read(MAX_RECORD_BYTES + 1)
@@ -93,34 +95,34 @@ def read(path: str | Path) -> dict[str, object]:
 
 
 def record(agent: str, payload: dict[str, object]) -> dict[str, object]:
-    """Return the record that carries this payload: who says it, on which host, and when; `drop` adds the machine."""
+    """Return the record of this payload, with agent, host and time (epoch seconds); `drop` adds the machine id."""
     return {"v": 1, "agent": agent, "host": host(), "at": time.time(), "payload": payload}
 
 
 def host() -> str:
-    """Return the name of this machine for people; it may change at any time."""
+    """Return the host name, which is only shown to people; it may change at any time."""
     return os.uname().nodename
 
 
 def machine(root: str | Path) -> str:
-    """Return the id of this machine for this store, which never changes; it is made if there is none.
+    """Return the id of this machine for this store; it is made if it is missing or damaged, and then never changes.
 
-    A store that was in use before there were such ids gets today's host name, which hooks that wait have used. Of two
-    processes that make one, the first wins. Raises OSError.
+    A store that was in use before machine ids existed gets the current host name as its id, because the hooks that
+    wait have used that name. Of two processes that make a missing id, the first wins. Raises OSError.
     """
     path = os.path.join(root, "machine")
     is_bad = False
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         if found := _machine_in(path):
             return found
-        is_bad = True  # one that is not there now may be made by another process in the next moment
+        is_bad = True  # only a damaged id is replaced: another process may make a missing one at this moment
     in_use = any(os.path.lexists(os.path.join(root, room)) for room in ("inbox", "pending"))
     keep_machine(root, host() if in_use else os.urandom(8).hex(), over=is_bad)
     return _machine_in(path) or host()
 
 
 def keep_machine(root: str | Path, machine: str, *, over: bool = True) -> None:
-    """Make this the machine id of the store; `over` replaces one that is there. Raises OSError."""
+    """Make this the machine id of the store; with `over`, replace an existing id. Raises OSError."""
     make_folder(root)
     path = os.path.join(root, "machine")
     made = path if over else os.path.join(root, f".machine.{os.urandom(4).hex()}.tmp")
@@ -138,14 +140,14 @@ def keep_machine(root: str | Path, machine: str, *, over: bool = True) -> None:
 
 
 def _machine_in(path: str) -> str:
-    """Return what the file holds, or "" if it is no id."""
+    """Return the machine id in the file, or "" if its content cannot be an id."""
     with open(path, "rb") as file:
         found = file.read(_MOST_MACHINE_BYTES + 1).decode("utf-8", "replace").strip()
     return found if found.isprintable() and len(found) <= _MOST_MACHINE_BYTES else ""
 
 
 def close_inherited() -> None:
-    """Close what an agent left open for its children: its port, or the pipes of another waiter."""
+    """Close the descriptors that an agent left open in its children, such as its port or the pipes of another hook."""
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
 
 
@@ -153,18 +155,19 @@ def close_inherited() -> None:
 
 
 def nudge(root: str | Path) -> bool:
-    """Tell the listener of this store to look into the inbox; False if none is listening.
+    """Tell the listener of this store to look into the inbox; return False if no listener runs.
 
-    A listener that has no socket, since the path of its socket would be too long, looks by itself.
+    If the path of the socket would be too long, the listener has no socket and looks into the inbox at intervals; then
+    its lock shows whether it runs.
     """
     return _poke(root, _socket_name(root)) or (_is_too_deep(root) and _is_held(os.path.join(root, *_LISTENER_LOCK)))
 
 
 def listen_socket(root: str | Path) -> socket.socket:
-    """Return the listener's socket, not blocking; each datagram means "look now".
+    """Return the listener's socket, which does not block; each datagram means "look now".
 
-    Only for the process that holds the listener's lock of this store: a socket left by a dead one is put
-    away first. Raises OSError.
+    Only the process that holds the listener's lock of this store may call this, because a socket that is there is
+    removed first. Raises OSError.
     """
     import socket  # noqa: PLC0415 (the hook has no use for it)
 
@@ -172,12 +175,12 @@ def listen_socket(root: str | Path) -> socket.socket:
 
 
 def socket_path(root: str | Path) -> str:
-    """Return where the listener's socket belongs. Raises OSError: there is no folder for it."""
+    """Return the path of the listener's socket. Raises OSError: the folder for it cannot be made."""
     return os.path.join(runtime_folder(root), _socket_name(root))
 
 
 def close_socket(bound: socket.socket | _Socket) -> None:
-    """Close a socket of `listen_socket` or `wait_socket` and take its name away."""
+    """Close a socket of `listen_socket` or `wait_socket` and remove its file."""
     name = bound.getsockname()
     bound.close()
     with contextlib.suppress(OSError):
@@ -185,10 +188,11 @@ def close_socket(bound: socket.socket | _Socket) -> None:
 
 
 def runtime_folder(root: str | Path, *, shared: tuple[str, ...] | None = None) -> str:
-    """Return the folder of the sockets and of the bot's lock, made if it is not there.
+    """Return the folder of the sockets and of the bot's lock; it is made if it is missing.
 
-    It is the first of `shared` (by default `shared_folders()`) that can be ours alone, else `run` in the store: another
-    user who takes our place under /tmp stops nothing. Raises OSError: not even that can be made.
+    It is the first folder of `shared` (by default `shared_folders()`) that is private to this user, else `run` in the
+    store, so that another user cannot stop Hermes with a folder under /tmp. Raises OSError: `run` cannot be made, or is
+    not private.
     """
     for folder in shared_folders() if shared is None else shared:
         with contextlib.suppress(OSError):
@@ -201,7 +205,7 @@ def runtime_folder(root: str | Path, *, shared: tuple[str, ...] | None = None) -
 def shared_folders() -> tuple[str, ...]:
     """Return the short folders that all stores of this user may share, the best one first.
 
-    No variable is read, so that a hook and a listener that were started differently find each other.
+    No environment variable is read, so that a hook and a listener that were started differently find each other.
     """
     mine = os.getuid()
     below_tmp = f"/tmp/hermes-{mine}"  # noqa: S108 (taken only if it is ours, a real folder, closed to others)
@@ -213,9 +217,10 @@ def shared_folders() -> tuple[str, ...]:
 
 
 def private_folder(folder: str) -> str:
-    """Make the folder or take the one that is there, and return it.
+    """Return the folder; make it if it is missing.
 
-    Raises PermissionError: it is another user's, no real folder, or open to others; OSError: it cannot be made.
+    Raises PermissionError: the folder belongs to another user, is no real folder, or is open to others; OSError: it
+    cannot be made.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
@@ -234,7 +239,7 @@ def _socket_name(root: str | Path) -> str:
 
 
 def _is_too_deep(root: str | Path) -> bool:
-    """Whether the path of the listener's socket would be longer than a socket's path can be."""
+    """Return whether the path of the listener's socket is longer than the system allows."""
     with contextlib.suppress(OSError):
         return len(os.fsencode(socket_path(root))) > MAX_SOCKET_PATH_BYTES
     return False
@@ -250,14 +255,14 @@ def _hashed(*parts: str) -> str:
 
 
 def _poke(root: str | Path, name: str) -> bool:
-    """Send one datagram; True if somebody holds the socket, even one too busy to take it."""
+    """Send one datagram and return whether a process has the socket open, even if its queue is full."""
     with contextlib.closing(_Socket(AF_UNIX, SOCK_DGRAM)) as sender:
         try:
             sender.sendto(b"!", MSG_DONTWAIT, os.path.join(runtime_folder(root), name))
         except BlockingIOError:
             return True
         except OSError as error:
-            return error.errno == errno.ENOBUFS  # what macOS says where Linux says EAGAIN
+            return error.errno == errno.ENOBUFS  # a full queue on macOS; Linux reports EAGAIN
     return True
 
 
@@ -285,7 +290,7 @@ def wait_id(agent: str, machine: str, request_id: str) -> str:
 
 
 def hold_wait(root: str | Path, wait_id: str) -> int:
-    """Take this process's place in the waiting room; it is held until the descriptor is closed.
+    """Make and lock the file that shows that this process waits, and return its descriptor, which holds the lock.
 
     Raises OSError.
     """
@@ -294,7 +299,7 @@ def hold_wait(root: str | Path, wait_id: str) -> int:
         held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
-            # Between the two lines above the file may have been swept away as one that nobody holds.
+            # Between the two lines above, `sweep` may have removed the file, because no process held it.
             if _same_file(held, path):
                 return held
         except BaseException:
@@ -304,19 +309,19 @@ def hold_wait(root: str | Path, wait_id: str) -> int:
 
 
 def is_held_by(root: str | Path, wait_id: str, held: int) -> bool:
-    """Tell whether the place that `hold_wait` took is still there for others to see."""
+    """Return whether the file that `hold_wait` locked is still at its path, so that other processes see it."""
     return _same_file(held, _lock_path(os.path.join(root, "wait"), wait_id, os.getpid()))
 
 
 def leave_wait(root: str | Path, wait_id: str, held: int) -> None:
-    """Give up the place that `hold_wait` took."""
+    """Remove the file that `hold_wait` locked, and release the lock."""
     with contextlib.suppress(OSError):
         os.unlink(_lock_path(os.path.join(root, "wait"), wait_id, os.getpid()))
     os.close(held)
 
 
 def waiters(root: str | Path, wait_id: str) -> list[int]:
-    """Return the process ids of the living hooks that wait for this answer."""
+    """Return the process ids of the live hooks that wait for this answer, in ascending order."""
     folder = os.path.join(root, "wait")
     parts = [name.split(".") for name in _names(folder)]
     ours = [part for part in parts if len(part) == _LOCK_PARTS and (part[0], part[2]) == (wait_id, "lock")]
@@ -325,14 +330,14 @@ def waiters(root: str | Path, wait_id: str) -> list[int]:
 
 
 def waited_for(root: str | Path) -> set[str]:
-    """Return all names under which a living hook waits, by one look at the folder."""
+    """Return the names (`wait_id`) under which live hooks wait; the folder is read once for all of them."""
     folder = os.path.join(root, "wait")
     locks = [name for name in _names(folder) if name.endswith(".lock")]
     return {name.partition(".")[0] for name in locks if _is_held(os.path.join(folder, name))}
 
 
 def has_asks(root: str | Path) -> bool:
-    """Tell whether an ask is open here, or is still in the inbox."""
+    """Return whether an ask is open in this store, or anything is still in the inbox."""
     return any(_names(os.path.join(root, room)) for room in ("pending", "inbox"))
 
 
@@ -342,17 +347,17 @@ def wait_socket(root: str | Path, wait_id: str) -> _Socket:
 
 
 def put_answer(root: str | Path, wait_id: str, text: str) -> None:
-    """Lay the answer out, in place of an older one, and wake whoever waits for it. Raises OSError."""
+    """Write the answer file, replacing an older one, and wake the hooks that wait for it. Raises OSError."""
     disk.write(os.path.join(_folder(root, "wait"), f"{wait_id}.answer"), text.encode())
     for pid in waiters(root, wait_id):
         _poke(root, _wait_name(root, wait_id, pid))
 
 
 def take_answer(root: str | Path, wait_id: str) -> str | None:
-    """Take the answer away, or return None where there is none; of several takers one gets it.
+    """Remove the answer file and return its text, or None if there is no file; of several callers one gets the text.
 
-    The listener itself takes it to withdraw it: what it gets back was seen by nobody. Raises OSError, also
-    where the file is damaged (it is gone then, so that the answer can be laid out anew).
+    The listener also calls this, to withdraw an answer: a text that it gets was read by no hook. Raises OSError, also
+    if the file is damaged (it is removed then, so that the answer can be written again).
     """
     folder = os.path.join(root, "wait")
     taken = os.path.join(folder, f".{wait_id}.{os.getpid()}.taken")
@@ -378,10 +383,10 @@ def _lock_path(folder: str, wait_id: str, pid: int) -> str:
 
 
 def _is_held(path: str) -> bool:
-    """Whether somebody has an exclusive lock on the file; a shared one to probe disturbs no other prober."""
+    """Return whether a process has an exclusive lock on the file; a shared lock probes it and blocks no other probe."""
     try:
         probe = os.open(path, os.O_RDWR)
-    except OSError:  # it is gone, or is no lock of ours: a folder, another user's file
+    except OSError:  # the file is gone, or is no lock of Hermes: a folder, another user's file
         return False
     try:
         fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -403,9 +408,9 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def sweep(root: str | Path, *, now: float | None = None) -> int:
-    """Remove what dead processes left: unfinished files, locks, sockets. Return how many files of the store.
+    """Remove the unfinished files, locks and sockets of dead processes; return how many files of the store it removed.
 
-    Unfinished files and sockets younger than a minute may be somebody's work and stay.
+    Unfinished files and sockets that are younger than a minute stay, because a live process may still need them.
     """
     old_s = (time.time() if now is None else now) - LEFTOVER_AFTER_S
     for path in _sockets_of_nobody(root, old_s):
@@ -420,16 +425,19 @@ def sweep(root: str | Path, *, now: float | None = None) -> int:
 def _remove(path: str) -> bool:
     try:
         os.unlink(path)
-    except OSError:  # it is gone, or is not ours to remove
+    except OSError:  # the file is gone, or this user may not remove it
         return False
     return True
 
 
 def _remove_unheld(path: str) -> bool:
-    """Remove a lock that nobody holds; held meanwhile, so that nobody takes a file that is going away."""
+    """Remove a lock file if no process holds it, and return whether it was removed.
+
+    This process holds the lock meanwhile, so that no other process gets the lock of a file that is being removed.
+    """
     try:
         probe = os.open(path, os.O_RDWR)
-    except OSError:  # it is gone, or is no lock of ours
+    except OSError:  # the file is gone, or is no lock of Hermes
         return False
     with contextlib.closing(os.fdopen(probe)), contextlib.suppress(BlockingIOError):
         fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -438,7 +446,7 @@ def _remove_unheld(path: str) -> bool:
 
 
 def _sockets_of_nobody(root: str | Path, old_s: float) -> list[str]:
-    """Return the sockets that refuse a datagram, whatever store they are of; to the others it is a nudge."""
+    """Return the old sockets, of any store, that refuse a datagram; the probe nudges the processes of the others."""
     try:
         folder = runtime_folder(root)
     except OSError:
@@ -465,7 +473,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _folder(root: str | Path, room: str) -> str:
-    """Return a room of the store, made with all that is above it if it is missing."""
+    """Return the path of a folder in the store; the folder and its parents are made if they are missing."""
     path = os.path.join(root, room)
     make_folder(path)
     return path
@@ -481,15 +489,16 @@ _MAX_REFUSAL_BYTES = 4096
 
 
 def refuse(root: str | Path, why: str) -> None:
-    """Leave word for waiting hooks why a listener cannot start: one sentence without a secret. Raises OSError."""
+    """Write, for waiting hooks, why a listener cannot start: one sentence without a secret. Raises OSError."""
     make_folder(str(root))
     disk.write(os.path.join(root, _REFUSAL), why.encode("utf-8", "backslashreplace")[:_MAX_REFUSAL_BYTES])
 
 
 def refusal(root: str | Path, *, within_s: float | None = None) -> str:
-    """Return why the last listener could not start, "" if it could; `within_s`: only a word of these last seconds.
+    """Return why the last listener could not start, or "" if `refuse` wrote nothing in the last `within_s` seconds.
 
-    A clock that has jumped makes a young word old, which costs one more try.
+    Without `within_s` the age does not count. After a jump of the clock a young reason may look old, which costs one
+    more try to start a listener.
     """
     try:
         with open(os.path.join(root, _REFUSAL), "rb") as file:
@@ -501,6 +510,6 @@ def refusal(root: str | Path, *, within_s: float | None = None) -> str:
 
 
 def accept(root: str | Path) -> None:
-    """Take that word away: a listener has started, or another try is made."""
+    """Remove the reason that `refuse` wrote, because a listener has started or is being started again."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(root, _REFUSAL))

@@ -1,19 +1,26 @@
 """The hook that stays until its answer is there.
 
-Once the payload is on disk it ends in one of these ways: the answer comes (printed as one line, and a receipt dropped);
-the agent is gone and a record says so; the ask is over without an answer for it (an empty text: nothing is printed);
-or SIGTERM releases it. A hook of OpenCode's plugin is gone when the plugin has closed stdin, and SIGTERM releases it in
-silence, since the plugin starts it again. If nothing can come of it (no listener can start, or the store is gone), it
-takes its payload back and leaves. One that has called its ask itself (`Hook.ours`) is gone when its parent is
-another, when nobody reads, and at SIGTERM (started by hand, at Ctrl-C, too); there stdin may be closed at once, or
-bring one more line: what was said at the desk. Whether that came first is decided here: whoever starts the hook does
-what it prints.
+Once the payload is on disk, the hook ends in one of these ways:
 
-With `stay` it goes on waiting after the answer: as long as it is there, the agent is too, and may still read what was
-printed.
+- The answer comes: the hook prints it as one line and drops a receipt into the inbox.
+- The ask is over without an answer for this hook (the answer is an empty text): the hook prints nothing.
+- The agent is gone: the hook drops a record that says so ("waiter.gone").
+- SIGTERM releases the hook.
+- No answer can come, because no listener can start or the store is gone: the hook withdraws its payload and exits.
+
+A hook of OpenCode's plugin takes the end of stdin as the end of the agent. At SIGTERM it drops no record, because the
+plugin starts it again.
+
+A hook that has made the id of its ask itself (`Hook.ours`) drops "waiter.gone" if its parent process has changed, if
+stdout has no reader any more, and at SIGTERM (if started by hand, also at Ctrl-C and hang-up). Its stdin may end at
+once, or bring one more line: the answer from the desk. The hook decides whether that line came before the phone's
+answer, and its program follows the line that the hook prints.
+
+With `stay` the hook goes on waiting after it has printed the answer: as long as the hook runs, the agent runs too, and
+may still read the answer.
 """
 
-# ruff: noqa: PTH108, PTH112, PTH123 (pathlib would cost a hook memory, and its agent time)
+# ruff: noqa: PTH108, PTH112, PTH123 (pathlib would cost the hook memory, and the agent time)
 
 from __future__ import annotations
 
@@ -30,24 +37,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOK_EVERY_S = 2.0
-FIRST_LOOKS = 3  # a listener that was just dying may have taken the first nudge
+FIRST_LOOKS = 3  # a listener that was about to exit may have received the first nudge
 LOOKS_A_NUDGE = 15
-MOST_LOOKS_A_NUDGE = 300  # where no listener comes, the next one is started after ever longer pauses
+MOST_LOOKS_A_NUDGE = 300  # if no listener comes up, the pauses before the next start grow to this
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_WORD_BYTES = 1024 * 1024
 DESK = '{"kind": "desk"}'
 
 
 class Refused(Exception):
-    """Nothing can come of the ask; the message says why."""
+    """No answer to the ask can come; the message says why."""
 
 
 class Hook:
-    """Who waits: for which agent and store, started by which process; `ours`: it has called its ask itself.
+    """A hook that waits: its agent, its store, and the id of the process that started it (`parent`).
 
-    `machine` is the store's machine id when the hook began: it names the ask, whatever becomes of the store. A hook
-    that is `patient` waits for room on a full disk, since its agent's own dialog is open meanwhile. `log` writes one
-    line, and tells whether it is there.
+    `machine` is the store's machine id at the start of the hook; the name of the ask keeps it even if the store is
+    removed. With `ours` the hook itself made the id of the ask. A `patient` hook waits for room on a full disk, because
+    the agent's own dialog is open meanwhile. `log` writes one line to the log and returns whether this succeeded.
     """
 
     def __init__(
@@ -71,7 +78,7 @@ class Hook:
 
 
 class Place:
-    """The place of an ask on disk: the lock that says that we wait, and the payload in the inbox."""
+    """The files of an ask on disk: the lock that shows that this hook waits, and the payload in the inbox."""
 
     def __init__(self, hook: Hook, wait_id: str, keep: Callable[[], str]) -> None:
         self._hook = hook
@@ -84,14 +91,17 @@ class Place:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the ask is kept: a full disk may have no room for it yet."""
+        """Whether the ask is kept; False as long as a full disk has no room for it."""
         return self._held is not None
 
     def take(self) -> bool:
-        """Keep the ask, and tell whether there was room for it; one that is patient tries again. Raises OSError."""
+        """Take the lock and keep the ask; return False if the disk is full and the hook is patient.
+
+        The hook then tries again later. Raises OSError: the ask could not be kept.
+        """
         held = None
         try:
-            held = spool.hold_wait(self._hook.store, self._wait_id)  # first: whoever reads the record finds us waiting
+            held = spool.hold_wait(self._hook.store, self._wait_id)  # first: a reader of the record must find the lock
             self._record = self._keep()
         except OSError as error:
             if held is not None:
@@ -106,16 +116,16 @@ class Place:
         return True
 
     def _say_trouble(self) -> None:
-        """Log once that there was no room; on the same disk there may be none for that either, until now."""
+        """Log once that the disk was full; if the log is on that disk, this may succeed only at a later call."""
         if self._trouble and not self._is_said:
             self._is_said = self._hook.log(self._trouble)
 
     def is_lost(self) -> bool:
-        """Whether the lock's file, and maybe all of the store, was removed."""
+        """Return whether the lock file, and maybe the whole store, was removed."""
         return self._held is not None and not spool.is_held_by(self._hook.store, self._wait_id, self._held)
 
     def withdraw(self) -> bool:
-        """Take the ask out of the inbox, and tell whether nobody has taken it in, so that it was never asked."""
+        """Remove the ask from the inbox, if it is there; return False if a listener has read it already."""
         try:
             os.unlink(self._record)
         except OSError:
@@ -123,16 +133,17 @@ class Place:
         return True
 
     def leave(self) -> None:
-        """Give the lock up, if we have it."""
+        """Release the lock, if this hook has it."""
         held, self._held = self._held, None
         if held is not None:
             spool.leave_wait(self._hook.store, self._wait_id, held)
 
 
 def release_on_signal(*, by_hand: bool) -> int:
-    """Return a descriptor that is readable after SIGTERM: between taking and printing it loses nothing.
+    """Return a descriptor that becomes readable at SIGTERM; also close all inherited descriptors.
 
-    Where it was started by hand, Ctrl-C and the terminal's end count as well.
+    SIGTERM interrupts nothing, so that no answer is lost after it was taken and before it is printed. For a hook that
+    was started by hand, Ctrl-C and the terminal's hang-up count as well; any other hook ignores them.
     """
     spool.close_inherited()
     released, wakeup = os.pipe()
@@ -155,11 +166,11 @@ def wait(
     rest: bytes = b"",
     stay: bool = False,
 ) -> str:
-    """Keep the ask (`keep`), tell the listener (`nudge`, and now and then again), and wait for what comes of it.
+    """Keep the ask, nudge the listener at the start and at intervals, and wait until the ask has ended for this hook.
 
-    `keep` returns the path of the record, `nudge` tells whether there is a listener. `told` keeps a word from the desk,
-    and tells whether it was one; `rest` is what of it came behind the ask. Returns why nothing can come of the ask,
-    which is taken back then, else "". Raises OSError.
+    `keep` keeps the ask and returns the path of its record. `nudge` returns whether a listener runs. `told` keeps an
+    answer from the desk and returns whether it was understood; `rest` are the bytes that came after the ask's line.
+    Returns "", or why no answer can come; then the ask is withdrawn. Raises OSError.
     """
     wait_id = spool.wait_id(hook.agent, hook.machine, request_id)
     place = Place(hook, wait_id, keep)
@@ -173,14 +184,14 @@ def wait(
             _report(hook, outcome, wait_id, nudge)
             outcome = watch.left()
         if not place.is_taken:
-            outcome = None  # there is nobody to tell about it
+            outcome = None  # the listener does not know the ask, so there is nothing to report
     except Refused as refused:
         why = str(refused)
         outcome = None if place.withdraw() or not hook.ours else "waiter.gone"
     finally:
         if hook.ours:
             with contextlib.suppress(OSError):
-                spool.take_answer(hook.store, wait_id)  # too late for us, and nobody else waits under this name
+                spool.take_answer(hook.store, wait_id)  # too late for this hook, and no other waits under this name
         place.leave()
     if outcome is not None:
         _report(hook, outcome, wait_id, nudge)
@@ -193,7 +204,7 @@ def _report(hook: Hook, outcome: str, wait_id: str, nudge: Callable[[], bool]) -
 
 
 class Watch:
-    """What a waiting hook looks at: stdin, SIGTERM, and the bell that the listener rings."""
+    """The wait of one hook: it polls stdin, SIGTERM, and the socket on which the listener wakes it."""
 
     def __init__(
         self,
@@ -221,9 +232,9 @@ class Watch:
             self._looking.register(descriptor, select.POLLIN)
 
     def outcome(self) -> str | None:
-        """Wait, print the answer, and return the type of the record that tells how it went; None: nothing to tell."""
+        """Wait, print the answer, and return the type of the record that reports the result, or None."""
         bell = None
-        with contextlib.suppress(OSError):  # without a bell there is still the look every two seconds
+        with contextlib.suppress(OSError):  # without a socket the hook still looks every two seconds
             bell = spool.wait_socket(self._hook.store, self._wait_id)
             self._looking.register(bell.fileno(), select.POLLIN)
         try:
@@ -241,12 +252,12 @@ class Watch:
                 spool.close_socket(bell)
 
     def answer(self) -> str | None:
-        """Return what is to be printed once it is there, "" for nothing; None at SIGTERM.
+        """Wait for the text to print and return it: "" if there is nothing to print, None at SIGTERM.
 
-        Raises EOFError where the agent is gone, and Refused where nothing can come of it.
+        Raises EOFError: the agent is gone. Raises Refused: no answer can come.
         """
         while not self._hook.ours or (os.getppid() == self._hook.parent and _has_reader()):
-            # Who stands still reads nothing, and what is printed would look taken: it stays ready until he goes on.
+            # A stopped parent reads nothing, and a printed answer counts as taken: leave it until the parent continues.
             stands_still = self._hook.ours and _is_stopped(self._hook.parent)
             answer = None if stands_still else spool.take_answer(self._hook.store, self._wait_id)
             if answer is not None:
@@ -262,32 +273,35 @@ class Watch:
         raise EOFError
 
     def _look_after_place(self) -> None:
-        """Take our place on disk, if a full disk had no room for it or somebody has removed it. Raises Refused."""
+        """Keep the ask again if its files were removed, or now if the disk was full before.
+
+        Raises Refused: the files were removed, and no listener runs. Raises OSError.
+        """
         if self._place is None:
             return
         if self._place.is_lost():
             if not spool.nudge(self._hook.store):
                 raise Refused(f"the folder {self._hook.store} was removed, and no listener is there")
             if not os.path.isdir(self._hook.store):
-                return  # the listener makes it again, with this machine's id, or leaves
+                return  # the listener makes the folder again, with the same machine id, or exits
             self._place.leave()
         if not self._place.is_taken and self._place.take():
             self._again()
 
     def _look_after_listener(self) -> None:
-        """Leave if no listener can start; start one now and then if there is none. Raises Refused."""
+        """Nudge the listener, or start one, at intervals. Raises Refused: no listener can start."""
         store = self._hook.store
         why = spool.refusal(store)
         if why and not spool.nudge(store):
             raise Refused(f"no listener can start: {why}")
         if why:
-            spool.accept(store)  # one has started since
+            spool.accept(store)  # a listener has started since then
         self._looks += 1
         if self._looks >= self._pause:
             self._ask_for_listener()
 
     def _ask_for_listener(self) -> None:
-        """Nudge the listener. One that died is started again, or the buttons would be dead."""
+        """Nudge the listener, or start one if none runs, because the buttons need it; set the next pause."""
         self._looks = 0
         grown = max(LOOKS_A_NUDGE, min(2 * self._pause, MOST_LOOKS_A_NUDGE))
         self._pause = LOOKS_A_NUDGE if self._again() else grown
@@ -304,7 +318,11 @@ class Watch:
             self._word += b"\n" if self._word.strip() else b""
 
     def _was_told(self) -> bool:
-        """Take the desk's word, which came first; whoever said it is told so."""
+        """Take one line from the desk, which came before the phone's answer, and print `DESK` to confirm it.
+
+        Returns False, and prints nothing, if the line could not be understood. If the ask is not kept yet, the line
+        is only confirmed.
+        """
         word, _, self._word = self._word.partition(b"\n")
         if self._place is None or self._place.is_taken:
             if not self._told(word):
@@ -314,17 +332,20 @@ class Watch:
         return True
 
     def _hand_over(self, answer: str) -> str | None:
-        """Print it for who does not tell what it got; return what is still to be told."""
+        """Report a receipt and print the answer; return the type of the record that is still to be dropped, or None.
+
+        The hook reports the receipt itself, because its program confirms nothing.
+        """
         told = False
         with contextlib.suppress(OSError):
-            # Before: whoever has read the line may end this at once.
+            # Before printing: the program may end this hook as soon as it has read the line.
             _report(self._hook, "receipt", self._wait_id, self._again)
             told = True
         outcome = _print(answer)
         return None if told and outcome == "receipt" else outcome
 
     def left(self) -> str | None:
-        """Stay until SIGTERM (None), or until the agent is gone."""
+        """Stay until SIGTERM (return None), or until the agent is gone (return "waiter.gone")."""
         while True:
             ready = self._looking.poll(self._pause * self._look_every_s * 1000)
             if not ready:
@@ -337,25 +358,28 @@ class Watch:
 
 
 def _is_stopped(process_id: int) -> bool:
-    """Tell whether a process was stopped, as by Ctrl-Z or a debugger; where there is no /proc, nobody knows."""
+    """Return whether a process is stopped, for example by Ctrl-Z or a debugger; False if it cannot be read in /proc."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
             told = file.read()
     except OSError:
         return False
-    # Its name stands in brackets, and may hold any of them.
+    # The state follows the process name, which stands in brackets and may contain brackets.
     return told.rpartition(b")")[2].split()[0] in {b"T", b"t"}
 
 
 def _has_reader() -> bool:
-    """Tell whether somebody still has the other end of stdout."""
+    """Return whether a process still has the other end of stdout open."""
     looking = select.poll()
     looking.register(1, 0)
     return not looking.poll(0)
 
 
 def _print(answer: str) -> str:
-    """Print one line; a receipt says that it left, nothing more: the plugin's own events tell the rest."""
+    """Print one line; return "receipt", or "waiter.gone" if stdout has no reader.
+
+    A receipt only says that the line was written; the agent's own events tell whether it took effect.
+    """
     data = memoryview(answer.replace("\n", " ").encode() + b"\n")
     try:
         while data:

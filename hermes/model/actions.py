@@ -1,4 +1,4 @@
-"""What a button means. Effects are absolute, never "toggle", so that a doubled tap changes nothing."""
+"""The meaning of each button. Effects are absolute ("choose option 2"), so that a doubled tap does no harm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes.model.state import Confirm
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Choose (`on`) or drop an option."""
+    """Choose an option of a question (`on`), or remove it from the answer."""
 
     question: int
     option: int
@@ -18,21 +18,21 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Show this page; len(questions) is the review."""
+    """Show this page: the index of a question, or len(questions) for the review of all answers."""
 
     page: int
 
 
 @dataclass(frozen=True, slots=True)
 class Shelve:
-    """Show this part of a long list of options."""
+    """Show this part, counted from 0, of a long list of options."""
 
     shelf: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Take the next text for this question (`on`), or no longer."""
+    """Take the person's next text as the answer to this question (`on`), or stop that."""
 
     question: int
     on: bool = True
@@ -40,45 +40,45 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class ClearText:
-    """Drop the free text of this question."""
+    """Remove the free text from the answer to this question."""
 
     question: int
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send what was chosen: Done on one multiple question, Send on the review."""
+    """Send the chosen answers: the button Done on a single multiple-choice question, Send on the review."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskTwice:
-    """The first of two taps."""
+    """The first of two taps: ask for the second one."""
 
     what: Confirm
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The second of two taps."""
+    """The second of two taps: do it."""
 
     what: Confirm
 
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Not after all."""
+    """Go back instead of the second tap."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepWaiting:
-    """Start the time to answer anew, `extra_s` longer than usual."""
+    """Start the time to answer again, `extra_s` longer than usual."""
 
     extra_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOffer:
-    """Use the offered text of this message as the answer (`on`), or forget it."""
+    """Use the text that the person wrote in this message as the answer (`on`), or forget it."""
 
     message_id: int
     on: bool = True
@@ -86,7 +86,7 @@ class TakeOffer:
 
 @dataclass(frozen=True, slots=True)
 class ShowWhole:
-    """Send all of what the message had to cut."""
+    """Send the whole text of a permission as a file, because its message shows only a part."""
 
 
 Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting

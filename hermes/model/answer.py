@@ -1,4 +1,4 @@
-"""What a person answers, what is decided, and how an ask ended."""
+"""The answer of a person, the decision that is sent to the agent, and the outcome of an ask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person on the phone."""
+    """A person on the phone, with the user id and the name from Telegram."""
 
     id: int
     name: str = ""
@@ -16,13 +16,13 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one question: option indices in the order chosen, then free text or None."""
+    """The answer to one question: the indices of the chosen options, in the order chosen, and the free text or None."""
 
     picks: tuple[int, ...] = ()
     text: str | None = None
 
     def __bool__(self) -> bool:
-        """Tell whether anything was answered."""
+        """Tell whether the question is answered, by an option or by a text."""
         return bool(self.picks) or self.text is not None
 
 
@@ -31,9 +31,12 @@ DecisionKind = Literal["answer", "reject", "skip", "release", "always"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be sent, frozen. `by` is None where a timer decided; `release` leaves the agent waiting.
+    """The final decision about an ask. Exactly this is sent to the agent, however often the delivery is repeated.
 
-    `always` allows a deed and all that are like it.
+    - `kind`: "answer" sends `answers`, one for each question; the other kinds have none. "reject" tells the agent no.
+      "skip" lets the agent decide. "always" allows a permission and all that its `always` patterns cover. "release"
+      sends nothing and leaves the ask to the desk.
+    - `by`: the person who decided, or None if a timer did.
     """
 
     kind: DecisionKind
@@ -43,21 +46,31 @@ class Decision:
 
 
 OutcomeKind = Literal["answered", "rejected", "skipped", "answered_at_desk", "rejected_at_desk", "expired", "gone"]
+"""How an ask ended. "expired": a timer decided. "gone": the agent no longer waits for an answer."""
 
 Proof = Literal["", "record", "event", "plugin", "list", "accepted", "receipt", "left"]
+"""How Hermes knows that an ask has ended.
 
-"""How an end is known. "record": the agent's own record of the tool call shows it; "event": its server's events told,
-"plugin": its plugin told, where no record does; "list": its server asks for it no more, or its session is over;
-"accepted": the server took the reply, and nothing else could be seen; "receipt": it was handed over to a program that
-reports no more; "left": whoever waited for it is gone; "": nothing had to be known, or nobody noted it."""
+- "record": the agent's own record of the tool call shows it.
+- "event", "plugin": no record shows it, but the events of the agent's server or the agent's plugin report it.
+- "list": the agent's server no longer lists the request, or its session no longer waits for it.
+- "accepted": the server accepted the reply, and nothing else could be observed.
+- "receipt": the answer was handed over to a program that reports nothing more.
+- "left": no hook waits for the answer any more.
+- "": no proof was needed, or none was noted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an ask ended. `answers` are the desk's own words, one tuple of strings a question.
+    """How an ask ended.
 
-    `reason` is set for "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two candidates); and for what ended
-    at the desk "together", where the word on another ask of its session, or one like it, ended this one, too.
+    - `answers`: the answers that the agent reported, one tuple of strings for each question. They are empty if there
+      were none, or if the decision tells all of them.
+    - `reason` of "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two requests fit, so that Hermes cannot
+      tell which one it is), or "" (another entry has its request).
+    - `reason` of an end at the desk: "together" if our decision about another permission of the session ended this one
+      too, else "".
     """
 
     kind: OutcomeKind

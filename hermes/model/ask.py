@@ -1,4 +1,4 @@
-"""What an agent asks: questions or one permission, and where the ask comes from."""
+"""The request of an agent, with its questions or its one permission, and its origin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice: `label` is what the agent gets back, to the letter."""
+    """One choice. The agent gets exactly `label` as the answer, never a shortened one."""
 
     label: str
     description: str = ""
@@ -16,7 +16,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question of an ask. `recommended` is an index into `options`, or None."""
+    """One question of an ask.
+
+    `multiple`: several options can be chosen; `custom`: a free text is allowed. `recommended` is an index into
+    `options`, or None.
+    """
 
     text: str
     header: str = ""
@@ -28,12 +32,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an agent can do; the dialog and the words on the phone read this and nothing else about it.
+    """The abilities of an agent. The dialog, the screens and the delivery read these and not the name of the agent.
 
-    `reports` is false where nobody is sure to tell what became of an answer: that it was handed over, and
-    `silence_s` seconds without another word, is all there is to know then; `tells_answers` where it does tell of the
-    answers to questions, so that of those silence proves nothing. `else_first`: where nothing is recommended,
-    its own timer takes the first option.
+    - `agent_name`: its name for people.
+    - `reject_stops`: a reject ends the agent's turn; else the agent is told no, and goes on.
+    - `can_skip`: the person can skip the ask, and the agent then decides.
+    - `notes`: a text beside chosen options reaches the agent as a note. Nothing reads this field.
+    - `desk_stays_open`: the ask can also be answered at the desk, and stays there when its time on the phone is over.
+    - `reports`: the agent is certain to report the effect of an answer. If false, the answer counts as delivered once a
+      hook has printed it and `silence_s` seconds have passed without a report.
+    - `tells_answers`: although `reports` is false, the agent reports the answers to questions (not to permissions), so
+      that its silence proves nothing about those.
+    - `else_first`: the agent's own timer takes the first option if no option is recommended.
     """
 
     agent_name: str
@@ -49,9 +59,15 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an ask comes from. `server` is the configured name of the server that listed it, else "".
+    """The origin of an ask.
 
-    `machine` is the machine's id, and never changes; `host` is its name for people, "" if nobody told it.
+    - `agent`: the name of the adapter. `machine`: the id of the machine, which never changes. `host`: the name of the
+      machine for people, "" if it is not known.
+    - `server`: the name in the configuration of the server that sent or listed the ask, or "".
+    - `request_id`, `call_id`, `message_id`: the agent's ids of the request, of the tool call that asks, and of the
+      message with that call; None if not known. The request id, or the call id within its session, identifies the ask.
+    - `session_title`, `root_title`: the title of the session and, for a subagent, that of its root session.
+    - `last_text`: the last words of the agent before it asked.
     """
 
     agent: str
@@ -69,22 +85,30 @@ class Source:
 
 
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]
+"""The rule for an ask that no person answered in time. "keep" leaves it to the desk."""
 
 DeedKind = Literal["command", "change", "folder", "fetch", "other"]
+"""The kind of an action: run a command, change a file, use a folder outside of the project, fetch an address, other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What an agent may not do without a word, and asks for.
+    """An action that the agent may do only with a person's permission.
 
-    `tool` is the agent's own name of what it uses ("bash"); `what` is the deed itself and whole: a command, the name
-    of a file, an address; `detail` is more of it (a diff, the command behind a folder). `patterns` is what it asks
-    for as the agent puts it, `always` what "always" would cover: empty where that is not offered. `partial` is true
-    where the agent has told only parts of the deed.
+    - `tool`: the tool that the agent wants to use, by the agent's own name ("bash").
+    - `what`: the whole action: a command, the name of a file, an address.
+    - `detail`: more about the action, such as a diff, or the command that uses a folder.
+    - `patterns`: the action in the agent's own notation.
+    - `always`: the patterns that "always" would allow; empty if "always" is not offered.
+    - `partial`: the agent has told only parts of the action.
 
-    Its ask has one question of one option (allow once); a free text is a refusal that says why. The answers that an
-    agent tells of are (("once",),), (("always",),), (("allowed",),) where nobody knows which of the two, and
-    (("refused", why),) with an empty `why` for none, without any where that is not known.
+    The ask of a permission has one question with one option (allow once). A free text refuses, and is the reason. The
+    answer of a permission, as adapters read and write it, has one of these forms:
+
+        (("once",),), (("always",),)    allowed once, or always
+        (("allowed",),)                 allowed, but it is not known whether once or always
+        (("refused", reason),)          refused; the reason is "" if none was given
+        (("refused",),)                 refused, but it is not known whether a reason was given
     """
 
     tool: str
@@ -98,10 +122,12 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request for input. `answerable` is false where only the desk can answer (the words say so).
+    """One request of an agent for input: questions, or one permission.
 
-    `ttl_s` and `on_expiry` are the asker's own, None where the configuration's count. `given` is what its adapter keeps
-    of the payload to answer in the agent's form, and nobody else reads.
+    - `answerable`: false if only the desk can answer; the message on the phone then says so.
+    - `ttl_s`, `on_expiry`: the time to answer and the rule at its end, if this ask brings its own. None means the
+      values of the configuration.
+    - `given`: a part of the payload that the adapter needs to write the answer. Only the adapter reads it.
     """
 
     source: Source

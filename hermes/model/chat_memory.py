@@ -1,4 +1,4 @@
-"""What one bot must remember across restarts."""
+"""The data of one bot that survives a restart of Hermes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Until when (epoch) the events of the server with this name are known."""
+    """The time (epoch) until which Hermes has received all events of the server with this name."""
 
     server: str
     until_s: float
@@ -15,7 +15,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class SettledDay:
-    """A day (UTC, "YYYY-MM-DD") on which asks were settled, and for how long Hermes had been seen running by then."""
+    """A day (UTC, "YYYY-MM-DD") on which asks were settled; they age from this value of `ChatMemory.lived_s`."""
 
     day: str
     lived_s: float
@@ -23,14 +23,18 @@ class SettledDay:
 
 @dataclass(frozen=True, slots=True)
 class ChatMemory:
-    """What one bot must remember across restarts.
+    """The data of one bot that survives a restart of Hermes.
 
-    `offset` is the next update to ask for. `answerable_s` is the answerable clock as it stood at `known_at_s`
-    (epoch), `gap_at` its value when it last stood still. `chat_id` replaces the configured one, `moved_from`,
-    after a group became a supergroup. `trouble` is what keeps the chat from working, in words, or "". `damaged` counts
-    the questions that could not be read, of which the person was not told yet. `newest_message` is the highest id of a
-    message that is known in the chat. `lived_s` is for how long Hermes was seen running, and `settled_days` says until
-    when of that time asks were settled.
+    - `offset`: the id of the next update to request from Telegram. `last_poll_s`: the last successful poll (epoch).
+    - `answerable_s`: the value of the answerable clock (`core.answer_clock`) at the time `known_at_s` (epoch).
+      `gap_at`: its value when it last stood still.
+    - `chat_id`: the id of the supergroup that the configured group `moved_from` has become.
+    - `trouble`: the sentence about why the chat does not work, or "".
+    - `followed`: how far the events of each server are known.
+    - `damaged`: the number of unreadable asks that the person was not told about yet.
+    - `newest_message`: the highest known message id in the chat.
+    - `lived_s`: how long Hermes has run in all; of a pause between two runs at most an hour is added. Settled asks age
+      by this count, so that a wrong wall clock deletes none. `settled_days`: the days with settled asks.
     """
 
     bot_id: int

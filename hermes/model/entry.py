@@ -1,4 +1,4 @@
-"""An entry: one ask as the store keeps it."""
+"""An entry: one ask as the store keeps it, with all that must survive a crash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SideKind = Literal["typing", "offer", "final_call", "reminder", "expired", "deli
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A message beside the main one: which one it is, and the digest of what it shows."""
+    """A message on the phone beside the main message. `drawn` is the digest of the screen that it shows."""
 
     kind: SideKind
     message_id: int
@@ -22,11 +22,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Phone:
-    """What of this entry is on the phone. `drawn` is the digest of the screen that the message shows.
+    """The messages of an entry on the phone.
 
-    `copies` are older messages of the same ask (a send that timed out and was delivered all the same). `since_id` is
-    the first message of this ask and `since_date_s` Telegram's own date for it: a text counts only if it is later.
-    `after_id` is the newest message that the chat had when the ask came: none of its messages is older.
+    - `message_id`: the main message, None until it is posted. `drawn`: the digest of the screen that it shows.
+    - `sides`: the messages beside the main message.
+    - `copies`: other messages of the ask, which will be deleted: it was posted again, or a send timed out, but arrived.
+    - `since_id`, `since_date_s`: the first message of the ask, and Telegram's date of it. Only a later text counts.
+    - `after_id`: the newest message in the chat when the ask came. All messages of the ask have higher ids.
     """
 
     chat_id: int
@@ -41,10 +43,12 @@ class Phone:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time to answer. `set_at` and `expires_at` are seconds of the answerable clock (`core.answer_clock`).
+    """The time to answer. It starts with the first post, and again if a person does something with the ask.
 
-    All None until the first post. `until_s` is the same moment as the phone shows it; `called` is true once
-    the final call was made, `reminded` counts reminders.
+    - `posted_s`: the first post (epoch). Until then all times are None.
+    - `set_at`, `expires_at`: start and end, in seconds of the answerable clock (`core.answer_clock`).
+    - `until_s`: the end as the phone shows it (epoch).
+    - `called`, `reminded`: whether the final call was made, and the number of reminders, both since the last start.
     """
 
     posted_s: float | None = None
@@ -56,14 +60,19 @@ class Timing:
 
 
 Route = Literal["server", "waiter"]
+"""The way of the answer: through the HTTP API of the agent's server, or printed by a hook that waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An ask with everything that must survive a crash. `code` is the short name in the text ("k7mx4").
+    """An ask with everything that must survive a crash.
 
-    `trail` has a line for each permission of the same session whose message this one took over, the latest last.
-    `waits` is true once a waiting hook was seen, `waiter_taken` once one has taken the answer.
+    - `code`: the short name of the ask in its messages ("k7mx4").
+    - `asked_s`: when Hermes received the ask (epoch).
+    - `route`: None until it is chosen.
+    - `waits`: a hook is known to wait for the answer, or to have waited. `waiter_taken`: a hook has taken the answer.
+    - `trail`: a line for each earlier permission of the session whose message this one has replaced, latest last.
+    - `revision`: grows with each write, so that the store detects concurrent changes.
     """
 
     id: str

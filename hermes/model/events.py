@@ -1,4 +1,7 @@
-"""What happened to an ask, and what Telegram brought."""
+"""The events of an ask, and the updates from Telegram that become events.
+
+`core.dialog.step` applies an `Event` to the state of an ask. `Tap` and `Text` are updates whose ask is not found yet.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from hermes.model.ask import OnExpiry
 
 @dataclass(frozen=True, slots=True)
 class Tapped:
-    """A button was tapped. `epoch` is the one of the keyboard it stood on."""
+    """A person tapped a button. `epoch` is the `State.epoch` for which the button was drawn."""
 
     update_id: int
     at_s: float
@@ -22,15 +25,16 @@ class Tapped:
 
 
 TextHow = Literal["reply", "armed", "part", "offered"]
+"""Why a text belongs to an ask.
+
+"reply": it replies to a message of the ask. "armed": the person tapped ✏️ before. "part": it continues a text that is
+being joined. "offered": none of these; the ask is the only open one, and the text is offered as its answer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Texted:
-    """A text that routing gave to this ask.
-
-    `how`: "reply" to one of its messages, "armed" after ✏️, "part" of a text that is being joined, "offered" a plain
-    text to be offered as an answer. `date_s` is Telegram's own date of the message.
-    """
+    """A person wrote a text that belongs to this ask (`core.routing`). `date_s` is Telegram's date of the message."""
 
     update_id: int
     at_s: float
@@ -43,33 +47,33 @@ class Texted:
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """Time passed; `due_s` may have come."""
+    """Time passed: `State.due_s` may be reached."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Disarmed:
-    """The person turned to another ask: texts are no longer taken unasked."""
+    """The person tapped ✏️ on another ask, so that the next plain text does not belong to this one any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """A part of the text that is being joined was not taken in: what is there is at most offered."""
+    """A part of the text that is being joined was lost: the rest is offered to the person instead of being sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The request behind an ask in phase "matching" was found."""
+    """The request of an ask in phase "matching" was found."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The decision took effect: confirmed by the agent, not assumed.
+    """The decision took effect, as `proof` shows.
 
-    `answers` is what its agent shows, where that is less than what was decided: that it was allowed, not for how long.
+    `answers` are set only if the agent shows less than the decision: that a permission was allowed, not for how long.
     """
 
     at_s: float
@@ -79,14 +83,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The decision could not be delivered now; it will be tried again."""
+    """The decision could not be delivered now. The delivery will be tried again."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The ask ended by itself: at the desk, or the agent gave it up."""
+    """The ask ended without the decision from the phone: at the desk, or because the agent gave it up."""
 
     at_s: float
     kind: Literal["answered_at_desk", "rejected_at_desk", "gone"]
@@ -97,7 +101,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The time to answer ran out."""
+    """The time to answer is over. `rule` says what follows."""
 
     at_s: float
     rule: OnExpiry
@@ -105,7 +109,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The agent was seen working again after the ask was settled."""
+    """The agent was seen working again, after the decision or the end of the ask."""
 
     at_s: float
 
@@ -115,7 +119,7 @@ Event = Tapped | Texted | Ticked | Disarmed | Torn | Matched | Delivered | Faile
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A tapped button, as Telegram tells it. `query_id` is what the acknowledgement names."""
+    """A tapped button, as Telegram reports it. `query_id` is needed for the acknowledgement; `data` is the button's."""
 
     update_id: int
     at_s: float
@@ -128,11 +132,12 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A written message.
+    """A message that a person wrote, as Telegram reports it.
 
-    `reply_to` is the message that it replies to, `reply_text` what that one says, "" unless our own bot wrote it.
-    `text` is None for a sticker, a photo and everything else without words; `group` tells a group from a private chat.
-    `date_s` is Telegram's own date, which is compared with other dates of Telegram's alone.
+    - `text`: None for a sticker, a photo, and every other message without a text.
+    - `reply_to`: the message that it replies to. `reply_text`: the text of that message, "" unless our bot wrote it.
+    - `group`: whether the chat is a group, not a private chat.
+    - `date_s`: Telegram's date of the message. It is compared only with other dates from Telegram.
     """
 
     update_id: int

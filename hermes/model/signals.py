@@ -1,4 +1,4 @@
-"""What an agent tells."""
+"""The reports of an agent about its asks, from its plugin or its server. Adapters make them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hermes.model.ask import Ask
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An ask with its request id.
+    """The agent asks, and the ask has a request id.
 
-    `waits`: its hook holds its place already, and is never started again. `nonce`: the hook made the request id up, so
-    that an open ask of its session with its call id is an older one of the same, which nobody can answer any more.
+    - `waits`: the hook that brings the ask already waits for the answer, and is never started again.
+    - `nonce`: the hook made up the request id. An open ask of the same session with the same call id is then an earlier
+      one for the same call; it is closed, unless a hook still waits for it.
     """
 
     ask: Ask
@@ -22,16 +23,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An ask that may come: its tool call began; there is a call id, but no request yet."""
+    """An ask may follow: its tool call has begun. It has a call id, but no request id yet."""
 
     ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """Somebody's answer took effect (or went to a zombie): `answers` are strings, one tuple a question.
+    """A request was answered, on the phone or at the desk. It may be a request that the agent no longer waits for.
 
-    Where the agent does not name the request, `request_id` is "", and `call_id` is what it shares with its ask.
+    `answers` is one tuple of strings for each question. If the agent does not name the request, `request_id` is "", and
+    `call_id` leads to the ask.
     """
 
     request_id: str
@@ -42,7 +44,7 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """Somebody's rejection took effect; the ids are those of `Replied`."""
+    """A request was rejected, on the phone or at the desk. The ids are as in `Replied`."""
 
     request_id: str
     session_id: str
@@ -51,7 +53,7 @@ class Dismissed:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The session stopped (idle, error, deleted): nothing that it asked before is waited for any more."""
+    """The session stopped (idle, error, deleted), and waits for none of its asks any more."""
 
     session_id: str
 
@@ -65,7 +67,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A waiting hook took its answer and printed it."""
+    """A hook that waited has printed its answer. No adapter makes this signal."""
 
     wait_id: str
 

@@ -1,4 +1,4 @@
-"""The state of the dialog about one ask, and what one event does to it."""
+"""The state of the dialog about one ask, and the result of one event (`core.dialog` has the rules)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from typing import Literal
 from hermes.model.answer import Answer, Decision, Outcome, User
 
 Phase = Literal["matching", "open", "sending", "settled"]
+"""The phase of an ask.
+
+- "matching": the tool call has begun, but its request is not known yet.
+- "open": the ask waits for an answer.
+- "sending": the decision is final and is being delivered to the agent.
+- "settled": the ask is over.
+"""
 
 Confirm = Literal["reject", "skip", "send", "always"]
+"""The actions that need a second tap; "send" only if a question is unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Armed:
-    """The next plain text of this user counts for this question; of two armed asks the later one gets it."""
+    """The next plain text of this user answers this question. If two asks are armed, the later one (`at_s`) gets it."""
 
     question: int
     user_id: int
@@ -23,7 +31,7 @@ class Armed:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One message of a text that Telegram may have split; `date_s` is Telegram's own date for it."""
+    """One message of a text that Telegram's app may have split. `date_s` is Telegram's date of it."""
 
     message_id: int
     text: str
@@ -32,9 +40,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A text for `question` that is being gathered from its parts; complete at `State.due_s`.
+    """A text for `question` whose parts are still arriving. It is complete at `State.due_s`.
 
-    `offered`: nobody asked for this text, so that it becomes an offer and not an answer.
+    `offered`: the person was not asked for a text, so that it becomes an offer and not an answer.
     """
 
     question: int
@@ -45,7 +53,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A plain text that nobody asked for, waiting for "is this your answer?"."""
+    """A text that the person was not asked for. A message asks "is this your answer?"."""
 
     question: int
     user: User
@@ -57,11 +65,16 @@ class Offer:
 class State:
     """The whole dialog about one ask, as saved.
 
-    `page` is the question on show, len(questions) the review. `shelf` is the part of a long list of options.
-    `answers` has one Answer a question. `epoch` grows whenever buttons change their meaning. `due_s` is when
-    `joining` ends. `away` stays true once the phone was told that the agent was away. `whole` is
-    true where the person wants to see the whole of what was cut.
-    `seen` holds the last update ids that were taken in.
+    - `page`: the index of the question that the phone shows; len(questions) is the review of all answers.
+    - `shelf`: the part, counted from 0, of a long list of options that the phone shows.
+    - `answers`: one Answer for each question, as chosen so far.
+    - `epoch`: grows whenever the buttons change their meaning, so that a tap on an old button is detected.
+    - `confirm`: the action that waits for its second tap.
+    - `due_s`: the time at which `joining` ends.
+    - `away`: a delivery has failed, so that the phone shows that the agent cannot be reached. It stays true.
+    - `working`: the agent was seen working again.
+    - `whole`: the person wants to see the whole text of a permission that its message cuts.
+    - `seen`: the ids of the last updates that this ask has handled, so that an update has its effect only once.
     """
 
     phase: Phase = "open"
@@ -90,7 +103,7 @@ ToastKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """The acknowledgement of a tap; `text` is what the kind speaks of (a label, an answer)."""
+    """The short text that acknowledges a tap. `text` is the label or the answer that it names, if any."""
 
     kind: ToastKind
     text: str = ""
@@ -101,19 +114,19 @@ HintKind = Literal["no_such_option", "which_question", "settled", "taken"]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A short new message that explains why a text changed nothing."""
+    """A short new message that explains why a text from the person changed nothing."""
 
     kind: HintKind
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one event does: the new state, and the word that the person gets at once.
+    """The result of one event: the new state, and the toast or hint that the person gets at once.
 
-    All other effects follow from the saved state (draw what it shows, deliver what it decided, wake when it is
-    due), so that a process that dies right after the save owes nothing that the state does not tell.
-    `touched` is true where a person did something with the ask: the time to answer starts anew, `extra_s`
-    longer than usual.
+    All other effects follow from the saved state: draw its screen, deliver its decision, wake up at `due_s`. So a
+    process that is killed right after the save loses no effect except the toast or hint.
+
+    `touched`: a person did something with the ask. The time to answer starts again, `extra_s` longer than usual.
     """
 
     state: State

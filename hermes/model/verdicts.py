@@ -1,6 +1,6 @@
-"""What is true of a request at its agent.
+"""The verdicts on a request: its state at its agent. A server gives them, or Hermes derives them from reports.
 
-`proof` tells how it is known: two verdicts that differ in it alone are equal.
+`proof` says how Hermes knows the verdict. Two verdicts that differ only in `proof` are equal.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from hermes.model.answer import Proof
 
 @dataclass(frozen=True, slots=True)
 class StillOpen:
-    """It is listed as pending, and its session waits for it."""
+    """The request is pending, and its session waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredWith:
-    """Its tool call is completed with these answers: strings, one tuple a question."""
+    """The request was answered with these answers: one tuple of strings for each question."""
 
     answers: tuple[tuple[str, ...], ...]
     proof: Proof = field(default="record", compare=False)
@@ -25,7 +25,7 @@ class AnsweredWith:
 
 @dataclass(frozen=True, slots=True)
 class WasDismissed:
-    """Its tool call ended by a rejection. `same_as` are answers that would have ended it just the same way."""
+    """The request was rejected. `same_as` are the answers, if any, that end the tool call in exactly the same way."""
 
     same_as: tuple[tuple[str, ...], ...] | None = None
     proof: Proof = field(default="record", compare=False)
@@ -33,14 +33,14 @@ class WasDismissed:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Nobody waits for it any more: aborted, deleted, restarted, or a zombie that is still listed."""
+    """The agent no longer waits for the answer (aborted, deleted, restarted), even if it still lists the request."""
 
     proof: Proof = field(default="list", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """It cannot be told now: an event may tell, or asking again later."""
+    """Nothing is proven now. A later event or another look may prove it."""
 
 
 Verdict = StillOpen | AnsweredWith | WasDismissed | Dead | Unproven

@@ -1,1 +1,1 @@
-"""Claude Code, whose hooks are commands that its settings name."""
+"""Everything in Hermes that is specific to Claude Code, which runs the hooks that its settings name."""

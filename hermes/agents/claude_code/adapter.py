@@ -1,12 +1,12 @@
-"""Claude Code's hooks and Hermes' words: payloads become signals, decisions what a hook prints. Pure.
+"""Turn the payloads of Claude Code's hooks into signals, and decisions into the output of a hook. Pure.
 
-Two events ask. `PermissionRequest` races the dialog in the terminal: who answers first wins. `PreToolUse` comes before
-any dialog, and is for where there is none (headless, `dontAsk`). Neither names its request: the hook's own nonce does,
-and `call_id` is a digest of what was asked, which the event that tells the end can be given as well.
+Two events ask. `PermissionRequest` runs while the dialog is open in the terminal: the first answer wins. `PreToolUse`
+runs before any dialog, and is used if there is none (headless, `dontAsk`). Their payloads have no request id: the hook
+adds a nonce as `id`. `call_id` is a digest of the call, which can also be computed from the event at its end.
 
-What tells an end (2.1.330, seen): `PostToolUse` with the answers, whoever gave them, and `PostToolUseFailure`; then
-`Stop`, `StopFailure`, `SubagentStop`, `UserPromptSubmit`, `SessionEnd`: by then nothing is waited for. A no from the
-phone is told by nothing; Esc ends the hook.
+These events report an end (seen with 2.1.330): `PostToolUse`, with the answers from the phone or the desk, and
+`PostToolUseFailure`. `Stop`, `StopFailure`, `SubagentStop`, `UserPromptSubmit` and `SessionEnd` come when the session
+no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ AGENT = "claude-code"
 TOOL = "AskUserQuestion"
 ASKING, BEFORE = "PermissionRequest", "PreToolUse"
 
-# A hook that says no lets the turn go on, so that a timer's no would be an answer that nobody gave: it is left to the
-# dialog. Whether an answer counted is told by `PostToolUse`, always; of a no, and of permissions, nothing need be told.
+# The turn goes on after a hook's no, so that a timer's no would be an answer that no person gave: the ask is then left
+# to the dialog. `PostToolUse` always reports the answers to questions; a no or a permission may get no report.
 capabilities = Capabilities(
     agent_name="Claude Code", reject_stops=False, reports=False, silence_s=3.0, tells_answers=True
 )
-# Before the dialog there is nobody to leave it to; but there `continue: false` ends the turn (seen on 2.1.330).
+# Before the dialog, the ask cannot be left to the desk; but `continue: false` ends the turn (seen with 2.1.330).
 BLOCKING = replace(capabilities, reject_stops=True, desk_stays_open=False)
 goodbye: str | None = ""
 
@@ -42,13 +42,13 @@ _DENIED = "The user saw this on their phone and said no."
 _STOPPED = "Stopped from the phone: the user declined to answer."
 _UNANSWERED = "Nobody answered on the phone in time, so the turn ends here."
 
-# --- what came: payloads to signals -------------------------------------------------------------------------
+# --- payloads to signals ------------------------------------------------------------------------------------
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook claude-code` (see `hermes.agents.registry.Adapter.read`).
+    """Read one payload of `hermes hook claude-code` (see `hermes.agents.registry.Adapter.read`).
 
-    Its shape is that of the hook's event, with `id` where it asks.
+    Its shape is that of the hook's event, with an `id` if the event asks.
     """
     record = record_of(payload, "payload")
     event = text_of(record, "hook_event_name", "payload")
@@ -61,7 +61,7 @@ def read(payload: object, *, machine: str) -> Signal:
 
 
 def _session(record: Record) -> str:
-    """Return whose turn it is: a subagent's ends by itself, and does not end with that of its session."""
+    """Return the session id, and the subagent's id if there is one, because a subagent's turn ends separately."""
     session = id_of(record, "session_id", "payload")
     return session if record.get("agent_id") is None else f"{session}/{id_of(record, 'agent_id', 'payload')}"
 
@@ -84,7 +84,7 @@ def _asked(record: Record, machine: str) -> Signal:
         ask = _wish(source, tool, given)
     else:
         raise PayloadError(f"Claude Code: {event} of a tool other than {TOOL}")
-    # ASCII, so that half a character in it (JSON can carry one) comes back to the agent as it was.
+    # ASCII only, so that half of a surrogate pair (JSON can carry one) goes back to the agent unchanged.
     return Asked(replace(ask, given=json.dumps({"event": event, "tool_input": given})), waits=True, nonce=True)
 
 
@@ -94,7 +94,7 @@ def _call(record: Record) -> tuple[str, Record]:
 
 
 def _call_id(record: Record, tool: str, given: Record) -> str:
-    """Return a digest of what is asked: of a question without the answers that `PostToolUse` adds to it."""
+    """Return a digest of prompt id, tool and input; of questions without the answers that `PostToolUse` adds."""
     about = given.get("questions") if tool == TOOL else given
     told = json.dumps([words_of(record, "prompt_id", "payload"), tool, about], sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()[:32]
@@ -118,14 +118,17 @@ def _wish(source: Source, tool: str, given: Record) -> Ask:
 
 
 def _done(record: Record, _: str) -> Signal:
-    """Read the end of a call: a question's answers, or that a deed was allowed. Who allowed it is not told."""
+    """Read the end of a call: the answers to its questions, or ("allowed",) for a permission.
+
+    The event does not say whether the permission was given on the phone or at the desk.
+    """
     tool, given = _call(record)
     answers = _told(given) if tool == TOOL else (("allowed",),)
     return Replied("", _session(record), answers, call_id=_call_id(record, tool, given))
 
 
 def _told(given: Record) -> tuple[tuple[str, ...], ...]:
-    """Return what was answered, a question at a time: the labels joined as Claude Code joins them, then the note."""
+    """Return for each question its answer, with the labels joined as Claude Code joins them, then the note."""
     where = "payload.tool_input"
     answers = record_of(given.get("answers") or {}, f"{where}.answers")
     annotations = record_of(given.get("annotations") or {}, f"{where}.annotations")
@@ -157,16 +160,16 @@ _READERS: Mapping[str, Callable[[Record, str], Signal]] = {
 }
 KINDS = frozenset(_READERS)
 
-# --- what goes out: decisions to answers --------------------------------------------------------------------
+# --- decisions to answers -----------------------------------------------------------------------------------
 
 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return what `PostToolUse` will tell of it: the labels of a question joined by ", ", then the text beside them.
+    """Return the answers as `PostToolUse` will report them: for each question its labels joined by ", ", then the text.
 
-    Of a permission it is what `hermes.model.ask.Permission` says, a reject too.
+    For a permission, also a refused one, they have the form that `hermes.model.ask.Permission` describes.
 
     Raises:
-        ValueError: the decision is no answer (a reject of questions, a release).
+        ValueError: the decision on questions is no answer (a reject, a release).
     """
     if ask.permission is not None:
         return (_word(decision),)
@@ -181,7 +184,7 @@ def _joined(chosen: tuple[str, ...], answer: Answer) -> tuple[str, ...]:
 
 
 def _word(decision: Decision) -> tuple[str, ...]:
-    """Return what is said to a permission: "once", or "refused" with why, or with an empty text."""
+    """Return the reply to a permission: ("once",) or ("refused", why); `why` is "" if none was given."""
     if decision.kind != "answer":
         return ("refused", "")
     why = decision.answers[0].text if decision.answers else None
@@ -189,7 +192,7 @@ def _word(decision: Decision) -> tuple[str, ...]:
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
-    """Return the output of the hook's event as one line: allow with what was answered, or deny with why."""
+    """Return the hook's output for its event as one line: allow with the answers, or deny with the reason."""
     given = json.loads(ask.given)
     told = _denied(ask, decision) if _is_no(ask, decision) else None
     if given["event"] == BEFORE:
@@ -207,7 +210,7 @@ def _is_no(ask: Ask, decision: Decision) -> bool:
 
 
 def _denied(ask: Ask, decision: Decision) -> str:
-    """Return what the model is told."""
+    """Return the reason of a no, which the model reads."""
     if ask.permission is None:
         return _NO
     why = answers(ask, decision)[0][1]
@@ -215,7 +218,7 @@ def _denied(ask: Ask, decision: Decision) -> str:
 
 
 def _before(denied: str | None, decision: Decision, filled: Record) -> dict[str, object]:
-    """Return the output of `PreToolUse`; a no ends the turn, since nobody is there to say how to go on."""
+    """Return the output for `PreToolUse`. A no ends the turn, because nobody is there to say how to go on."""
     told: dict[str, object] = {"hookEventName": BEFORE}
     if denied is None:
         return {"hookSpecificOutput": told | {"permissionDecision": "allow", "updatedInput": filled}}
@@ -225,7 +228,7 @@ def _before(denied: str | None, decision: Decision, filled: Record) -> dict[str,
 
 
 def _filled(ask: Ask, decision: Decision, given: Mapping[str, dict[str, object]]) -> dict[str, object]:
-    """Return the tool's input as it came, with the answers by the text of their questions, and notes beside picks."""
+    """Return the tool's input, with the answers added by the text of their questions; a text beside picks is a note."""
     filled = dict(given["tool_input"])
     if ask.permission is not None or decision.kind not in {"answer", "skip"}:
         return filled
@@ -241,6 +244,6 @@ def _records(value: object) -> list[Record]:
     return [record_of(one, "given") for one in list_of(value, "given")]
 
 
-def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
-    """Return an output without a word: the hook may go, and its agent asks at the desk alone."""
+def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
+    """Return `{}`, which expresses no opinion: the hook ends, and Claude Code asks only at the desk."""
     return "{}"

@@ -1,6 +1,7 @@
-"""Changes in a JSON text that leave every other byte of it as it is: somebody wrote it by hand. Pure.
+"""Change a JSON text and leave every other byte of it unchanged, because a person wrote it by hand. Pure.
 
-A place is a path of keys and indices from the outermost value on.
+A place is a path of keys and indices that begins at the outermost value. The caller must have checked that the text is
+JSON and has the place: these functions find only some errors (ValueError, IndexError, StopIteration).
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value, by where it begins and ends; `inner` are its members or items, each from its key on, if it has one."""
+    """The start and the end of a value in the text.
+
+    `inner` are its members or items: the key or index, the start (of the key, if there is one), and the value.
+    """
 
     start: int
     end: int
     inner: tuple[tuple[str | int, int, _Node], ...] = ()
 
     def at(self, path: Path) -> _Node:
-        """Return what is there."""
+        """Return the value at this path; of several members with one key, the last, as `json` does."""
         if not path:
             return self
         return next(node for key, _, node in reversed(self.inner) if key == path[0]).at(path[1:])
 
 
 def appended(text: str, place: Path, value: object, *, key: str | None = None) -> str:
-    """Return the text with one more item in the list there, or one more member, `key`, in the object there.
-
-    Raises ValueError: the text is no JSON.
-    """
+    """Return the text with one more item in the list at `place`, or one more member, `key`, in the object there."""
     node = _parse(text, 0).at(place)
     indent = found[1] if (found := _INDENT.search(text)) else "  "
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -53,7 +54,7 @@ def appended(text: str, place: Path, value: object, *, key: str | None = None) -
 
 
 def without(text: str, place: Path) -> str:
-    """Return the text without the member or item there. Raises ValueError: the text is no JSON."""
+    """Return the text without the member or item at `place`."""
     holder = _parse(text, 0).at(place[:-1])
     index = next(index for index, (key, _, _) in enumerate(holder.inner) if key == place[-1])
     if len(holder.inner) == 1:

@@ -1,7 +1,7 @@
-"""Claude Code's settings: hooks of ours among the user's own, and everything else stays as it is, to the byte.
+"""Put Hermes' hooks into the user's settings of Claude Code, and leave every other byte unchanged.
 
-~/.claude/settings.json                  `$CLAUDE_CONFIG_DIR/settings.json` where that is set
-~/.claude/settings.json.before-hermes    what it was before, empty where there was none; for `uninstall`
+~/.claude/settings.json                  the settings; `$CLAUDE_CONFIG_DIR/settings.json` if that variable is set
+~/.claude/settings.json.before-hermes    a copy without Hermes' hooks, for `uninstall`; empty if there was no file
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hermes.errors import ConfigError
 from hermes.storage.installed_files import interpreter, replace, saving
 
 LONGEST_S: Final = 2147483
-"""The longest timeout that counts: the agent's own timers end at 2^31 ms, 24.8 days."""
+"""The longest timeout that Claude Code can use: its timers take less than 2^31 ms (24.8 days)."""
 EVERY: Final = "*"
 OVER: Final = ("Stop", "UserPromptSubmit", "SessionEnd", "SubagentStop")
 EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER)
 _OURS: Final = re.compile(r"-I -m hermes hook claude-code --store ")
 
 Entry = tuple[str, dict[str, Any]]
-"""An event, and what stands in its list: `{"matcher"?, "hooks": [{"type", "command", "timeout"?}]}`."""
+"""An event, and one item of its list: `{"matcher"?, "hooks": [{"type", "command", "timeout"?}]}`."""
 
 
 def install(
@@ -41,14 +41,16 @@ def install(
     permissions: bool | None = None,
     headless: bool | None = None,
 ) -> list[str]:
-    """Put our hooks into the settings, and return what was done, one sentence each.
+    """Put Hermes' hooks into the settings, and return a list of sentences about it. Safe to repeat.
 
-    `permissions`: its other permission prompts are asked on the phone, too; `headless`: its questions are asked before
-    any dialog, for where nobody sees one. None leaves either as it is, off at first. The rest is as for OpenCode.
+    With `permissions`, Claude Code's other permission prompts also go to the phone. With `headless`, its questions go
+    to the phone before any dialog, for runs in which nobody sees a dialog. None keeps the present value; at first it
+    is off. The other arguments are those of `hermes.agents.plugin_file.Plugin.install`.
 
-    Raises ConfigError (settings that are no JSON object, and stay as they are; a Python without Hermes) and NotSaved.
+    Raises ConfigError (settings that cannot be read or have another shape, and stay unchanged; a Python without
+    Hermes) and NotSaved.
     """
-    python = interpreter(python)  # it takes a moment, in which the settings may change
+    python = interpreter(python)  # first, because it takes a moment in which the settings may change
     place = settings_path(environ)
     now = _read(place)
     ours = list(_ours(_hooks(place, now)))
@@ -56,7 +58,7 @@ def install(
     permissions = (ASKING, EVERY) in held if permissions is None else permissions
     headless = (BEFORE, TOOL) in held if headless is None else headless
     paths = ["--store", str(store.absolute()), "--log", str(log.absolute()), "--config", str(config_path.absolute())]
-    # exec: the shell between would get the signal that is meant for the hook.
+    # exec: otherwise Claude Code's shell would get the signal that is meant for the hook.
     command = "exec " + shlex.join([python, "-I", "-m", "hermes", "hook", "claude-code", *paths])
     before = _before(place, now)
     wanted = _merged(before, entries(command, permissions=permissions, headless=headless))
@@ -71,7 +73,7 @@ def install(
 
 
 def uninstall(*, environ: Mapping[str, str]) -> list[str]:
-    """Take our hooks out, nothing else, and return what was done, one sentence each. Raises as `install`."""
+    """Remove only Hermes' hooks, and return a list of sentences about it. Safe to repeat. Raises as `install`."""
     place = settings_path(environ)
     now = _read(place)
     if now is None or not list(_ours(_hooks(place, now))):
@@ -89,20 +91,20 @@ def uninstall(*, environ: Mapping[str, str]) -> list[str]:
 
 
 def is_connected(environ: Mapping[str, str]) -> bool:
-    """Tell whether hooks of ours are in place; settings that nobody can read have none."""
+    """Tell whether the settings have hooks of Hermes; settings that cannot be read have none."""
     with contextlib.suppress(ConfigError):
         return bool(commands(settings_path(environ)))
     return False
 
 
 def settings_path(environ: Mapping[str, str]) -> Path:
-    """Return where the user's settings are."""
+    """Return the path of the user's settings."""
     base = environ.get("CLAUDE_CONFIG_DIR")
     return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".claude") / "settings.json"
 
 
 def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
-    """Return what belongs into the settings: who asks, and what tells that nothing is waited for any more."""
+    """Return Hermes' entries for the settings: the hooks that ask, and the hooks that report that an ask is over."""
     asking = {"type": "command", "command": command, "timeout": LONGEST_S}
     telling = {"type": "command", "command": command}
     asks = [(BEFORE, TOOL)] if headless else [] if permissions else [(ASKING, TOOL)]
@@ -115,7 +117,10 @@ def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
 
 
 def commands(place: Path) -> list[list[str]]:
-    """Return the words of each command of ours in these settings. Raises ConfigError."""
+    """Return the words of each command of Hermes in the settings at `place`.
+
+    Raises ConfigError: the settings cannot be read or have another shape, or no shell could read a command.
+    """
     found = (entry["hooks"] for _, entry in _ours(_hooks(place, _read(place))))
     try:
         return [shlex.split(hook["command"]) for hooks in found for hook in hooks]
@@ -138,7 +143,7 @@ def _read(place: Path) -> str | None:
 
 
 def _hooks(place: Path, text: str | None) -> dict[str, list[Any]]:
-    """Return the hooks by event. Raises ConfigError: the settings have another shape."""
+    """Return the lists of hooks by event. Raises ConfigError: the settings have another shape."""
     if text is None:
         return {}
     try:
@@ -154,7 +159,7 @@ def _hooks(place: Path, text: str | None) -> dict[str, list[Any]]:
 
 
 def _ours(hooks: Mapping[str, list[Any]]) -> Iterator[Entry]:
-    """Yield what is ours: of a list that somebody put together, only our part."""
+    """Yield each entry with a hook of Hermes. If an entry also has other hooks, leave those out."""
     for event, listed in hooks.items():
         for entry in listed:
             if mine := [hook for hook in _commands(entry) if _is_ours(hook)]:
@@ -172,11 +177,11 @@ def _is_ours(hook: object) -> bool:
 
 
 def _merged(text: str | None, ours: list[Entry]) -> str:
-    """Return the settings with our entries, each behind what its event has already."""
+    """Return the settings with Hermes' entries, each at the end of its event's list."""
     text = "{}\n" if text is None else text
     if "hooks" not in json.loads(text):
         text = appended(text, (), {}, key="hooks")
-    # Sorted, so that the same ones make the same text, in whatever order they were found.
+    # Sorted, so that the text does not depend on the order in which the entries were found.
     for event, entry in sorted(ours, key=_place_of):
         if event in json.loads(text)["hooks"]:
             text = appended(text, ("hooks", event), entry)
@@ -190,7 +195,7 @@ def _place_of(entry: Entry) -> int:
 
 
 def _stripped(text: str) -> str:
-    """Return the settings without what is ours, and without what holds nothing then."""
+    """Return the settings without Hermes' hooks, and without the entries, lists and object that are then empty."""
     for event, listed in json.loads(text)["hooks"].items():
         for index, entry in reversed(list(enumerate(listed))):
             hooks = _commands(entry)
@@ -206,9 +211,9 @@ def _stripped(text: str) -> str:
 
 
 def _before(place: Path, now: str | None) -> str | None:
-    """Return the settings as they are without us; None where there are none.
+    """Return the settings without Hermes' hooks, or None if there would be no file without Hermes.
 
-    They are what we kept, to the byte, where nothing has changed since but by us.
+    If only Hermes has changed the settings since the copy was made, this is the copy, byte for byte.
     """
     ours = list(_ours(_hooks(place, now)))
     if now is None or not ours:
@@ -236,7 +241,7 @@ def _keep(place: Path, before: str | None) -> None:
 
 
 def _write(place: Path, text: str) -> None:
-    """Write them where a link points, as open to others as they were."""
+    """Write the settings, through a link if `place` is one. They keep their file mode; that of a new file is 0600."""
     with saving(place):
         mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o600
         replace(place.resolve(), text, mode=mode)

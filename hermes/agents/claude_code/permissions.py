@@ -1,6 +1,6 @@
-"""Claude Code's permissions in Hermes' words: what is wanted, and what it came to. Pure.
+"""Read the permissions that Claude Code asks for. Pure.
 
-    tool_name                what                    tool_input, as 2.1.330 was seen to send it
+    tool_name                what                    tool_input, as seen with 2.1.330
     -----------------------  ----------------------  --------------------------------------------------------------
     Bash                     the whole command line  {command, description?, timeout?, run_in_background?}
     Edit                     the file's name         {file_path, old_string, new_string, replace_all}
@@ -9,10 +9,10 @@
     WebFetch                 the address             {url, prompt}
     any other                the tool's name         anything
 
-Every parameter is shown but for those that say nothing of what would be done (`_SHOWN`).
+Every parameter is shown, except the few in `_SHOWN` that do not change the action.
 
-"Always" is not offered: what the desk's dialog means by it (`permission_suggestions`) is now a rule for the session,
-now a folder, now another mode, and no screen of Hermes says that.
+"Always" is not offered: in the desk's dialog (`permission_suggestions`) it can mean a rule for the session, a folder
+or another mode, and Hermes has no screen that shows which.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _NAMED: dict[DeedKind, tuple[str, ...]] = {
 }
 
 
-# What of a tool's input is shown in words of its own, or does not matter: a command's description is the model's word.
+# The parameters that `more_of` leaves out: they are shown in another form, or do not change the action.
+# A command's description is not shown, because the model wrote it.
 _SHOWN: dict[str, frozenset[str]] = {
     "Bash": frozenset({"command", "description", "timeout", "run_in_background", "dangerouslyDisableSandbox"}),
     "Edit": frozenset({"file_path", "old_string", "new_string", "replace_all"}),
@@ -50,7 +51,7 @@ _CELL: dict[str, str] = {"delete": "deletes", "insert": "inserts a cell after", 
 
 
 def read_permission(tool: str, given: Record) -> Permission:
-    """Read what a tool is to do with what it was given; what has another shape is shown as the JSON that it is."""
+    """Read the action of a tool from its input. The input of an unknown tool or of another shape is shown as JSON."""
     kind = _KINDS.get(tool, "other")
     what = next((said for key in _NAMED.get(kind, ()) if (said := _said(given, key))), "")
     if kind == "other" or not what:
@@ -68,7 +69,7 @@ def _is_readable(key: str, value: object) -> bool:
 
 
 def _conditions(tool: str, given: Record) -> Iterator[str]:
-    """Yield in words how it is to be done, above what changes: a long change is cut at its end."""
+    """Yield the conditions of an action in words. They stand above the change, whose end is cut off if it is long."""
     if given.get("dangerouslyDisableSandbox") is True:
         yield "outside of its sandbox"
     if given.get("run_in_background") is True:
@@ -82,7 +83,7 @@ def _conditions(tool: str, given: Record) -> Iterator[str]:
 
 
 def _changes(given: Record) -> Iterator[str]:
-    """Yield what changes as a diff has it."""
+    """Yield the lines of the change as in a diff, with "-" or "+" in front."""
     for sign, keys in (("-", ("old_string",)), ("+", ("new_string", "content", "new_source"))):
         for key in keys:
             yield from (f"{sign}{line}" for line in _said(given, key).splitlines())

@@ -1,4 +1,4 @@
-"""The shape of the payloads of Claude Code, as its hook reads them. Standard library alone."""
+"""The shape of Claude Code's payloads, for the hook. Uses only the standard library."""
 
 from hermes.hook.shape import Shape
 

@@ -1,1 +1,1 @@
-"""Any program that asks by `hermes hook generic`: nothing is known of it but what it says."""
+"""Any program that asks with `hermes hook generic`. Hermes knows only its payload."""

@@ -1,6 +1,6 @@
-"""The payload of `hermes hook generic` and the line that it prints: for an agent that Hermes has never heard of. Pure.
+"""Read the payload of `hermes hook generic`, and write the line that it prints: for any other program. Pure.
 
-What comes and what goes is described where people look for it, at the head of `hermes/hook/run.py`.
+The docstring of `hermes/hook/run.py` describes both, because people look for it there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hermes.model.signals import Asked, Signal
 
 AGENT = "generic"
 
-# Nobody tells what the program did with its answer: it has it once the hook has printed it. Where it has a desk of its
-# own, it says so (`stays`); where it has none, nobody would ever answer what a timer has only let go.
+# The program does not report the effect of an answer, so that the answer counts once the hook has printed it. If the
+# program has a desk, it says so (`stays`). Without a desk, nobody could answer an ask that a timer only released.
 capabilities = Capabilities(agent_name="A program", desk_stays_open=False, reports=False)
 goodbye: str | None = ""
 
@@ -27,7 +27,7 @@ _RULES: tuple[OnExpiry, ...] = get_args(OnExpiry)
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook generic` (see `hermes.agents.registry.Adapter.read`)."""
+    """Read one payload of `hermes hook generic` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)
@@ -51,18 +51,18 @@ def _rule(record: Record) -> OnExpiry | None:
 
 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
     return labels(ask, decision)
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
-    """Return `{"kind", "answers"?, "by"?}` as one line; `by` is "timer" where nobody decided."""
+    """Return `{"kind", "answers"?, "by"?}` as one line; `by` is "timer" if no person decided."""
     told: dict[str, object] = {"kind": decision.kind}
     if decision.kind == "answer":
         told["answers"] = answers(ask, decision)
     if decision.by is None:
         told["by"] = "timer"
-    return json.dumps(told)  # ASCII: no character in it can end the line
+    return json.dumps(told)  # ASCII only, so that no character in it can end the line
 
 
 def refusal(why: str) -> str:

@@ -1,4 +1,4 @@
-"""The shape of the payloads of `hermes hook generic`, as its hook reads them. Standard library alone."""
+"""The shape of the payloads of `hermes hook generic`, for the hook. Uses only the standard library."""
 
 from hermes.hook.shape import Shape
 

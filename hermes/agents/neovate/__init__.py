@@ -1,1 +1,1 @@
-"""All that Hermes knows of Neovate Code (0.28.2 was run once; here it could not be)."""
+"""Everything in Hermes that is specific to Neovate Code. Version 0.28.2 was run once; the tests do not run it."""

@@ -1,9 +1,9 @@
-"""Neovate Code's `AskUserQuestion`: an approval of its terminal, raced by our plugin. Pure.
+"""Neovate Code's tool `AskUserQuestion`: Hermes' plugin asks the terminal and the phone at the same time. Pure.
 
 The payload of `hermes hook neovate` is `{"questions", "session", "directory", "title"?, "context"?}`; its questions are
-`{"question", "header"?, "options": [{"label", "description"?}], "multiSelect"?}` as the model wrote them. What the hook
-prints is what an approval returns: `{"approved": true, "params": {"answers": [{"question", "answer"}]}}`, of which the
-plugin makes the tool's own parameters, or `{"approved": false, "denyReason"}`. 0.28.2 was seen to work so.
+`{"question", "header"?, "options": [{"label", "description"?}], "multiSelect"?}` as the model wrote them. The hook
+prints the result of an approval: `{"approved": true, "params": {"answers": [{"question", "answer"}]}}`, to which the
+plugin adds the tool's own parameters, or `{"approved": false, "denyReason"}`. 0.28.2 was seen to work in this way.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hermes.model.signals import Asked, Signal
 AGENT = "neovate"
 REASON = "The user does not want to answer this from their phone."
 
-# A no with a reason is a result like any other: the turn goes on. Without answers the tool fails, so nothing can be
-# skipped. It says no more of its answer, but takes it in one step with the line that brings it.
+# A no with a reason is a normal result: the turn goes on. Without answers the tool fails, so that an ask cannot be
+# skipped. The agent does not report the effect of an answer: the plugin reads the hook's line and uses it in one step.
 capabilities = Capabilities(agent_name="Neovate Code", reject_stops=False, can_skip=False, reports=False)
 goodbye: str | None = ""
 
-# --- what came ----------------------------------------------------------------------------------------------
+# --- payloads to signals ------------------------------------------------------------------------------------
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook neovate` (see `hermes.agents.registry.Adapter.read`)."""
+    """Read one payload of `hermes hook neovate` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)
@@ -36,7 +36,7 @@ def read(payload: object, *, machine: str) -> Signal:
         return said
     listed = list_of(record.get("questions"), "payload.questions")
     read = [_question(one, f"payload.questions[{place}]") for place, one in enumerate(listed)]
-    # An answer names its question, to the letter: half a character too.
+    # An answer repeats the text of its question exactly, even with half of a surrogate pair in it.
     texts = [record_of(one, "question")["question"] for one in listed]
     return Asked(Ask(source, tuple(read), capabilities, given=json.dumps(texts)), waits=True)
 
@@ -59,18 +59,18 @@ def _option(value: object, where: str) -> Option:
     return Option(text_of(record, "label", where), words_of(record, "description", where))
 
 
-# --- what goes out ------------------------------------------------------------------------------------------
+# --- decisions to answers -----------------------------------------------------------------------------------
 
 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
     return labels(ask, decision)
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
-    """Return what the approval comes to as one line; what was not answered is not in it.
+    """Return the result of the approval as one line, without the questions that were not answered.
 
-    Several labels are joined by ", ", as its terminal does it. Raises ValueError: there is nothing to tell (a release).
+    Several labels are joined by ", ", as Neovate's terminal does. Raises ValueError: the decision is a release.
     """
     if decision.kind == "reject":
         return json.dumps({"approved": False, "denyReason": REASON})
@@ -80,9 +80,9 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
         for text, chosen in zip(texts, answers(ask, decision), strict=True)
         if chosen
     ]
-    return json.dumps({"approved": True, "params": {"answers": answered}})  # ASCII: no character can end the line
+    return json.dumps({"approved": True, "params": {"answers": answered}})  # ASCII only: no character can end the line
 
 
-def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
-    """Return "": its own dialog stays."""
+def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
+    """Return "", because Neovate's own dialog stays open."""
     return ""

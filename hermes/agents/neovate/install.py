@@ -1,4 +1,4 @@
-"""Where Neovate Code takes in its plugin: the user's plugin folder; their settings are never touched."""
+"""Install Hermes' plugin into the user's plugin folder of Neovate Code; the user's settings are never changed."""
 
 from collections.abc import Mapping
 from pathlib import Path

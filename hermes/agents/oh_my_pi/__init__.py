@@ -1,1 +1,1 @@
-"""All that Hermes knows of oh-my-pi (18.2.3 was run)."""
+"""Everything in Hermes that is specific to oh-my-pi. Version 18.2.3 was run."""

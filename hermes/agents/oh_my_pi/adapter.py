@@ -1,11 +1,11 @@
-"""oh-my-pi's `ask`: the dialog of its terminal, raced by our extension, or our own tool where there is none. Pure.
+"""oh-my-pi's tool `ask`: Hermes' extension asks the terminal and the phone, or only the phone if `headless`. Pure.
 
 The payload of `hermes hook oh-my-pi` is `{"questions", "session", "directory", "title"?, "context"?, "headless"?}`; its
 questions are `{"id", "question", "header"?, "options": [{"label", "description"?, "preview"?}], "multi"?,
-"recommended"?}` as its dialog gets them. What the hook prints is what that dialog returns: `{"kind": "submit",
-"results": [{"id", "question", "options", "multi", "selectedOptions", "customInput"?, "note"?, "timedOut"?}]}`, or
-`{"kind": "cancel"}`, which ends the turn as Esc does. The rules stand in its tools/ask.ts, and 18.2.3 was seen to
-follow them.
+"recommended"?}` as its dialog gets them. The hook prints the result of that dialog: `{"kind": "submit", "results":
+[{"id", "question", "options", "multi", "selectedOptions", "customInput"?, "note"?, "timedOut"?}]}`, or
+`{"kind": "cancel"}`, which ends the turn as Esc does. The rules are in oh-my-pi's tools/ask.ts, and 18.2.3 was seen to
+follow them. If `headless`, oh-my-pi has no `ask`, and the extension registers one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from hermes.model.signals import Asked, Signal
 
 AGENT = "oh-my-pi"
 
-# It says no more of its answer, but takes it in one step with the line that brings it. Left alone, its own timer takes
-# what is recommended, else the first.
+# The agent does not report the effect of an answer: the extension reads the hook's line and uses it in one step. If
+# nobody answers, oh-my-pi's own timer takes the recommended option, or else the first one.
 capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, reports=False, else_first=True)
 goodbye: str | None = ""
 
-# --- what came ----------------------------------------------------------------------------------------------
+# --- payloads to signals ------------------------------------------------------------------------------------
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook oh-my-pi` (see `hermes.agents.registry.Adapter.read`)."""
+    """Read one payload of `hermes hook oh-my-pi` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)
@@ -47,7 +47,11 @@ def read(payload: object, *, machine: str) -> Signal:
 
 
 def _can_skip(questions: tuple[Question, ...]) -> bool:
-    """Nothing for one single choice ends the turn; of several it tells the model so, and "none" is a choice of many."""
+    """Tell whether the agent accepts an ask without answers.
+
+    If its only question is single-choice, an empty result would end the turn. If there are several questions, the model
+    is told that they were not answered. In a multiple-choice question, "none" is a valid choice.
+    """
     return len(questions) > 1 or any(question.multiple for question in questions)
 
 
@@ -58,7 +62,7 @@ def _question(record: Record, where: str) -> Question:
     marked = record.get("recommended")
     return Question(
         text=text_of(record, "question", where),
-        header=words_of(record, "header", where) or name,  # as its own tabs are called
+        header=words_of(record, "header", where) or name,  # as in the tabs of oh-my-pi's dialog
         options=options,
         multiple=flag_of(record, "multi", where, absent=False),
         recommended=None
@@ -75,7 +79,7 @@ def _option(value: object, where: str) -> Option:
 
 
 def _kept(record: Record) -> dict[str, object]:
-    """Return what of a question its answer repeats, to the letter: half a character too."""
+    """Return the parts of a question that its result repeats exactly, even with half of a surrogate pair in them."""
     options = list_of(record.get("options"), "options")
     return {
         "id": record.get("id"),
@@ -85,18 +89,18 @@ def _kept(record: Record) -> dict[str, object]:
     }
 
 
-# --- what goes out ------------------------------------------------------------------------------------------
+# --- decisions to answers -----------------------------------------------------------------------------------
 
 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return for each question its exact labels as chosen, then the free text. Raises ValueError: it is no answer."""
+    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
     return labels(ask, decision)
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
-    """Return what its dialog would have returned, or `{"kind": "cancel"}`, as one line.
+    """Return the result of the dialog as one line.
 
-    Raises ValueError: there is nothing to tell the agent (a release).
+    Raises ValueError: the decision has no answer for the agent (a release).
     """
     if decision.kind == "reject":
         return json.dumps({"kind": "cancel"})
@@ -108,14 +112,14 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
         {**kept, **_chosen(ask, question, kept["options"], answer, by_timer=by_timer)}
         for question, kept, answer in zip(ask.questions, json.loads(ask.given), chosen, strict=True)
     ]
-    return json.dumps({"kind": "submit", "results": results})  # ASCII: no character in it can end the line
+    return json.dumps({"kind": "submit", "results": results})  # ASCII only, so that no character in it can end the line
 
 
 def _chosen(ask: Ask, question: Question, options: list[str], answer: Answer, *, by_timer: bool) -> dict[str, object]:
-    """Return what was chosen of one question.
+    """Return the chosen options and the free text of one question, in the form of the dialog.
 
-    Of several questions the agent shows either the picks or a text of one's own, so a text beside picks goes out as
-    their note. What a timer may have chosen is marked as its own timer marks it.
+    If there are several questions, the agent shows the model either the picks or `customInput`, so that a text beside
+    picks goes out as `note`. An answer that a timer may have chosen is marked as oh-my-pi's own timer marks it.
     """
     chosen: dict[str, object] = {"selectedOptions": [options[index] for index in answer.picks]}
     if answer.text is not None:
@@ -125,6 +129,6 @@ def _chosen(ask: Ask, question: Question, options: list[str], answer: Answer, *,
     return chosen
 
 
-def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
-    """Return "": its own dialog stays."""
+def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
+    """Return "", because oh-my-pi's own dialog stays open."""
     return ""

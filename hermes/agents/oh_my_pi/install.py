@@ -1,4 +1,4 @@
-"""Where oh-my-pi takes in its extension: the user's extension folder; their settings are never touched."""
+"""Install Hermes' extension into the user's extension folder of oh-my-pi; the user's settings are never changed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +8,9 @@ from hermes.agents.plugin_file import Plugin, settings_of
 
 
 def install(*, environ: Mapping[str, str], headless: bool | None = None, **where: Any) -> list[str]:
-    """Write the extension as `Plugin.install` does, and return what was done, one sentence each. Raises as that.
+    """Write the extension as `Plugin.install` does, and return a list of sentences about it. Raises the same errors.
 
-    `headless` gives oh-my-pi an `ask` where it has none (`-p`, `--mode rpc`); None leaves that as it is.
+    With `headless`, oh-my-pi gets a tool `ask` in the modes that have none (`-p`, `--mode rpc`). None keeps the value.
     """
     said = PLUGIN.install(environ=environ, headless=headless, **where)
     asks = settings_of(PLUGIN.installed(environ) or "").get("headless")
@@ -18,10 +18,11 @@ def install(*, environ: Mapping[str, str], headless: bool | None = None, **where
 
 
 def folder(environ: Mapping[str, str]) -> Path:
-    """Return `extensions` in the folder of its agent.
+    """Return the folder `extensions` in oh-my-pi's agent folder, with the rules of oh-my-pi's dirs.ts.
 
-    That is `~/.omp/agent`, or what PI_CODING_AGENT_DIR, OMP_PROFILE (before PI_PROFILE) or PI_CONFIG_DIR say, as its
-    dirs.ts reads them.
+    The agent folder is `~/.omp/agent`; PI_CONFIG_DIR replaces `.omp`. If OMP_PROFILE (if that is not set: PI_PROFILE)
+    names a profile other than "default", it is `~/.omp/profiles/NAME/agent`. Otherwise PI_CODING_AGENT_DIR replaces the
+    whole path.
     """
     root = Path(environ.get("HOME") or Path.home()) / (environ.get("PI_CONFIG_DIR") or ".omp")
     profile = environ.get("OMP_PROFILE", environ.get("PI_PROFILE", "")).strip()

@@ -1,1 +1,1 @@
-"""All that Hermes knows of OpenCode ("new" is 1.18.33, "old" is 1.1.53: both were run)."""
+"""Everything in Hermes that is specific to OpenCode. Two versions were run: 1.1.53 and 1.18.33."""

@@ -1,11 +1,11 @@
-"""OpenCode's shapes and Hermes' words: payloads become signals, decisions become answers. Pure.
+"""Turn OpenCode's payloads into signals, and decisions into answers for OpenCode. Pure.
 
-The same request object comes by three ways, and all of them end here: the plugin's hook (`read`), the event
-stream (`read_event`) and the list of pending questions (`read_request`). Whatever has another shape is a
-PayloadError that says where; values never stand in it, since errors end up in logs.
+A request object arrives in three ways: from the plugin's hook (`read`), in the event stream (`read_event`) and in the
+lists of pending requests (`read_request`, `read_wish`). A payload of another shape raises a PayloadError that names the
+place. Because errors are logged, it contains no value from the payload, except an unknown event type.
 
-Labels are kept to the letter, with one exception: JSON can carry half of a surrogate pair, UTF-8 cannot. Such
-halves become U+FFFD here, so that nothing later trips over them. The index stays the option's identity.
+Labels are kept exactly, with one exception: JSON can carry half of a surrogate pair, but UTF-8 cannot. Each such half
+becomes U+FFFD here, so that later code can encode every text. An option is still identified by its index.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ AGENT = "opencode"
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
 goodbye: str | None = None
 
-# --- what came: payloads to signals -------------------------------------------------------------------------
+# --- payloads to signals ------------------------------------------------------------------------------------
 
 
 def read(payload: object, *, machine: str) -> Signal:
-    """Understand one payload of `hermes hook opencode` (see `hermes.agents.registry.Adapter.read`).
+    """Read one payload of `hermes hook opencode` (see `hermes.agents.registry.Adapter.read`).
 
-    Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "lastText"}}`.
+    Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "lastText", "input"?}}`. `input`
+    is the input of the tool that needs a permission.
     """
     record = record_of(payload, "payload")
     context = record_of(record.get("context") or {}, "context")
@@ -54,10 +55,10 @@ def read(payload: object, *, machine: str) -> Signal:
 
 
 def read_event(kind: str, properties: object, origin: Source) -> Signal:
-    """Understand one bus event. `origin` is a Source in which only what the event itself tells is missing.
+    """Read one bus event. `origin` is a Source without ids; the event supplies them.
 
     Raises:
-        PayloadError: the kind is not in KINDS, or its properties have another shape.
+        PayloadError: the kind is not in KINDS, or its properties have another shape or give no signal.
     """
     if kind not in _READERS:
         raise PayloadError(f"OpenCode: no word of {sound(kind[:80])!r} is known")
@@ -65,7 +66,7 @@ def read_event(kind: str, properties: object, origin: Source) -> Signal:
 
 
 def read_request(properties: object, origin: Source, *, answerable: bool = True) -> Ask:
-    """Understand a request: `{id, sessionID, questions, tool?: {messageID, callID}}`.
+    """Read a request with questions: `{id, sessionID, questions, tool?: {messageID, callID}}`.
 
     Raises:
         PayloadError: it has another shape.
@@ -76,7 +77,7 @@ def read_request(properties: object, origin: Source, *, answerable: bool = True)
 
 
 def _source(record: Record, where: str, origin: Source) -> Source:
-    """Read where a request comes from: its own id, its session's, and the call that it stands for."""
+    """Return `origin` with the ids of a request: its own, and those of its session, tool call and message."""
     tool = record_of(record.get("tool") or {}, f"{where}.tool")
     return replace(
         origin,
@@ -88,7 +89,7 @@ def _source(record: Record, where: str, origin: Source) -> Source:
 
 
 def _asked(record: Record, kind: str, origin: Source) -> Signal:
-    # What the v2 engine asks is answered by routes of its own, so only the desk can do it.
+    # The v2 engine takes answers on other routes, which Hermes does not call, so that only the desk can answer.
     return Asked(read_request(record, origin, answerable=kind == "question.asked"))
 
 
@@ -97,7 +98,7 @@ def _wished(record: Record, _: str, origin: Source) -> Signal:
 
 
 def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
-    """Understand a permission request; `given` is what the tool was given (its part's `state.input`), or None.
+    """Read a permission request; `given` is the input of its tool (the part's `state.input`), or None.
 
     Raises:
         PayloadError: it has another shape.
@@ -108,7 +109,7 @@ def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
 
 
 def with_wish(ask: Ask, wish: Permission) -> Ask:
-    """Return the ask for this permission: one question, named by the beginning of what is wanted."""
+    """Return the ask with this permission and one question; its header is the permission's `what` on one line."""
     name = " ".join(wish.what.split())
     allowing = Question("May it?", header=name, options=(Option("Allow once"),))
     return replace(ask, questions=(allowing,), permission=wish)
@@ -128,7 +129,7 @@ def _dismissed(record: Record, kind: str, _: Source) -> Signal:
 
 
 def _announced(record: Record, kind: str, origin: Source) -> Signal:
-    """Read `tool.execute.before`: the request does not exist yet, and for bad arguments never will."""
+    """Read `tool.execute.before`: the request does not exist yet, and never will if the arguments are invalid."""
     if record.get("tool") != "question":
         raise PayloadError(f"OpenCode: {kind} of a tool other than question")
     args = record_of(record.get("args"), f"{kind}.args")
@@ -138,7 +139,7 @@ def _announced(record: Record, kind: str, origin: Source) -> Signal:
 
 
 def _quiet(record: Record, kind: str, _: Source) -> Signal:
-    # A session.error may name no session: it then stops none.
+    # A session.error may name no session: the id is then "", which stops no session.
     return Quiet(words_of(record, "sessionID", kind))
 
 
@@ -172,22 +173,23 @@ KINDS = frozenset(_READERS)
 
 def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> Ask:
     read = read_questions(questions, f"{where}.questions")
-    # Free text is forbidden by `plan_exit` alone, and that takes any answer but "No" for a yes, an empty one
-    # too (seen on both versions): there a skip would not leave the choice to the agent but approve its plan.
+    # Only `plan_exit` forbids free text. It treats every answer except "No" as a yes, also an empty one (seen on
+    # both versions), so that a skip would approve the agent's plan.
     can_skip = all(question.custom for question in read)
     return Ask(source, read, replace(capabilities, can_skip=can_skip), answerable)
 
 
-# --- what goes out: decisions to answers --------------------------------------------------------------------
+# --- decisions to answers -----------------------------------------------------------------------------------
 
 
 def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-    """Return the body of a reply: picks first, in the order chosen, then the free text; skipped: nothing.
+    """Return the answers of a reply: for each question its picks in the order chosen, then the free text.
 
-    Of a permission it is what `hermes.model.ask.Permission` says, a reject too.
+    A skip gives an empty answer to each question. For a permission, a reject too, the answers have the form that
+    `hermes.model.ask.Permission` describes.
 
     Raises:
-        ValueError: the decision is no reply (a reject, a release).
+        ValueError: the decision is no reply (a release, or the reject of a question).
     """
     if ask.permission is not None and decision.kind != "release":
         return (_word(decision),)
@@ -195,7 +197,7 @@ def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
 
 
 def _word(decision: Decision) -> tuple[str, ...]:
-    """Return what is said to a permission: "once", "always", or "refused" with why, or with an empty text."""
+    """Return the reply to a permission: ("once",), ("always",) or ("refused", why); `why` is "" if none was given."""
     if decision.kind in {"reject", "skip"}:
         return ("refused", "")
     why = decision.answers[0].text if decision.answers else None
@@ -212,10 +214,13 @@ def reply_body(word: Sequence[str]) -> dict[str, str]:
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
-    """Return `{"requestID", "kind": "reply", "answers"}` or `{"requestID", "kind": "reject"}` as one line.
+    """Return the answer for the plugin as one line of JSON.
+
+    Its shape: `{"requestID", "kind": "reply", "answers"}`, `{"requestID", "kind": "reject"}`, or for a permission
+    `{"requestID", "kind": "permission", "reply", "message"?}`.
 
     Raises:
-        ValueError: there is nothing to tell the agent (a release).
+        ValueError: the decision has no answer for the agent (a release).
     """
     told: dict[str, object] = {"requestID": ask.source.request_id}
     if ask.permission is not None:
@@ -224,9 +229,9 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
         told["kind"] = "reject"
     else:
         told |= {"kind": "reply", "answers": answers(ask, decision)}
-    return json.dumps(told)  # ASCII: no character in it can end the line
+    return json.dumps(told)  # ASCII only, so that no character in it can end the line
 
 
-def refusal(why: str) -> str:  # noqa: ARG001 (the protocol's)
-    """Return "": the plugin looks for itself whether its request is still open."""
+def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
+    """Return "", because the plugin itself checks whether its request is still open."""
     return ""

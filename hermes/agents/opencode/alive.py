@@ -1,8 +1,9 @@
-"""Which asks an unbroken event stream shows alive, so that nobody has to ask before an answer is sent. Pure.
+"""Remember which asks an unbroken event stream shows alive, so that an answer can be sent without a check. Pure.
 
-A question or a permission lives from its event until anything is told that may have ended it: its reply, an idle,
-failed or deleted session, a newer message of the model, a message taken back, a dispose. What is not known here is not
-dead; it has to be asked for (see proof.py). A stream that breaks may have missed an end, so all is forgotten with it.
+A question or a permission is alive from its event until an event that may have ended it: its reply, an idle, retrying,
+failed or deleted session, a newer message of the model, a removed message, a dispose. An ask that is unknown here is
+not necessarily dead; the server must be asked (see proof.py). If the stream breaks, an end may have been missed, so
+that all asks are forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SILENT_S: Final = 45.0
-"""A stream that was silent for longer than its heartbeat may be a machine that slept, with news still unread."""
+"""Longer than any heartbeat interval. After more silence the machine may have slept, and events may still be unread."""
 _BEGINNINGS: Final = {"question.asked", "permission.asked"}
 _ENDS: Final = {"question.replied", "question.rejected", "permission.replied"}
 _STOPS: Final = {"session.idle", "session.error", "session.deleted", "message.removed"}
@@ -22,13 +23,13 @@ _ALL_GONE: Final = {"server.connected", "server.instance.disposed", "global.disp
 
 
 Moment = tuple[float, float]
-"""Steady and wall clock, in seconds: the first stands still while the machine sleeps, the second may be set."""
+"""Monotonic and wall clock, in seconds: the first stops while the machine sleeps, the second can be set."""
 
 
 class Living:
-    """The living questions of one server; `limit` of them are remembered.
+    """The questions and permissions of one server that are alive, at most `limit` of them.
 
-    `is_read` is False while nobody reads on: what the stream brings then is not known yet.
+    `is_read` is False while the reader of the stream is paused: the stream may then hold events that are not noted yet.
     """
 
     def __init__(self, *, limit: int = 500) -> None:
@@ -39,22 +40,22 @@ class Living:
         self.is_read = True
 
     def is_alive(self, request_id: str, *, at: Moment) -> bool:
-        """Tell whether this question was seen to begin, and nothing since that may have ended it."""
+        """Tell whether this ask began, no event since then may have ended it, and the stream is up to date."""
         silent_s = max(abs(now_s - heard_s) for now_s, heard_s in zip(at, self._heard, strict=True))
         return self.is_read and request_id in self._asked and silent_s < SILENT_S
 
     @property
     def heard_s(self) -> float:
-        """When (wall clock) the stream last brought anything, a heartbeat at least."""
+        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
         return self._heard[1]
 
     def forget(self) -> None:
-        """The stream broke, or begins."""
+        """Forget all living asks, because the stream broke or begins."""
         self._asked.clear()
         self.is_read = True
 
     def note(self, kind: str, properties: Mapping[str, Any], *, at: Moment) -> None:
-        """Take in an event."""
+        """Update the living asks with an event."""
         self._heard = at
         if kind in _BEGINNINGS:
             self._begin(properties)
@@ -71,7 +72,7 @@ class Living:
 
     def _begin(self, properties: Mapping[str, Any]) -> None:
         request_id = properties.get("id")
-        # Told once more after its end, it does not begin again.
+        # An ask does not begin again if its event is repeated after its end.
         if isinstance(request_id, str) and request_id not in self._ended:
             self._asked[request_id] = properties.get("sessionID"), _inner(properties, "tool").get("messageID")
             _cap(self._asked, self._limit)
@@ -83,7 +84,7 @@ class Living:
             _cap(self._ended, self._limit)
 
     def _stop(self, session_id: object, *, but: object = None) -> None:
-        """Forget all of a session's questions that the message `but` did not ask."""
+        """Forget all asks of a session, except those of the message `but`."""
         for request_id, (session, message) in list(self._asked.items()):
             if session == session_id and (but is None or message != but):
                 del self._asked[request_id]

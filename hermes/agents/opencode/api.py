@@ -1,11 +1,11 @@
-"""HTTP to one OpenCode server, and what can go wrong with it, translated once.
+"""HTTP requests to one OpenCode server, and the translation of all of their errors.
 
-Nothing here tries again: whoever delivers decides when. What goes wrong is an AgentError that names server,
-method, path and status, and never the password or an answer.
+Nothing here retries; the callers decide when to try again. Each failure is an AgentError that names server, method,
+path and, if there is one, the status. It never contains the password or an answer.
 
-The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions
-take it on every route used here. (In the query it would need another encoding where it holds a percent sign,
-and there it filters `GET /session`, which hides the folders below a project.)
+The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions accept it
+on every route used here. (In the query, a percent sign would have to be encoded twice, and the query filters
+`GET /session`, which hides the folders below a project.)
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unautho
 T = TypeVar("T")
 
 CALL = httpx.Timeout(5, connect=2)
-# The first request in a directory starts an instance there; with a registry in reach that took 5-8 s.
+# The first request in a directory starts an instance there; this took 5-8 s when the npm registry was reachable.
 BOOT = httpx.Timeout(30, connect=2)
-# New never answers what arrives before it is ready, so the first question is a short one.
+# 1.18.33 never answers a request that arrives before the server is ready, so the first request has a short time-out.
 PROBE = httpx.Timeout(1, connect=1)
-# A heartbeat comes every 10 s (new) or 30 s (old): longer silence is a cut.
+# A heartbeat comes every 10 s (1.18.33) or 30 s (1.1.53), so that longer silence means a broken connection.
 STREAM = httpx.Timeout(5, connect=2, read=45)
 _HEADERS_S = 5.0
 _LARGEST = 8 * 1024 * 1024
 
-# What httpx raises, the most special first, and what it means here. A test keeps this complete.
+# The exceptions of httpx, the most specific first, and the error that each becomes. A test keeps the table complete.
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[AgentError], str], ...] = (
     ((httpx.TimeoutException,), AgentAway, "no answer in time"),
     ((httpx_sse.SSEError,), AgentRefused, "no event stream; is this an OpenCode server?"),
@@ -50,17 +50,17 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[AgentError], str], ...]
 
 @contextlib.contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turn whatever httpx raises inside into an AgentError that begins with `what`."""
+    """Turn each exception that httpx raises inside into an AgentError that begins with `what`."""
     try:
         yield
     except tuple(kind for kinds, _, _ in _MEANINGS for kind in kinds) as error:
-        # The first that fits; the text of httpx is left out, it can quote what was sent.
+        # The first row that fits. The text of httpx is left out, because it can quote the request.
         _, meaning, words = next(row for row in _MEANINGS if isinstance(error, row[0]))
         raise meaning(f"{what}: {words} ({type(error).__name__})") from error
 
 
 class Api:
-    """The connections to one server. Every method raises what `hermes.agents.opencode.client` says."""
+    """The connections to one server. Its methods raise the errors that `OpenCodeServer` lists."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Api:
             verify=ssl_context or _tls(url),
             transport=transport,
             timeout=CALL,
-            trust_env=False,  # a proxy of the environment must not see questions, nor stand before loopback
+            trust_env=False,  # a proxy from the environment must neither see questions nor be used for loopback
         )
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Api:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[httpx_sse.ServerSentEvent]]:
-        """Subscribe to the events of all directories. Longer silence than a heartbeat's is AgentAway."""
+        """Subscribe to the events of all directories. Raises AgentAway after 45 s without data."""
         what = f"OpenCode {self.name!r}: GET /global/event"
         with translated(what):
             async with contextlib.AsyncExitStack() as stack:
@@ -102,7 +102,7 @@ class Api:
                 except TimeoutError:
                     raise AgentAway(f"{what}: no answer in time") from None
                 _accept(what, source.response)
-                source.response.encoding = "utf-8"  # as the format has it, whatever the header says
+                source.response.encoding = "utf-8"  # the format is always UTF-8, even if the header says otherwise
                 yield await stack.enter_async_context(contextlib.aclosing(source.aiter_sse()))
 
     async def get(
@@ -114,7 +114,7 @@ class Api:
         params: Mapping[str, int] | None = None,
         timeout: httpx.Timeout = CALL,
     ) -> T:
-        """Ask for JSON of this shape."""
+        """Send a GET request and return its answer, decoded into the shape `kind`."""
         content = await self.call("GET", path, directory, params=params, timeout=timeout)
         try:
             return wire.decode(kind, content)
@@ -131,7 +131,7 @@ class Api:
         body: object = None,
         timeout: httpx.Timeout = CALL,
     ) -> bytes:
-        """Send one request and return the JSON that came, not yet read."""
+        """Send one request and return the JSON of its answer, not yet decoded."""
         what = f"OpenCode {self.name!r}: {method} {path}"
         headers = {"x-opencode-directory": quote(directory)} if directory else {}
         with translated(what):
@@ -140,7 +140,7 @@ class Api:
             ) as response:
                 _accept(what, response)
                 kind = response.headers.get("content-type", "").partition(";")[0]
-                if kind != "application/json":  # new answers with its web page to what it does not know
+                if kind != "application/json":  # 1.18.33 answers an unknown route with its web page
                     raise AgentRefused(f"{what}: {kind or 'nothing'} instead of JSON; is this an OpenCode server?")
                 return await _body(what, response)
 
@@ -148,11 +148,15 @@ class Api:
 def _tls(url: str) -> ssl.SSLContext:
     if url.startswith("https:"):
         return ssl.create_default_context()
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and is made in no time
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used for http; trusts no certificate, and is fast to make
 
 
 def path_of(*segments: str) -> str:
-    """Join segments to a path. What an agent calls its ids can never lead elsewhere."""
+    """Join segments to a path, each quoted, so that no id from an agent can lead to another route.
+
+    Raises:
+        NotThere: a segment is empty or consists of dots only.
+    """
     if any(set(segment) <= {"."} for segment in segments):
         raise NotThere("OpenCode: an id of dots alone is none")
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)

@@ -1,7 +1,6 @@
-"""One OpenCode server: what it lists, what is said to it, what became of an ask.
+"""The client of one OpenCode server: it lists pending asks, sends replies, and finds out how an ask ended.
 
-Each question about a directory starts an instance of OpenCode in it, so only those are asked about that have
-sessions.
+A request about a directory starts an instance of OpenCode there, so Hermes only uses directories that have sessions.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdi
 _LOG = logging.getLogger(__name__)
 
 _PAUSES_S = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5)
-"""Between two looks at what settles in a moment: some 2 s in all, and no flood of requests."""
+"""The pauses between checks of an ask that is about to settle: some 2 s in all, without a flood of requests."""
 _LOOKS, _LOOK_S = 5, 0.1
 _ANCESTORS = 10
 _RECENT = 8
@@ -44,13 +43,13 @@ _ONE_LIST = (1, 18, 33)  # the first version that was seen to list the sessions 
 
 
 class OpenCodeServer:
-    """A configured server. Close it with `aclose()`, or use it as `async with`.
+    """A configured server. Close it with `aclose()`, or use it with `async with`.
 
     Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
-    NotThere (404) or AgentRefused (any other no, an answer of another shape), unless it says otherwise.
+    NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
     """
 
-    def __init__(  # noqa: PLR0913 (what it is called and where it is, and the seams of the tests)
+    def __init__(  # noqa: PLR0913 (its name, address and login, and the seams of the tests)
         self,
         name: str,
         url: str,
@@ -91,7 +90,7 @@ class OpenCodeServer:
         """Close all connections."""
         await self._api.aclose()
 
-    # what it is, and what it has
+    # version, directories and pending asks
 
     async def health(self) -> str:
         """Return the version, or raise within about a second."""
@@ -107,7 +106,7 @@ class OpenCodeServer:
 
     async def _all_sessions(self, recent: Mapping[str, int]) -> list[wire.Session]:
         version = self._version or await self.health()
-        # Not tried out on others: what old does not know it passes on to the internet.
+        # Older versions are not tried: 1.1.53 forwards a request for an unknown route to the internet.
         if numbers(version) >= _ONE_LIST:
             with contextlib.suppress(AgentRefused):
                 return await self._sessions("/experimental/session", recent)
@@ -123,18 +122,17 @@ class OpenCodeServer:
         return await self._api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
-        """Return what is pending in a directory, questions first, each kind in creation order, zombies too.
+        """Return the pending asks of a directory, questions first, each kind in creation order, zombies too.
 
-        Those of the v2 engine are not: their list starts that engine in the directory, which
-        takes more than a second of it. They come by their event. A request of another shape is logged and
-        left out.
+        Questions of the v2 engine are not listed, because their list would start that engine in the directory, which
+        takes more than a second. They arrive as events. A request of another shape is logged and left out.
         """
         asked = await self._api.get(list[Any], "/question", directory, timeout=BOOT)
         wished = await self._wishes(directory)
         return *self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory)
 
     async def _wishes(self, directory: str) -> list[Any] | None:
-        """Return the permissions that are asked for, None where new will not tell: then its events alone do."""
+        """Return the pending permission requests, or None if 1.18.33 refuses its list; its events still bring them."""
         try:
             return await self._api.get(list[Any], "/permission", directory)
         except Unauthorized:
@@ -153,24 +151,24 @@ class OpenCodeServer:
         return found
 
     def origin(self, directory: str) -> Source:
-        """Return the Source of what this server tells about a directory, without ids."""
+        """Return a Source, without ids, for the asks of this server in a directory."""
         return Source(AGENT, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
         return frozenset(await self._api.get(dict[str, wire.Status], "/session/status", directory))
 
-    # what is said to it
+    # replies
 
     async def reply(self, ask: Ask, answers: Answers) -> None:
-        """Send answers. That it returns proves nothing (old takes anything): see `verdict`."""
+        """Send answers. A normal return proves nothing, because 1.1.53 accepts anything: see `verdict`."""
         await self._say(ask, "reply", {"answers": answers} if ask.permission is None else reply_body(answers[0]))
 
     async def reject(self, ask: Ask) -> None:
-        """Dismiss a question; the turn ends. Proves nothing, like `reply`.
+        """Dismiss a question, or refuse a permission; the turn ends. A normal return proves nothing, as with `reply`.
 
-        Neither may be said to what is Dead: in old a zombie that is replied to, or rejected, takes the turn
-        that runs now in its session down with it.
+        Neither may be sent for an ask that is Dead: in 1.1.53, a reply to a zombie, or a rejection of it, also ends
+        the turn that now runs in its session.
         """
         if ask.permission is None:
             await self._say(ask, "reject")
@@ -185,14 +183,18 @@ class OpenCodeServer:
         path = path_of("question" if ask.permission is None else "permission", ask.source.request_id, what)
         await self._api.call("POST", path, ask.source.directory, body=body)
 
-    # what became of an ask
+    # the state of an ask
 
     def sees_open(self, ask: Ask) -> bool:
-        """Tell whether the event stream, unbroken since it told of this ask, shows it alive."""
+        """Tell whether the event stream shows this ask alive, and has not broken since the ask began."""
         return self.living.is_alive(ask.source.request_id or "", at=self._moment())
 
     def note(self, event: wire.Event) -> None:
-        """Learn from an event of this server's stream. Raises ValueError: its properties have another shape."""
+        """Remember the facts of an event from this server's stream.
+
+        Raises:
+            ValueError: its properties have another shape (PayloadError for those of a reply).
+        """
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
 
@@ -200,10 +202,10 @@ class OpenCodeServer:
         return self._monotonic(), self._now()
 
     async def verdict(self, ask: Ask) -> Verdict:
-        """Return what became of an ask, by the table in proof.py; takes up to some 2 s after a reply.
+        """Return the state of an ask, by the table in proof.py; takes up to some 2 s after a reply.
 
-        What counts as ours there is an ask that was listed by this server (`source.server`), or is now.
-        AgentAway too where the reply was taken and its tool takes longer than that to end.
+        An ask belongs to this server if it came from this server (`source.server`), or if this server lists it now.
+        Raises AgentAway also if a question was answered and its tool does not end within these 2 s.
         """
         if not ask.answerable:
             return await self._verdict_v2(ask.source)
@@ -214,7 +216,7 @@ class OpenCodeServer:
                 return verdict
             await self._sleep(pause_s)
         if ask.permission is not None:
-            # It is no longer asked for, and its tool goes on, or takes its time to say that it may not.
+            # The permission is no longer pending. Its tool runs, or needs longer to report a refusal.
             heard = self.sessions.reply(ask.source.request_id or "")
             return AnsweredWith(proof.ALLOWED, "list") if heard is None else AnsweredWith(heard, "event")
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
@@ -223,14 +225,15 @@ class OpenCodeServer:
         source = ask.source
         listed = await self._lists(ask)
         busy = source.session_id in await self.busy(source.directory)
-        # Before the part: an answered tool that ends between the two would look like one that the model left behind.
+        # Read before the part. In the other order, a tool that ends between the two reads would show a running part and
+        # a newer message, like a call that the model has abandoned.
         newest = await self._newest_times(source) if busy else ()
         message = await self._message(source)
         part = _tool_part(message, source)
         went_on = message is not None and any(at_ms > message.info.time.created for at_ms in newest)
         over = went_on or not busy or (part is not None and part.ended)
         return Evidence(
-            # It may have been answered between two looks: then it is no zombie, and no longer listed.
+            # List again: an ask that was answered after the first list is not listed any more, and is no zombie.
             listed=await self._lists(ask) if listed and over else listed,
             ours=bool(listed) or source.server == self.name,
             busy=busy,
@@ -242,7 +245,7 @@ class OpenCodeServer:
         )
 
     async def _lists(self, ask: Ask) -> bool | None:
-        """Tell whether it is among the pending ones; None where the server will not tell."""
+        """Tell whether the server lists the ask as pending; None if it refuses to list its permissions."""
         source = ask.source
         if ask.permission is not None:
             wished = await self._wishes(source.directory)
@@ -254,7 +257,7 @@ class OpenCodeServer:
         return False
 
     async def _message(self, source: Source) -> wire.Message | None:
-        """Return the message that asked; None if the ask names none, or there is none any more."""
+        """Return the message that asked; None if the ask names no message, or the message is gone."""
         if source.message_id is None:
             return None
         path = path_of("session", source.session_id, "message", source.message_id)
@@ -271,7 +274,7 @@ class OpenCodeServer:
         return True
 
     async def _newest_times(self, source: Source) -> tuple[float, ...]:
-        """Return when the newest messages of the model began. A prompt is no sign: it waits in a queue."""
+        """Return when the model's newest messages began, in epoch ms. Prompts do not count: they can be queued."""
         try:
             infos = [message.info for message in await self._newest(source)]
         except NotThere:
@@ -304,12 +307,13 @@ class OpenCodeServer:
         states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
         return _read_part(*states[-1]) if states else None
 
-    # what decorates an ask
+    # the context of an ask
 
     async def context(self, ask: Ask) -> Ask:
-        """Return the ask with its session's title, the root session's (of a subagent) and the last words.
+        """Return the ask with the input of its tool, its session's title, the root session's title and the last text.
 
-        What the event stream has told is not asked for. Never raises: what cannot be had stays as it was.
+        Only a permission gets the input, and only a subagent's ask the root title. Titles and texts that the event
+        stream has brought are not requested. Raises no AgentError: a fact that cannot be read stays as it was.
         """
         with contextlib.suppress(AgentError):
             ask = await self._with_input(ask)
@@ -326,7 +330,7 @@ class OpenCodeServer:
         return replace(ask, source=source)
 
     async def _with_input(self, ask: Ask) -> Ask:
-        """Return a permission with all that its tool was given; in old only the call itself tells it, some ms later."""
+        """Return a permission with the input of its tool; in 1.1.53 only the tool part has it, some ms later."""
         for _ in range(_LOOKS):
             if ask.permission is None or not wants_input(ask.permission):
                 break
@@ -353,7 +357,7 @@ class OpenCodeServer:
         return known
 
     async def _last_text(self, source: Source) -> str:
-        """Read the last words. In old they come some ms after the question, as its call does."""
+        """Read the model's last text. In 1.1.53 it is stored some ms after the question, like the question's call."""
         messages: list[wire.Message] = []
         for _ in range(_LOOKS):
             messages = await self._newest(source)
@@ -369,7 +373,7 @@ class OpenCodeServer:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as numbers to compare: 1, 18, 33."""
+    """Return a version as numbers that can be compared: (1, 18, 33)."""
     return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 

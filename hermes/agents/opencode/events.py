@@ -1,7 +1,7 @@
-"""The event stream of a server: followed for as long as anybody listens, cut or not.
+"""Follow the event stream of a server, and connect again after each break.
 
-`/global/event` tells of all directories and survives their dispose; it has no replay. So whoever follows it
-lists the pending questions after every `Connected`, and compares: subscribe first, then list.
+`/global/event` covers all directories and survives their dispose, but it has no replay. So the caller must list the
+pending questions after every `Connected` and compare: subscribe first, then list.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _DISPOSED = frozenset({_INSTANCE_DISPOSED, "global.disposed"})
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The stream is there: nothing that happens from now on is missed. List what happened before."""
+    """The stream is connected, so that no later event is missed. The caller must list the earlier asks."""
 
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The stream is not there (any more), and why; it is tried again. Told once for each kind of reason."""
+    """The stream broke or could not be connected; Hermes tries again. Repeated errors of one class yield one `Lost`."""
 
     error: AgentError
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A signal, and the directory that it came from ("" where it has none)."""
+    """A signal and the directory that it came from ("" if it has none)."""
 
     signal: Signal
     directory: str
@@ -49,7 +49,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Disposed:
-    """All that ran in this directory has ended, and what was asked there is gone ("": in every directory)."""
+    """The instance of this directory ("": of every directory) was disposed, and all of its pending asks are gone."""
 
     directory: str
 
@@ -63,10 +63,10 @@ async def follow(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncGenerator[Followed, None]:
-    """Follow a server without end: what it says, when it is lost, when it is back. Never raises by itself.
+    """Follow a server without end, and yield its signals, disposes, breaks and reconnects. Raises no AgentError.
 
-    Pauses grow from 0.2 s to 15 s, and start anew after a connection that lasted longer than the pause before
-    it would have. Close it (`contextlib.aclosing`) or cancel whoever iterates.
+    The pauses between attempts grow from 0.2 s to 15 s, and start at 0.2 s again after an attempt that lasted longer
+    than 15 s. To end it, close it (`contextlib.aclosing`) or cancel the task that iterates.
     """
     pause_s, told = _FIRST_S, None
     while True:
@@ -76,7 +76,7 @@ async def follow(
             async with contextlib.aclosing(_listen(server)) as stream:
                 async for one in stream:
                     told = None
-                    server.living.is_read = False  # whoever takes it in may be slow, or never come back
+                    server.living.is_read = False  # the caller may be slow, or never ask for the next event
                     yield one
                     server.living.is_read = True
         except AgentError as why:
@@ -94,7 +94,7 @@ async def follow(
 
 
 async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-    version = await server.health()  # asked shortly first: new swallows what comes too early
+    version = await server.health()  # has a short time-out: 1.18.33 never answers a request that comes too early
     async with server.listening() as events:
         async for event in events:
             try:
@@ -114,7 +114,7 @@ async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | 
 
 
 def signals(event: wire.Event, server: OpenCodeServer) -> Iterator[Signal]:
-    """Yield what an event says in Hermes' words: one signal, or none.
+    """Yield the signal that an event stands for, if there is one.
 
     Raises:
         PayloadError: a known event has another shape.
@@ -122,7 +122,7 @@ def signals(event: wire.Event, server: OpenCodeServer) -> Iterator[Signal]:
     if event.type not in adapter.KINDS:
         return
     if event.type == "session.status" and not _is_busy(event.properties.get("status")):
-        return  # idle comes as session.idle too, and a retry is no work
+        return  # idle also comes as session.idle, and a session that retries is not working
     yield adapter.read_event(event.type, event.properties, server.origin(event.directory))
 
 

@@ -1,4 +1,4 @@
-"""Where OpenCode takes in its plugin: the user's plugin folder; their JSON is never touched."""
+"""Install Hermes' plugin into the user's plugin folder of OpenCode; the user's JSON files are never changed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from hermes.agents.plugin_file import Plugin
 def folder(environ: Mapping[str, str]) -> Path:
     """Return `opencode/plugin` in the user's configuration folder.
 
-    OpenCode reads that folder whatever OPENCODE_CONFIG_DIR names besides.
+    OpenCode also reads this folder if OPENCODE_CONFIG_DIR names another one.
     """
     base = environ.get("XDG_CONFIG_HOME") or ""
     home = Path(environ.get("HOME") or Path.home())

@@ -1,8 +1,7 @@
-"""Which pending question is ours: the request id, else the call id, else the only equal one. Pure.
+"""Find the pending question of an ask: by request id, else by call id, else the only one with equal questions. Pure.
 
-Two candidates are never guessed between. A candidate whose call id is known to be another than ours belongs
-to another call, however equal its words are: two calls of one step may ask the very same thing, and the
-second one may be listed first.
+Hermes never guesses between two candidates. A candidate with another call id belongs to another call, even if its
+questions are equal: two calls of one step may ask exactly the same, and the second one may be listed first.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from hermes.model.ask import Ask, Question
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The pending question that is ours, as the server lists it."""
+    """The pending question of the ask, as the server lists it."""
 
     ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """No pending question is ours; one may still come."""
+    """No pending question belongs to the ask; it may still come."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several could be ours (`count`, at least 2): nothing may be sent to any."""
+    """Several pending questions fit the ask (`count`, at least 2), so that no answer may be sent."""
 
     count: int
 
@@ -36,7 +35,7 @@ Match = Found | NotYet | Ambiguous
 
 
 def find(ask: Ask, pending: Sequence[Ask]) -> Match:
-    """Look for `ask` among what a server lists as pending, in the session of `ask` only."""
+    """Find `ask` in a server's list of pending questions; only those of its session count."""
     ours, mine = ask.source, [one for one in pending if one.source.session_id == ask.source.session_id]
     if ours.request_id is not None:
         return _only([one for one in mine if one.source.request_id == ours.request_id])
@@ -60,5 +59,5 @@ def _equal(ask: Ask, candidates: Sequence[Ask]) -> list[Ask]:
 
 
 def _words(ask: Ask) -> tuple[Question, ...]:
-    # Old passes on a `custom` that the model made up, new strips it: it says nothing about which call it was.
+    # `custom` does not identify a call: 1.1.53 passes on a value that the model made up, 1.18.33 removes it.
     return tuple(replace(question, custom=True) for question in ask.questions)

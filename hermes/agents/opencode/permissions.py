@@ -1,16 +1,16 @@
-"""OpenCode's permissions in Hermes' words: what is wanted, and what was said to it. Pure.
+"""Read OpenCode's permission requests and the replies to them. Pure.
 
-    permission          what                        metadata, as both versions were seen to send it
+    permission          `what` of the Permission    metadata, as both versions were seen to send it
     ------------------  --------------------------  ------------------------------------------------------------
-    bash                the whole command line      {command} (new); {} (old: the tool's input has it)
-    edit (write, too)   the file's name             {filepath, diff}, and {files} of a patch (new)
-    external_directory  the folders' patterns       {filepath, parentDir}, {command, directories} (new); or {}
+    bash                the whole command line      {command} (1.18.33); {} (1.1.53: the tool's input has it)
+    edit (also write)   the file's name             {filepath, diff}, and {files} of a patch (1.18.33)
+    external_directory  the folders' patterns       {filepath, parentDir}, {command, directories} (1.18.33); or {}
     webfetch            the address                 {url, format, timeout?}
     any other           its patterns                anything
 
-What else the metadata holds is shown as it is (`_SHOWN` has the rest).
+Metadata under keys that are not in `_SHOWN` is shown, too.
 
-`patterns` holds the single commands of a command line; what is shown is the line itself.
+For bash, `patterns` holds the single commands of the command line; the phone shows the line itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS: dict[str, DeedKind] = {
     "webfetch": "fetch",
 }
 _PATTERNS = 100
-# What of the metadata is shown in a place of its own, or says nothing of what would be done.
+# The metadata keys that have their own place on the screen, or say nothing about the effect of the tool.
 _SHOWN: dict[DeedKind, frozenset[str]] = {
     "command": frozenset({"command"}),
     "change": frozenset({"filepath", "filePath", "diff", "files"}),
@@ -55,16 +55,16 @@ def read_permission(record: Record) -> Permission:
     patterns = _texts(record, "patterns", where)
     metadata = _quiet(record.get("metadata"))
     what, detail = _deed(kind, patterns, metadata)
-    # Old asks with the single commands of a line alone, without what joins them or where their output goes.
+    # 1.1.53 sends only the single commands of a line, without the operators and redirections between them.
     partial = kind == "command" and not _said(metadata, "command")
     always = _texts(record, "always", where)
     if len(patterns) > _PATTERNS:
-        always = ()  # more than anybody would read
+        always = ()  # too many for a person to check, so "always" is not offered
     return Permission(tool, kind, what, detail, patterns[:_PATTERNS], always, partial)
 
 
 def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
-    """Return what is wanted, and more of it; what is not known stands above a change, which is cut at its end."""
+    """Return `what` and `detail` of a Permission; unknown metadata stands above a diff, whose end may be cut off."""
     listed = "\n".join(patterns)
     more = tuple(more_of(metadata, _SHOWN.get(kind, ())))
     match kind:
@@ -75,7 +75,7 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
             return named, "\n".join((*_files(metadata), *more, _said(metadata, "diff")))
         case "folder":
             inside = _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
-            return listed, "\n".join((inside, *more))  # its first line is empty until it is known what is done there
+            return listed, "\n".join((inside, *more))  # the first line is empty until the tool's input is known
         case "fetch":
             return _said(metadata, "url") or listed, "\n".join(more)
         case _:
@@ -83,7 +83,7 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
 
 
 def _files(metadata: Record) -> Iterator[str]:
-    """Yield what a patch does to whole files: it deletes or moves them."""
+    """Yield a line for each file that a patch deletes or moves."""
     files = metadata.get("files")
     for one in map(_quiet, files if isinstance(files, list) else []):
         name, moved = (" ".join(_said(one, key).split()) for key in ("filePath", "movePath"))
@@ -94,12 +94,15 @@ def _files(metadata: Record) -> Iterator[str]:
 
 
 def wants_input(permission: Permission) -> bool:
-    """Tell whether the tool's input would tell more than is known."""
+    """Tell whether the permission lacks facts that the tool's input holds."""
     return permission.partial or (permission.kind == "folder" and not permission.detail.partition("\n")[0])
 
 
 def completed(permission: Permission, given: object) -> Permission:
-    """Return it with what only the tool's input tells (`state.input` of its part): old sends no metadata."""
+    """Return the permission, completed from the tool's input (`state.input` of its part).
+
+    1.1.53 sends no metadata with a command.
+    """
     if not wants_input(permission):
         return permission
     said = _quiet(given)
@@ -116,7 +119,7 @@ def _said(metadata: Record, key: str) -> str:
 
 
 def _quiet(value: object) -> Record:
-    """Read what may have any shape, or be missing."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -128,13 +131,13 @@ def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
 
 
 def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
-    """Read `{reply, message?}` of `permission.replied`: the event itself never says why, the plugin does.
+    """Read `{reply, message?}` of `permission.replied`; only the plugin adds the message, the reason of a refusal.
 
     Raises:
         PayloadError: it is no reply.
     """
     reply = text_of(record, "reply", where)
-    if reply in {"once", "always", "allowed"}:  # the last one is the plugin's, where only the tool has told
+    if reply in {"once", "always", "allowed"}:  # the plugin sends "allowed" if only the tool part shows the reply
         return ((reply,),)
     if reply != "reject":
         raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")
@@ -142,7 +145,7 @@ def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
 
 
 def read_error(error: str) -> tuple[tuple[str, ...], ...] | None:
-    """Return what the error of a tool part says was refused, and why; None where it was not refused at all."""
+    """Return the refusal, with its reason, in the error of a tool part; None if the error is no refusal."""
     if REJECTED not in error:
         return None
     return (("refused", error.partition(FEEDBACK)[2]),)

@@ -1,35 +1,34 @@
-"""What became of a question: the evidence that a server gives, and the one verdict that follows. Pure.
+"""Derive the state of an ask, as one verdict, from the evidence that a server gives. Pure.
 
-Success is confirmed, never assumed: old answers `200 true` to anything, an absent question proves nothing,
-and a zombie (its session aborted, deleted, or gone on without it) stays listed and even emits
-`question.replied` when it is replied to. The proof is the tool part of the message that
-asked.
+Success is confirmed, never assumed: 1.1.53 answers `200 true` to anything, an absent question proves nothing, and a
+zombie stays listed and even emits `question.replied` after a reply. (A zombie is a question whose session was aborted
+or deleted, or went on without it.) The proof is the tool part of the message that asked.
 
     listed  part                   session        verdict
     ------  ---------------------  -------------  ------------------------------------------------------
-    no      completed              any            AnsweredWith what it kept
+    no      completed              any            AnsweredWith: the answers of the part
     no      error "… dismissed …"  any            WasDismissed
     no      error (aborted …)      any            Dead
     no      pending, running       idle           Dead: lost in a restart or dispose
     no      pending, running       busy, went on  Dead: a newer message of the model follows
-    no      pending, running       busy with it   Settling: answered just now, its part is about to tell
-    no      the message is gone    known          Dead: the message was taken back
-    no      none, or none named    known          what the stream told was replied; else Unproven
+    no      pending, running       busy with it   Settling: answered just now, the part will soon show it
+    no      the message is gone    known          Dead: the message was removed
+    no      none, or none named    known          AnsweredWith the reply on the event stream; else Unproven
     any     any but ended          unknown        Dead: deleted
-    yes     error                  any            Dead: a zombie of new, aborted
-    yes     other, or none         idle           Dead: a zombie of old, aborted
-    yes     other, or none         busy, went on  Dead: a zombie of old, prompted again after an abort
+    yes     error                  any            Dead: a zombie of 1.18.33, aborted
+    yes     other, or none         idle           Dead: a zombie of 1.1.53, aborted
+    yes     other, or none         busy, went on  Dead: a zombie of 1.1.53, prompted again after an abort
     yes     other, or none         busy with it   StillOpen
 
-The list is read before all else, and once more after anything that speaks of an end: so "listed" with a
-completed part is no race, but a provider that gave two calls of one message the same id (both versions then
-keep one part for the two), and "listed" with an idle session is no question that was just answered. Whether
-the model went on is read before the part, too: a part that still runs after that was left behind.
+The list is read first, and again after any sign of an end. So "listed" with a completed part is no race: a provider
+gave two calls of one message the same id, and both versions then keep one part for the two. And "listed" with an idle
+session is no question that was answered a moment ago. Newer messages of the model are read before the part, so that a
+part that still runs after a newer message was abandoned.
 
-"idle", "gone", "unknown" and "about to tell" count only where the ask is known to live in this very server:
-it lists the ask, or listed it before. Two processes of one user (a terminal without a port beside `opencode
-serve`) share their sessions and messages, but neither sees the other's questions or who is busy: to the
-wrong one of them a live question looks lost. Without that knowledge only an ended part proves anything.
+"idle", "gone", "unknown" and "Settling" count only if the ask is known to belong to this server process: it lists the
+ask, or the ask came from it. Two processes of one user (a terminal without a port beside `opencode serve`) share their
+sessions and messages, but neither sees the questions or the busy sessions of the other, so that a live question looks
+lost to the wrong process. Without that knowledge only an ended part proves anything.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ ABORTED: Final = "tool execution aborted"
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """It will be told in a moment: look again."""
+    """The tool part will show the result in a moment: check again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPart:
-    """The part that asked. `answers` is what it kept of the reply, None where it keeps none."""
+    """The tool part of the call that asked. `answers` are the answers that it stored, or None."""
 
     tool: str
     status: str
@@ -68,12 +67,15 @@ class ToolPart:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a server says about an ask, read in this order but for `known`, and for `went_on`, read before `part`.
+    """The facts that a server gives about an ask, read in this order: `listed`, `busy`, `went_on`, `part`, `known`.
 
-    `listed` among the pending ones (None: the list would not tell), `ours` as above, `busy` its session, `part` the
-    tool part (None: the message has none yet, or is not there, or the ask names none), `known` the session, `gone` the
-    named message, `went_on` the model to a newer message. `heard` is what the event stream said was replied to this
-    very request, None where it was not heard.
+    - `listed`: the ask is in the list of pending asks; None if the server refused the list.
+    - `ours`: the ask is known to belong to this server process (see above).
+    - `busy`, `known`: its session is not idle, and exists.
+    - `part`: the tool part; None if the message has none yet or is not there, or if the ask names no message.
+    - `gone`: the message that the ask names is not there.
+    - `went_on`: the model has begun a newer message.
+    - `heard`: the reply to this request on the event stream; None if none was seen.
     """
 
     listed: bool | None
@@ -97,17 +99,17 @@ def judge(evidence: Evidence) -> Verdict | Settling:
     if not evidence.known or evidence.gone:
         return Dead()
     if evidence.part is None:
-        # Without a call to prove it the stream's word is the best there is.
+        # Without a tool part, the event stream is the best proof.
         return Unproven() if evidence.heard is None else AnsweredWith(evidence.heard, "event")
     return Settling() if evidence.busy and not evidence.went_on else Dead()
 
 
 def judge_permission(evidence: Evidence) -> Verdict | Settling:
-    """Return what the evidence proves of a permission: its tool goes on, or says that it was refused.
+    """Return what the evidence proves about a permission.
 
-    As above, but: allowed, a tool may end in any way, and may ask for more before it does; refused, its error says so,
-    and why. 1.18.33 was seen to answer 400 instead of its list while a webfetch was asked for: then the list says
-    nothing, and an open one is known by its running tool.
+    The table above holds, with these differences. An allowed tool may end in any way, and may ask for more permissions
+    before that. The error of a refused tool names the refusal and its reason. 1.18.33 was seen to answer 400 instead of
+    its list while a permission for a webfetch was pending: then a running tool shows that the permission is open.
     """
     part, heard = evidence.part, evidence.heard
     if evidence.listed:
@@ -128,13 +130,13 @@ def judge_permission(evidence: Evidence) -> Verdict | Settling:
 
 
 def _judge_used(part: ToolPart, heard: Answers | None) -> Verdict:
-    """Tell from the end of a tool whether it was allowed to be used."""
+    """Return the verdict on a permission whose tool has ended."""
     allowed = heard if heard is not None and heard[0][0] != "refused" else None
     if part.status == "completed":
         return AnsweredWith(allowed or ALLOWED)
     refused = read_error(part.error)
     if refused is not None:
-        # One that was allowed may have been refused the next thing that it asked for.
+        # The tool may have been allowed this permission, and refused the next one that it asked for.
         return AnsweredWith(allowed or refused)
     return Dead() if ABORTED in part.error.lower() else AnsweredWith(allowed or ALLOWED)
 
@@ -147,11 +149,11 @@ def _judge_listed(evidence: Evidence) -> Verdict:
 
 
 def _judge_ended(part: ToolPart, heard: Answers | None) -> Verdict:
-    """Tell how a tool ended that asked.
+    """Return the verdict on a question whose tool has ended.
 
-    `plan_exit` keeps no answers: "No" ends it as a dismissal does, any other answer approves the plan (seen
-    on both versions). And where two calls share one part, it keeps the answers of the first. What the event
-    stream said of this very request is right in both cases, as long as the part shows that it took effect.
+    `plan_exit` stores no answers: "No" ends it like a dismissal, any other answer approves the plan (seen on both
+    versions). If two calls share one part, the part stores the answers of the first. In both cases the reply to this
+    request on the event stream is right, provided that the part shows that a reply took effect.
     """
     if part.status == "completed":
         known = heard if heard is not None else part.answers

@@ -1,7 +1,8 @@
-"""What the event stream told of the sessions: titles, last words, and what was replied to which request.
+"""Remember facts from the event stream: the titles and last texts of sessions, and the reply to each request.
 
-Everything here is capped, and may be missing: the stream has no replay, so whoever subscribes late knows
-less. Nothing here proves anything by itself (see proof.py); it saves questions to the server.
+All of this is capped, and any of it may be missing, because the stream has no replay of events before the subscription.
+A reply that is remembered here only counts together with other evidence (see proof.py). The rest saves requests to the
+server.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PARTS = 20
 
 @dataclass(slots=True)
 class _Words:
-    """The model's newest message in a session: its texts and calls so far, and what it said before that."""
+    """The model's newest message in a session: its texts and call ids so far, and the text before it (`before`)."""
 
     message_id: str
     created_ms: float
@@ -36,7 +37,7 @@ class _Words:
 
 
 class Sessions:
-    """What is known without asking, of at most `limit` sessions, `longest` characters of each text."""
+    """Facts about at most `limit` sessions and `limit` replies; of each text, the last `longest` characters."""
 
     def __init__(self, *, limit: int = 500, longest: int = 3000) -> None:
         self._limit = limit
@@ -57,25 +58,25 @@ class Sessions:
         }
 
     def note(self, event: Event) -> None:
-        """Remember what an event tells; most tell nothing.
+        """Remember the facts of an event; most events have none.
 
         Raises:
-            ValueError: its properties have another shape (PayloadError for a reply's).
+            ValueError: its properties have another shape (PayloadError for those of a reply).
         """
         if event.type in self._notes:
             self._notes[event.type](event.properties)
 
-    # what is asked for; None stands for "not known here", never for a failure
+    # look-ups; None means "not known here", never a failure
 
     def info(self, session_id: str) -> Session | None:
-        """Return the session's title, parent and directory."""
+        """Return the session, with its title, parent and directory."""
         return self._infos.get(session_id)
 
     def last_text(self, source: Source) -> str | None:
-        """Return the model's last words before this ask: of the message that asked, else of an earlier one.
+        """Return the model's last text before this ask: of the message that asked, else of an earlier one.
 
-        Only once the stream has brought the asking call itself: in old it comes after `question.asked`, and
-        so do the words in front of it.
+        It is None until the stream has brought the asking call: in 1.1.53 the call, and the text in front of it, come
+        after `question.asked`.
         """
         words = self._words.get(source.session_id)
         if words is None or words.message_id != source.message_id or source.call_id not in words.calls:
@@ -83,14 +84,14 @@ class Sessions:
         return words.said()[-self.longest :] or None
 
     def reply(self, request_id: str) -> Answers | None:
-        """Return what the stream said was replied to this request."""
+        """Return the reply to this request that the stream reported."""
         return self._replies.get(request_id)
 
     def keep(self, info: Session) -> None:
-        """Remember a session that was asked for."""
+        """Remember a session, from an event or from the server's answer."""
         self._put(self._infos, info.id, info)
 
-    # what is told
+    # events
 
     def _note_session(self, properties: Mapping[str, Any]) -> None:
         self.keep(shaped(Session, properties.get("info")))
@@ -123,7 +124,7 @@ class Sessions:
     def _note_delta(self, properties: Mapping[str, Any]) -> None:
         delta = shaped(Delta, properties)
         words = self._words.get(delta.session_id)
-        # Thoughts come as deltas of a "text" field too; only parts that were announced as texts are words.
+        # Reasoning also comes as deltas of a "text" field; only parts that were announced as texts count.
         if words is not None and delta.field == "text" and delta.part_id in words.texts:
             words.texts[delta.part_id] = (words.texts[delta.part_id] + delta.delta)[-self.longest :]
 

@@ -1,4 +1,4 @@
-"""The shape of the payloads of OpenCode, as its hook reads them. Standard library alone."""
+"""The shape of OpenCode's payloads, for the hook. Uses only the standard library."""
 
 from hermes.hook.shape import Shape
 

@@ -1,7 +1,7 @@
-"""What OpenCode's server sends, as far as Hermes reads it; whatever else comes along is passed over.
+"""The shapes of OpenCode's HTTP answers and events, limited to the fields that Hermes reads; others are ignored.
 
-Requests (the questions themselves) are not here: `adapter.read_request` reads them, since they also come by
-the hook, which has no pydantic.
+The requests (the questions and permissions themselves) are not here. The adapter reads them without pydantic, because
+they also arrive as payloads of the hook.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Times(_Wire):
 
 
 class Session(_Wire):
-    """One of `GET /session`, `GET /session/{id}`, and the `info` of session events."""
+    """An item of `GET /session`, the answer to `GET /session/{id}`, and the `info` of session events."""
 
     id: Text
     title: Text = ""
@@ -53,19 +53,19 @@ class Session(_Wire):
 
 
 class Project(_Wire):
-    """One of `GET /project`; the worktree of all folders without git is "/"."""
+    """An item of `GET /project`; the worktree of all folders without git is "/"."""
 
     worktree: Text
 
 
 class Status(_Wire):
-    """A value of `GET /session/status`; only sessions that are not idle are there."""
+    """A value in `GET /session/status`, which holds only the sessions that are not idle."""
 
     type: Text
 
 
 class ToolState(_Wire):
-    """The state of a tool part; `structured` is where the v2 engine keeps what v1 keeps in `metadata`."""
+    """The state of a tool part; the v2 engine stores in `structured` the data that v1 stores in `metadata`."""
 
     status: Text
     input: Any = None
@@ -75,7 +75,7 @@ class ToolState(_Wire):
 
 
 class Part(_Wire):
-    """A part of a message: `type` is "text", "tool" or what does not matter here."""
+    """A part of a message: `type` is "text", "tool", or another type that Hermes ignores."""
 
     id: Text = ""
     type: Text
@@ -97,14 +97,14 @@ class Info(_Wire):
 
 
 class Message(_Wire):
-    """A message with its parts: one of `GET /session/{id}/message`, or the one of …/message/{id}."""
+    """A message with its parts: an item of `GET /session/{id}/message`, or the answer to …/message/{id}."""
 
     info: Info
     parts: tuple[Part, ...] = ()
 
 
 class Delta(_Wire):
-    """`message.part.delta` (new only): more of a part's text."""
+    """`message.part.delta` (1.18.33 only): text to append to a part."""
 
     session_id: Text = Field(alias="sessionID")
     message_id: Text = Field(alias="messageID")
@@ -129,7 +129,7 @@ class V2Tool(_Wire):
 
 
 class V2Content(_Wire):
-    """What a v2 message holds."""
+    """The content of a v2 message."""
 
     content: tuple[V2Tool, ...] = ()
 
@@ -148,19 +148,19 @@ class Payload(_Wire):
 
 
 class Event(_Wire):
-    """One event of `/global/event`; new has `sync` twins of many, in another shape, which are nothing new."""
+    """One event of `/global/event`. 1.18.33 repeats many as type `sync`, in another shape; Hermes ignores those."""
 
     directory: Text = ""
     payload: Payload
 
     @property
     def type(self) -> str:
-        """The name of the event."""
+        """Return the name of the event."""
         return self.payload.type
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """What it says."""
+        """Return the properties of the event."""
         return self.payload.properties
 
 
@@ -173,10 +173,10 @@ def decode(kind: type[T], text: str | bytes) -> T:
     """Read JSON of this shape.
 
     Raises:
-        ValueError: it is no JSON, or has another shape; the text says where, without any value in it.
+        ValueError: it is no JSON, or has another shape; the message names the place, and contains no value.
     """
     try:
-        # Not pydantic's own parser: it refuses the lone surrogate halves that JSON can carry.
+        # Not pydantic's JSON parser, because it refuses the lone surrogate halves that JSON can carry.
         value = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None

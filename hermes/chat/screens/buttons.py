@@ -1,7 +1,7 @@
 """Buttons and the data behind them. Pure.
 
-Data is `ID:EPOCH:ACTION`, numbers in base 36: short enough for Telegram's 64 bytes, and of one form only, so
-that whatever is not exactly what `encode` makes is refused. No text of an agent is ever in it.
+The data is `ID:EPOCH:ACTION`, with numbers in base 36, so that it fits into Telegram's 64 bytes. Each value has exactly
+one form, and `decode` refuses every other. The data never holds text of an agent.
 """
 
 import dataclasses
@@ -34,16 +34,16 @@ from hermes.model.state import Confirm
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What Telegram takes, and what a thumb and an eye can do with it."""
+    """The limits of Telegram, and stricter ones so that a person can read and tap everything."""
 
     buttons: int = 100
     a_row: int = 8
     data_bytes: int = 64
     id_chars: int = 12
-    shelf: int = 24  # options at once: a list that a person still reads, with room for all its labels in the text
-    review: int = 40  # questions listed at once; the others are reached by leafing
-    columns: int = 34  # what a narrow phone shows of one full-width button
-    listed_one_a_row: int = 8  # a short list of choices stays a list, whatever its labels
+    shelf: int = 24  # options on one page: few enough to read, and all their labels fit into the text
+    review: int = 40  # questions listed at once; ◀ ▶ lead to the others
+    columns: int = 34  # the width of text in a full-width button on a narrow phone
+    listed_one_a_row: int = 8  # the options of a single-choice question get a row each, up to this many
 
 
 LIMITS: Final = Limits()
@@ -51,7 +51,7 @@ LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One button: what it says, and what comes back when it is tapped."""
+    """One button: its text, and the data that Telegram returns after a tap."""
 
     text: str
     data: str
@@ -89,7 +89,8 @@ def encode(entry_id: str, epoch: int, action: Action) -> str:
     """Return the data of a button, at most 64 bytes.
 
     Raises:
-        ValueError: the id is not 1 to 12 letters, digits, - and _, or a number is negative or far too large.
+        ValueError: the id is not 1 to 12 letters, digits, - and _, a number is negative or at least 36**16, or the
+            data is too long.
     """
     if not _ID.fullmatch(entry_id):
         raise ValueError(f"{entry_id!r} is no id for a button")
@@ -104,7 +105,7 @@ def decode(data: str) -> tuple[str, int, Action]:
     """Return entry id, epoch and action of a button's data.
 
     Raises:
-        ValueError: `encode` never made this.
+        ValueError: the data does not have the form that `encode` makes.
     """
     entry_id, _, rest = data.partition(":")
     epoch, _, act = rest.partition(":")
@@ -152,11 +153,11 @@ def _parsed(word: str) -> int:
     return int(word, len(_DIGITS))
 
 
-# --- what buttons say -----------------------------------------------------------------------------
+# --- the texts of buttons -------------------------------------------------------------------------
 
 
 def press(entry: Entry, text: str, action: Action) -> Button:
-    """Return a button of the page that this entry shows now."""
+    """Return a button for the page that this entry shows now."""
     return Button(text, encode(entry.id, entry.state.epoch, action))
 
 
@@ -165,16 +166,16 @@ _LABEL: Final = 600
 
 
 def shown_label(question: Question, index: int) -> str:
-    """Return an option's label in one line; a star says "(Recommended)" better than the word."""
+    """Return an option's label in one line, without "(Recommended)" if the option gets a star for that."""
     label = question.options[index].label
     label = bare_label(label) if question.recommended == index else label
     return one_line(label[:_LABEL]) + ("…" if len(label) > _LABEL else "") or EMPTY
 
 
 def faces(question: Question, shown: Sequence[int]) -> dict[int, str]:
-    """Return what the button of each shown option says, by its index.
+    """Map the index of each shown option to the text of its button.
 
-    Short labels; all of them are numbered if two would look the same.
+    The labels are shortened to the width of a button; if two then look the same, all of them get their numbers.
     """
     stars = {at: " ⭐" if question.recommended == at else "" for at in shown}
     labels = {at: shown_label(question, at) for at in shown}
@@ -187,7 +188,7 @@ def faces(question: Question, shown: Sequence[int]) -> dict[int, str]:
 
 
 def in_columns(buttons: Sequence[Button], *, at_most: int = 4) -> Rows:
-    """Return the buttons in rows of as many as their texts leave room for."""
+    """Return the buttons in rows of 1 to `at_most`: as many as the widest text permits."""
     widest = max((width(button.text) for button in buttons), default=0)
     columns = next((n for n in range(at_most, 1, -1) if widest <= LIMITS.columns // n - 2), 1)
     return in_rows(buttons, columns)

@@ -1,10 +1,10 @@
-"""What an ask looks like on the phone: its one message, in every phase of the dialog. Pure.
+"""The main message of an ask on the phone, in every phase of the dialog. Pure.
 
-A message is read in two seconds while walking: first what is wanted, then the choices, then where it comes
-from. Hermes' own buttons stand in rows of their own, below, so that no option can pose as one. The last line
-is always Hermes' own and ends with the short code: a reply to any copy of the message is recognised by it.
+A person reads the message in two seconds while walking, so the question comes first, then the choices, then the origin.
+Hermes' own buttons stand in separate rows below the options, so that no option can be mistaken for one of them. Hermes
+writes the last line, and it ends with the short code: a reply to any copy of the message is recognised by this code.
 
-This module is the face of the screens: `main`, `sides`, `toast`, `hint`, the button codec and the values.
+This module also exports `sides`, `toast`, `hint`, the button codec and the values of the other screens (`__all__`).
 """
 
 from dataclasses import replace
@@ -50,7 +50,7 @@ _NAME: Final = 24
 
 
 def main(entry: Entry, look: Look) -> Screen:
-    """Return the message of this entry as it should stand on the phone now."""
+    """Return the main message of this entry as the phone should show it now."""
     if entry.state.phase not in ("open", "matching"):
         return draw(lambda caps: after(entry, look, caps))
     if not entry.ask.answerable:
@@ -70,18 +70,18 @@ def main(entry: Entry, look: Look) -> Screen:
 
 
 def _foot(entry: Entry, look: Look, caps: Caps) -> list[Line]:
-    """Return the agent's last words, folded, and where the ask comes from."""
+    """Return the end of the agent's last words in a folded quote, and the line with the origin of the ask."""
     words = ending(entry.ask.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
     return [line(words), origin(entry, look)]
 
 
 def _bare() -> list[Line]:
-    """Return the screen of an ask without questions."""
+    """Return the lines of an ask without questions."""
     return [line(Span("Go on?", "bold")), line("It asks nothing in particular; let it go on?")]
 
 
 def _unanswerable(entry: Entry, caps: Caps) -> list[Line]:
-    """Return all questions, with the options where there is only one: nothing here can be tapped."""
+    """Return the questions of an ask that only the computer can answer (no buttons), with options if there is one."""
     last = line(Span("🖥 Please answer this one on the computer.", "bold"))
     if not entry.ask.questions:
         return [*_bare()[:1], last]

@@ -1,4 +1,4 @@
-"""Short words to the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
+"""Short texts for the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
@@ -75,7 +75,7 @@ def _type_now(*, why: bool, look: Look) -> str:
 
 
 def _plain(text: str) -> str:
-    """Toasts and buttons make no links, so they need no word joiners."""
+    """Return the text without word joiners: a toast makes no links, so it needs none."""
     return cleaned(text.replace("\u2060", ""))
 
 
@@ -88,7 +88,7 @@ def _place(entry: Entry) -> str:
 
 
 def _ended(entry: Entry) -> str:
-    """Say how an ask ended, in a few words."""
+    """Return a few words about how an ask ended."""
     words = decided(entry, TOAST_UNITS)
     if entry.ask.permission is not None and entry.state.outcome is not None:
         return f"Already decided: {word_on(entry)}"
@@ -127,7 +127,7 @@ _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", 
 
 
 def hint(kind: HintWord, entry: Entry | None, look: Look, *, count: int = 2) -> Screen:
-    """Return a short message that explains why a text changed nothing; `count` is for "two_open"."""
+    """Return a short message that explains why a text changed nothing; "two_open" names `count` open questions."""
     if kind == "two_open":
         number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
         return note(f"{number} questions are open. Reply to the one you mean.")
@@ -189,39 +189,39 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 
 def help_screen() -> Screen:
-    """Return what a newcomer needs to know."""
+    """Return the answer to /help and /start: the purpose of this chat, and its commands."""
     listed = [line(f"/{name} – {about}") for name, about in COMMANDS.items()]
     opening = line("When your coding agent asks something, it comes here. Tap a button, or reply with your own words.")
     return draw(lambda _: [opening, *listed])
 
 
 def connected() -> Screen:
-    """Return the first word in a chat that questions are to come to."""
+    """Return the first message to a chat that `hermes setup` has connected."""
     return note("✅ Connected. When your coding agent asks something, it comes here.")
 
 
 def reposted(count: int) -> Screen:
-    """Return the word before everything that is open comes again."""
+    """Return the answer to /open: the number of open asks that are posted again after it."""
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
     return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")
 
 
 def locked(machine: str) -> Screen:
-    """Return the word that no answers are taken any more, and what ends that."""
+    """Return the message that Hermes takes no answers from this chat until `hermes unlock` runs on the computer."""
     where = phrase(machine, 40, empty="the computer")
     return note("🔒 Locked: I take no answers here. To unlock, run on ", where, ": ", Span("hermes unlock", "code"))
 
 
 def locked_toast(machine: str) -> str:
-    """Return the same in the few words that an acknowledgement holds."""
+    """Return the same message as `locked`, short enough for the acknowledgement of a tap."""
     return cut(f"🔒 Locked. On {one_line(machine) or 'the computer'}: hermes unlock", TOAST_UNITS)
 
 
 def status(
     entries: Sequence[Entry], servers: Sequence[tuple[str, bool]], machine: str, now_s: float, look: Look
 ) -> Screen:
-    """Return what is open, and which of the servers (name, whether it is connected) are there."""
+    """Return the answer to /status: the open asks, and the servers (name, whether it is connected)."""
     where = phrase(machine, 40, empty="the computer")
     count = f"{len(entries)} open" if entries else "Nothing is open"
     since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
@@ -234,19 +234,19 @@ def status(
 
 
 def digest_screen(count: int) -> Screen:
-    """Return the one message at the end of quiet hours."""
+    """Return the message at the end of quiet hours, with the number of open questions."""
     waiting = "one question is" if count == 1 else f"{count or 'no'} questions are"
     return note(f"Quiet hours are over: {waiting} waiting for you.")
 
 
 def was_away(from_s: float, until_s: float, look: Look) -> Screen:
-    """Return the message after an absence in which taps may have been lost."""
+    """Return the message after an absence of Hermes, in which taps may have been lost."""
     since, until = clock(from_s, look, near_s=until_s), clock(until_s, look, near_s=until_s)
     return note(f"I was offline from {since} to {until}. If you tapped something then, please tap again.")
 
 
 def unreadable(count: int, machine: str) -> Screen:
-    """Return the warning that questions could not be read at a start; their buttons do nothing any more."""
+    """Return the warning that a start found damaged questions; their buttons no longer work."""
     where = phrase(machine, 40, empty="the computer")
     what, it, comes = ("A question", "it", "it does") if count == 1 else (f"{count} questions", "them", "they do")
     again = f" can't be read any more: damaged on disk. If {comes} not come again, please answer {it} there."
@@ -254,7 +254,7 @@ def unreadable(count: int, machine: str) -> Screen:
 
 
 def question_not_saved(machine: str, why: str = "disk full") -> Screen:
-    """Return the warning that a new question could not be kept, so that it is not on the phone."""
+    """Return the warning that a new question could not be saved and therefore is not on the phone."""
     where = phrase(machine, 40, empty="the computer")
     rest = "). Please answer it on the computer, or free some space."
     return note("⚠️ A question could not be saved (", phrase(why, 40), " on ", where, rest)
@@ -269,13 +269,13 @@ def store_made_again(count: int, machine: str) -> Screen:
 
 
 def not_saved(machine: str, why: str = "disk full") -> Screen:
-    """Return the warning that a tap or a text could not be kept; its text is short enough for a toast."""
+    """Return the warning that a tap or a text could not be saved; it is short enough for a toast."""
     where = phrase(machine, 40, empty="the computer")
     return note("⚠️ I could not save that (", phrase(why, 40), " on ", where, "). Please tap again in a moment.")
 
 
 def other_poller(machine: str) -> Screen:
-    """Return the warning that taps may go to another program."""
+    """Return the warning that another program uses this bot, so that it may receive the taps."""
     where = phrase(machine, 40, empty="the computer")
     doctor = Span("hermes doctor", "code")
     return note("⚠️ Another program is using this bot; taps may go there. On ", where, ": ", doctor, ".")

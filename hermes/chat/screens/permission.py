@@ -1,6 +1,6 @@
-"""What an agent wants to do, as a person sees it before saying yes: whole, or honestly cut. Pure.
+"""The screen of a permission: all that the agent wants to do, or its beginning with a note that it is cut. Pure.
 
-What the agent wrote stands in a block of its own below Hermes' words, so that it can never pose as them.
+The command, file or address and the details stand in separate blocks, so that they do not look like words of Hermes.
 """
 
 import re
@@ -30,10 +30,10 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "fetch": "May it fetch this?",
     "other": "May it do this?",
 }
-# The head of the first file's diff, which stands right above its first part. No line of a change can pose as one: each
-# begins with a sign of its own.
+# The header of the first file in a diff, right above the first hunk ("@@ "). No line of a file can be mistaken for the
+# start of a hunk, because each begins with a space, + or -.
 _HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
-# What no screen shows: controls but for breaks and tabs, what turns the direction of writing, what has no width.
+# Invisible characters: controls except line breaks and tabs, direction marks, fillers and characters without width.
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -41,14 +41,14 @@ _HIDDEN: Final = re.compile(
 
 
 def heading(permission: Permission) -> str:
-    """Return what Hermes asks."""
+    """Return the question that Hermes asks about this kind of permission."""
     return _HEADINGS[permission.kind]
 
 
 def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
-    """Return what draws the question, what it is about, and what was cut.
+    """Return a function that draws the permission: the question, `what`, `detail`, the warnings and the trail.
 
-    Whatever has to look at all of the permission is done here, once: its lines may be drawn several times.
+    The work that reads the whole permission is done here, once, because the lines may be drawn several times.
     """
     tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
     hidden = _HIDDEN.search(permission.what) or _HIDDEN.search(permission.detail)
@@ -72,7 +72,7 @@ def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
 
 
 def _detail(permission: Permission) -> str:
-    """Return what stands below: a diff without its head, which names the file once more."""
+    """Return the details; of a diff without the header of its first file, which only repeats the name of the file."""
     text = permission.detail
     if permission.kind != "change" or text.startswith("@@ "):
         return text
@@ -85,7 +85,7 @@ def _mark(permission: Permission) -> Mark:
 
 
 def _changes(permission: Permission) -> str:
-    """Return how many lines a diff adds and takes away."""
+    """Return the numbers of lines that a diff adds and removes, in words, or "" without any."""
     if permission.kind != "change" or not permission.detail:
         return ""
     lines = f"\n{permission.detail}"
@@ -97,12 +97,12 @@ def _changes(permission: Permission) -> str:
 
 
 def is_cut(permission: Permission) -> bool:
-    """Tell whether a message has no room for all of it."""
+    """Tell whether the permission is too long for a message."""
     return bool(_over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission)))
 
 
 def _over(text: str, limit: int, mark: Mark) -> int:
-    """Return how many characters a message leaves out of this, about; 0 where it has room for all of it."""
+    """Return about how many characters of the text are cut; 0 if it fits."""
     if passage(text, limit, mark) == passage(text, 4 * limit, mark):
         return 0
     return max(1, len(text) - limit)
@@ -114,28 +114,28 @@ def _cut(permission: Permission) -> str:
 
 
 def whole(permission: Permission) -> str:
-    """Return all of it as the agent gave it."""
+    """Return `what` and `detail` uncut, as the agent wrote them, for the document."""
     return f"{permission.what}\n\n{permission.detail}".strip() + "\n"
 
 
 def file_name(permission: Permission) -> str:
-    """Return what a document with all of it is called."""
+    """Return the file name of the document that holds the whole permission."""
     return {"command": "command.txt", "change": "change.diff"}.get(permission.kind, "request.txt")
 
 
 def trail(entry: Entry) -> Line:
-    """Return what was decided about the requests before this one, folded."""
+    """Return the outcomes of the permissions that had this message before (last `TRAIL_LINES`), in a folded quote."""
     said = [phrase(one, _TRAIL_LINE).text for one in entry.trail[-TRAIL_LINES:]]
     return line(Span("\n".join(said), "expandable_blockquote"))
 
 
 def trail_line(entry: Entry) -> str:
-    """Return what became of a permission, for the message of the next one."""
+    """Return the outcome of a permission and its name, for the message of the next permission."""
     return f"{word_on(entry)}: {one_line(header(entry.ask, 0))}"
 
 
 def word_on(entry: Entry) -> str:
-    """Return in a few words what became of a permission: here, at the desk, or with another one of its session."""
+    """Return the outcome of a permission in a few words, also one at the desk or together with another request."""
     outcome = entry.state.outcome
     together = outcome is not None and outcome.reason == "together"
     where = "together with another request" if together else "on the computer"
@@ -152,14 +152,14 @@ def word_on(entry: Entry) -> str:
         case "answered" if outcome is not None and outcome.answers:
             return "✅ Allowed"
         case _:
-            # Its agent tells of no such end, and its own dialog was open: what was said there first counts.
+            # A receipt proves only that the decision was handed over; an earlier answer in the agent's dialog counts.
             proof, can = outcome.proof if outcome is not None else "", entry.ask.capabilities
             unless = ", unless the computer was quicker" if proof == "receipt" and can.desk_stays_open else ""
             return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{unless}"
 
 
 def is_refused(entry: Entry) -> bool:
-    """Tell whether the word on a permission is a no."""
+    """Tell whether the permission was refused, with or without a reason."""
     decision = entry.state.decision
     return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
 
@@ -176,7 +176,7 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
 
 
 def always(entry: Entry, permission: Permission) -> list[Line]:
-    """Return the second thought about "always": what it would cover, and for how long."""
+    """Return the question whether to allow "always": the patterns that it covers, the project, and the duration."""
     who = phrase(entry.ask.capabilities.agent_name, _TOOL, empty="the agent").text
     where = project(entry.ask)
     covered = [line(phrase(_covers(permission, one), LONGEST_PATTERN, "code")) for one in permission.always]
@@ -188,7 +188,7 @@ def always(entry: Entry, permission: Permission) -> list[Line]:
 
 
 def _covers(permission: Permission, pattern: str) -> str:
-    """Say what a pattern covers, where the agent's own sign for it says little."""
+    """Return the pattern, or words for it if it is "*", because the sign alone says little."""
     if pattern != "*":
         return pattern
     return {"change": "every change of every file", "fetch": "every address"}.get(permission.kind, "everything")

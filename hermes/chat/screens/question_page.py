@@ -1,6 +1,6 @@
-"""A page of the dialog: one question, what was chosen, and the keyboard below. Pure.
+"""One page of the dialog: a question, the answer so far, and the keyboard. Pure.
 
-Buttons have absolute effects. Rows of a question's own options come first, Hermes' own below them.
+The effects of buttons are absolute, never a toggle. The rows with the options come first, Hermes' own rows below them.
 """
 
 from typing import Final
@@ -19,12 +19,12 @@ _NAV_NAME: Final = 12
 
 
 def page(entry: Entry, caps: Caps) -> list[Line]:
-    """Return the question on show with all that was said to it."""
+    """Return the question on show, with its options and the answer so far."""
     return [_marks(entry), *asked(entry, caps), *options(entry, caps), *_writing(entry, caps)]
 
 
 def asked(entry: Entry, caps: Caps) -> list[Line]:
-    """Return the question: under its header where it is alone, after it where there are several."""
+    """Return the question on show: below its header, or beside the header if the ask has several questions."""
     index = entry.state.page
     question = entry.ask.questions[index]
     alone = not has_header(question) and len(question.text) <= SHORT
@@ -39,7 +39,7 @@ def asked(entry: Entry, caps: Caps) -> list[Line]:
 
 
 def options(entry: Entry, caps: Caps) -> list[Line]:
-    """Return the numbered list of options, or the part of it that is on show."""
+    """Return the numbered options; of a long list the part on show, its range, and the numbers chosen elsewhere."""
     question = entry.ask.questions[entry.state.page]
     count = len(question.options)
     if not count:
@@ -80,7 +80,7 @@ def _written(entry: Entry) -> str | None:
 
 
 def _shelf(entry: Entry) -> range:
-    """Return the options on show."""
+    """Return the indices of the options on show."""
     count = len(entry.ask.questions[entry.state.page].options)
     last = max(0, count - 1) // LIMITS.shelf
     start = min(max(entry.state.shelf, 0), last) * LIMITS.shelf
@@ -92,7 +92,7 @@ def _range(shelf: range) -> str:
 
 
 def _writing(entry: Entry, caps: Caps) -> list[Line]:
-    """Return what was written for this question, and what is being written."""
+    """Return the text written for this question, and a line while Hermes waits for a text or receives one."""
     written = _written(entry)
     lines = [] if written is None else [line("✏️ ", quoted(written, caps.label))]
     if entry.state.joining:
@@ -103,7 +103,7 @@ def _writing(entry: Entry, caps: Caps) -> list[Line]:
 
 
 def _marks(entry: Entry) -> Line:
-    """Return the line of all questions: ○ open, ● answered, this one bold; with names where they fit."""
+    """Return a mark for each question near this one (○ open, ● answered, this one bold), with names if they fit."""
     ask, page, count = entry.ask, entry.state.page, len(entry.ask.questions)
     if count == 1:
         return ()
@@ -146,7 +146,7 @@ def _option_rows(entry: Entry) -> Rows:
 
 
 def _shelves(entry: Entry) -> Row:
-    """Return the ways to the other parts of a long list."""
+    """Return the buttons to the previous and the next part of a long list of options."""
     count, here = len(entry.ask.questions[entry.state.page].options), _shelf(entry)
     number = here.start // LIMITS.shelf
     row = []
@@ -160,7 +160,7 @@ def _shelves(entry: Entry) -> Row:
 
 
 def _done(entry: Entry) -> Row:
-    """Return Done, where one question alone does not go by itself."""
+    """Return Done if the ask is a single question that one choice does not answer; several questions have a review."""
     if len(entry.ask.questions) > 1 or leaves_at_once(entry.ask):
         return ()
     count = len(_picks(entry)) + (_written(entry) is not None)
@@ -194,7 +194,7 @@ def _short(entry: Entry, index: int) -> str:
 
 
 def own_row(entry: Entry) -> Row:
-    """Return Hermes' own buttons: write, skip, stop."""
+    """Return Hermes' own buttons: type an answer, skip, and stop (or refuse)."""
     state, can = entry.state, entry.ask.capabilities
     row = []
     if state.page < len(entry.ask.questions) and entry.ask.questions[state.page].custom:

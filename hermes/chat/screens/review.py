@@ -1,4 +1,4 @@
-"""The review before several answers go, and the second of two taps. Pure."""
+"""The review of several answers before they are sent, and the screens that ask for a second tap. Pure."""
 
 from typing import Final
 
@@ -28,12 +28,12 @@ _QUESTION: Final = 300
 
 
 def review(entry: Entry, caps: Caps) -> list[Line]:
-    """Return all answers, before they go."""
+    """Return the lines of the review: all answers before they are sent."""
     return [line(Span("Ready to send?", "bold")), *answer_list(entry, caps, "⚠️ no answer yet")]
 
 
 def answer_list(entry: Entry, caps: Caps, none: str) -> list[Line]:
-    """Return one line a question: its number, its name, its answer."""
+    """Return one line for each question: its number, its name, and its answer or `none`."""
     shown = _listed(entry, caps.listed)
     words = {index: answer_in_words(entry, index, caps.label) for index in shown}
     lines = [
@@ -47,14 +47,14 @@ def answer_list(entry: Entry, caps: Caps, none: str) -> list[Line]:
 
 
 def _listed(entry: Entry, limit: int) -> list[int]:
-    """Return which questions are listed: the unanswered before the others, where there is no room for all."""
+    """Return the indices of at most `limit` questions, in order; if not all fit, the unanswered ones have priority."""
     open_ones = unanswered(entry.state)
     answered = set(range(len(entry.ask.questions))).difference(open_ones)
     return sorted([*open_ones, *sorted(answered)][:limit])
 
 
 def numbers(entry: Entry) -> Rows:
-    """Return a button to each question."""
+    """Return a button for each listed question; it shows the page of the question."""
     open_ones = set(unanswered(entry.state))
     shown = _listed(entry, LIMITS.review)
     said = [f"{index + 1} ⚠️" if index in open_ones else str(index + 1) for index in shown]
@@ -63,7 +63,7 @@ def numbers(entry: Entry) -> Rows:
 
 
 def _without(entry: Entry) -> str:
-    """Say what is missing: "answer 3", "answers 2 and 3", "7 answers", "any answer"."""
+    """Name the missing answers: "answer 3", "answers 2 and 3", "7 answers", "any answer"."""
     missing = [str(index + 1) for index in unanswered(entry.state)]
     if len(missing) == len(entry.ask.questions):
         return "any answer"
@@ -75,17 +75,17 @@ def _without(entry: Entry) -> str:
 
 
 def send_button(entry: Entry) -> Button:
-    """Return Send, or the first of two taps where an answer is missing."""
+    """Return Send, or, if an answer is missing, the first of two taps."""
     if unanswered(entry.state):
         return press(entry, f"Send without {_without(entry)}", AskTwice("send"))
     return press(entry, "Send", Send())
 
 
-# --- second thoughts ------------------------------------------------------------------------------
+# --- the second tap -------------------------------------------------------------------------------
 
 
 def confirm(entry: Entry, look: Look) -> Screen:
-    """Return the screen between the first tap and the second."""
+    """Return the screen that asks for the second tap."""
     what, stops = entry.state.confirm or "send", entry.ask.capabilities.reject_stops
     if what == "send":
         without = f" without {_without(entry)}" if unanswered(entry.state) else " it"
@@ -122,7 +122,7 @@ def _confirm_always(entry: Entry, look: Look) -> Screen:
 
 
 def title(entry: Entry, caps: Caps) -> list[Line]:
-    """Return what was asked, in one line: "Database – Which database should I use?"."""
+    """Return the ask in brief, such as "Database – Which database should I use?"; of a permission, its `what`."""
     if entry.ask.permission is not None:
         return [line(passage(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre"))]
     if len(entry.ask.questions) != 1:

@@ -1,7 +1,7 @@
-"""What every message is made of: the screen as a value, and the phrases that several screens share. Pure.
+"""The screen of a message as a value, and the phrases that several screens share. Pure.
 
-Texts are first drawn generously; where 4096 units do not hold them, the pieces that matter least are cut
-first (`Caps`): the agent's last words, then descriptions, then the rest.
+A screen is first drawn with long texts. If 4096 UTF-16 units do not hold it, the least important texts are cut first
+(`Caps`): the agent's last words, then the descriptions, then the rest.
 """
 
 import hashlib
@@ -21,10 +21,11 @@ from hermes.model.entry import Entry
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the screens depend on besides the entry.
+    """The settings that the screens depend on, in addition to the entry.
 
-    `tz` is None for the machine's own zone, `remind_s` the time to the first reminder (each further one comes
-    after twice as long), `on_expiry` what happens when nobody answers, `permission_expiry` that of permissions.
+    `tz` is None for the machine's own zone. `group` is true if the chat is a group. `context_chars` limits the agent's
+    last words. `remind_s` is the time to the first reminder; each later one comes after twice the time of the one
+    before. `on_expiry` is the rule for asks that nobody answers, `permission_expiry` the rule for permissions.
     """
 
     tz: tzinfo | None
@@ -35,14 +36,14 @@ class Look:
     permission_expiry: OnExpiry = "reject"
 
     def rule(self, ask: Ask) -> OnExpiry:
-        """Return what happens to this ask when nobody answers."""
+        """Return the rule for this ask if nobody answers; "keep" is "reject" if its desk dialog does not stay open."""
         rule = ask.on_expiry or (self.on_expiry if ask.permission is None else self.permission_expiry)
         return "reject" if rule == "keep" and not ask.capabilities.desk_stays_open else rule
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """One message as it is to stand on the phone."""
+    """The complete content of one message on the phone."""
 
     text: str
     entities: tuple[Entity, ...] = ()
@@ -51,18 +52,18 @@ class Screen:
 
     @property
     def digest(self) -> str:
-        """A short name of exactly this screen: equal where nothing would change on the phone."""
+        """A short hash of the screen: if it is equal, an edit would change nothing on the phone."""
         seen = repr((self.text, self.entities, self.rows, self.force_reply))
         return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class SideScreen:
-    """A message beside the main one, and how it is to be sent.
+    """A side message, and how to send it.
 
-    `ring`: with a sound. `lasting`: it stays when it is no longer due; any other is deleted then. `fresh`: a
-    change is a new message, not an edit. `reply`: it replies to the main message. `document`: it is a file with this
-    name and content, and the screen's text stands below it.
+    `ring`: it makes a sound outside quiet hours. `lasting`: it is only a record, so it is not sent again if an edit
+    finds that it was deleted on the phone. `fresh`: a change is a new message, not an edit. `reply`: it replies to
+    the main message. `document`: it is a file with this name and content, and the screen's text stands below it.
     """
 
     screen: Screen
@@ -75,16 +76,16 @@ class SideScreen:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much of each foreign text is shown, in UTF-16 units."""
+    """How many UTF-16 units of each text that Hermes did not write are shown, and how many answers are listed."""
 
     question: int
     label: int
     description: int
     context: int
-    listed: int = LIMITS.review  # answers listed one a line
+    listed: int = LIMITS.review  # answers, one a line
 
 
-# The last one fits whatever comes: 30 lines of 24 + 48 units, or 24 options of 48, besides Hermes' own words.
+# The last `Caps` fit every ask: 30 lines of 24 + 48 units, or 24 options of 48, plus Hermes' own words.
 _LADDER: Final = (
     Caps(2600, 300, 400, 4000),
     Caps(2600, 300, 400, 600),
@@ -102,7 +103,7 @@ _LOOKED_AT: Final = 300
 
 
 def draw(build: Callable[[Caps], Sequence[Line]], rows: Rows = (), *, force_reply: bool = False) -> Screen:
-    """Return the screen of the most generous lines that one message holds."""
+    """Return the screen with the longest texts that fit one message: `build` draws the lines for given `Caps`."""
     drafts = (build(caps) for caps in _LADDER)
     lines = next((draft for draft in drafts if fits(draft)), None) or build(_LADDER[-1])
     text, entities = lay(lines)
@@ -114,11 +115,11 @@ def note(*pieces: str | Span, rows: Rows = (), force_reply: bool = False) -> Scr
     return draw(lambda _: [line(*pieces)], rows, force_reply=force_reply)
 
 
-# --- what things are called -----------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
 def header(ask: Ask, index: int) -> str:
-    """Return the raw name of a question: its header, else the beginning of its text, else its number."""
+    """Return the name of a question, not yet defused: its header, else the beginning of its text, else its number."""
     question = ask.questions[index]
     several = len(ask.questions) > 1
     said = one_line(question.header[:_LOOKED_AT]) or one_line(question.text[:_LOOKED_AT])
@@ -126,17 +127,17 @@ def header(ask: Ask, index: int) -> str:
 
 
 def has_header(question: Question) -> bool:
-    """Tell whether the header says something that the question's text does not."""
+    """Tell whether the question has a header that differs from its text."""
     return one_line(question.header[:_LOOKED_AT]) not in ("", one_line(question.text[:_LOOKED_AT]))
 
 
 def name(ask: Ask, index: int, limit: int = _NAME, mark: Mark = "bold") -> Span:
-    """Return the name of a question as a sentence says it."""
+    """Return the name of a question for a sentence, `limit` units at most."""
     return phrase(header(ask, index), limit, mark)
 
 
 def subject(ask: Ask) -> Line:
-    """Return what a sentence calls the whole ask."""
+    """Return the name of the whole ask for a sentence: its first question, and the number of the others."""
     if not ask.questions:
         return line(Span("Go on?", "bold"))
     more = len(ask.questions) - 1
@@ -144,19 +145,19 @@ def subject(ask: Ask) -> Line:
 
 
 def code(entry: Entry) -> Span:
-    """Return the short code that lets a reply be recognised."""
+    """Return the short code of the ask, by which Hermes recognises a reply to the message."""
     return Span(f"#{entry.code}")
 
 
 def agent(ask: Ask) -> Span:
-    """Return who asks, and where: "OpenCode on laptop"."""
+    """Return the agent and its machine, as in "OpenCode on laptop"."""
     who = phrase(ask.capabilities.agent_name, _NAME, empty="The agent").text
     where = phrase(ask.source.host or ask.source.machine, _NAME).text
     return Span(f"{who} on {where}" if where else who)
 
 
 def session(ask: Ask) -> Span:
-    """Return the session's title; a subagent's after that of the session that started it."""
+    """Return the session's title; for a subagent, "ROOT › OWN" with the title of its root session."""
     own = phrase(ask.source.session_title, _TITLE).text
     root = phrase(ask.source.root_title, _TITLE).text
     return Span(f"{root} › {own}" if root and own and root != own else own or root)
@@ -169,7 +170,7 @@ def project(ask: Ask) -> Span:
 
 
 def origin(entry: Entry, look: Look) -> Line:
-    """Return the line that says where an ask comes from and how long it waits."""
+    """Return the line with the source of an ask, the time until which it waits, and its code."""
     until_s = entry.timing.until_s
     waits = "" if until_s is None else f"waits until {clock(until_s, look, near_s=entry.asked_s)}"
     ask = entry.ask
@@ -185,7 +186,10 @@ _SAME_WEEK: Final = timedelta(days=6)
 
 
 def clock(at_s: float, look: Look, *, near_s: float) -> str:
-    """Return the time of day, with the day where it is far from `near_s`, the moment the reader thinks of."""
+    """Return the time of day, with the weekday or date if it is 12 h or more away from `near_s`.
+
+    `near_s` (epoch seconds) is a time that the reader has in mind.
+    """
     at = datetime.fromtimestamp(at_s, UTC).astimezone(look.tz)
     away = abs(timedelta(seconds=at_s - near_s))
     time = f"{at:%H:%M}"
@@ -202,7 +206,7 @@ _DAY_H: Final = 24
 
 
 def lasting(seconds: float) -> str:
-    """Return a length of time as one says it: "20 min", "1 h 30 min", "2 days"."""
+    """Return a length of time in words: "20 min", "1 h 30 min", "2 days"."""
     minutes = max(1, round(seconds / _MINUTE_S))
     hours, rest = divmod(minutes, _HOUR_MIN)
     if hours >= 2 * _DAY_H:
@@ -214,12 +218,12 @@ def lasting(seconds: float) -> str:
 
 
 def quoted(text: str, limit: int) -> str:
-    """Return what a person wrote, in quotation marks."""
+    """Return a person's text, cut to `limit` units, in quotation marks."""
     return f"“{phrase(text, limit, empty='…').text}”"
 
 
 def chosen(question: Question, answer: Answer, limit: int) -> str:
-    """Return the answer to one question in words, "" for none."""
+    """Return the answer to one question in words, or "" if there is none."""
     said, room = [], limit
     for pick in answer.picks:
         if room > 0 and pick < len(question.options):
@@ -231,7 +235,7 @@ def chosen(question: Question, answer: Answer, limit: int) -> str:
 
 
 def answer_in_words(entry: Entry, index: int, limit: int) -> str:
-    """Return the answer to one question, "" for none: as given at the desk, decided, or so far."""
+    """Return the answer to one question, from the desk, else as decided, else as chosen so far; "" if there is none."""
     state = entry.state
     if state.outcome and state.outcome.kind == "answered_at_desk":
         desk = state.outcome.answers
@@ -242,7 +246,7 @@ def answer_in_words(entry: Entry, index: int, limit: int) -> str:
 
 
 def all_in_words(entry: Entry, limit: int) -> str:
-    """Return all answers in one line."""
+    """Return all answers in one line, or "no answer"."""
     said, room = [], limit
     for index in range(len(entry.ask.questions)):
         if room >= 0 and (words := answer_in_words(entry, index, limit)):
@@ -252,7 +256,7 @@ def all_in_words(entry: Entry, limit: int) -> str:
 
 
 def _word_on_deed(entry: Entry, limit: int) -> str:
-    """Return what was decided about a permission."""
+    """Return the decision about a permission in words."""
     decision = entry.state.decision
     why = decision.answers[0].text if decision is not None and decision.answers else None
     if decision is None or decision.kind == "reject":
@@ -263,7 +267,7 @@ def _word_on_deed(entry: Entry, limit: int) -> str:
 
 
 def decided(entry: Entry, limit: int) -> str:
-    """Return what was decided, in a word or two: "SQLite", "Blue · S, L", "Stop", "Skip"."""
+    """Return the decision in a few words: "SQLite", "Blue · S, L", "Stop", "Skip"."""
     decision = entry.state.decision
     kind = decision.kind if decision else "answer"
     if entry.ask.permission is not None:

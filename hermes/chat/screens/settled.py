@@ -1,4 +1,4 @@
-"""How the message reads once it is decided: the question, the answer, and how it stands. Pure, no buttons."""
+"""The main message of a decided ask: the question, the answer, and its delivery or outcome. Pure; without buttons."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from hermes.model.entry import Entry
 
 
 def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
-    """Return question, answer and how it stands, without buttons."""
+    """Return the question, the answer, and its delivery or outcome."""
     several = len(entry.ask.questions) > 1 and _has_answers(entry)
     above = answer_list(entry, caps, "no answer") if several else title(entry, caps)
     at_desk = entry.state.outcome is not None and entry.state.outcome.kind == "answered_at_desk"
@@ -26,7 +26,7 @@ def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
 
 
 def _has_answers(entry: Entry) -> bool:
-    """Tell whether there are answers to list: not after a stop, a skip, or an end without any."""
+    """Tell whether there are answers to list: not after a stop or a skip, nor if the ask was dismissed or is gone."""
     outcome, decision = entry.state.outcome, entry.state.decision
     if outcome and outcome.kind in ("rejected_at_desk", "gone"):
         return False
@@ -69,7 +69,7 @@ def _tail(entry: Entry, outcome: Outcome, pieces: Sequence[Span]) -> Line:
 
 
 def _works(entry: Entry, outcome: Outcome) -> bool:
-    """Tell whether the agent was seen at work after this; after a stop that would be another turn."""
+    """Tell whether the agent continued after this outcome. If the outcome stopped it, later work is another turn."""
     decision = entry.state.decision
     refused = decision is not None and decision.kind == "reject" and outcome.kind in ("rejected", "expired")
     ended = outcome.kind in ("rejected_at_desk", "gone")

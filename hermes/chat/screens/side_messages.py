@@ -1,6 +1,6 @@
-"""The messages beside the main one, as a function of the entry: which should be there, and their words. Pure.
+"""The side messages of an entry (all but its main message): which ones should exist, and their texts. Pure.
 
-A message that is no longer in the dict is deleted by posting, unless it is lasting.
+`posting` deletes a side message from the phone if `sides` no longer returns it.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ _ANSWER: Final = 300
 
 
 def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
-    """Return the side messages that should exist now."""
+    """Return the side messages that should be on the phone now."""
     if entry.state.phase == "open":
         return _beside_open(entry, look) if entry.ask.answerable else {}
     return _beside_settled(entry, look) if entry.state.phase == "settled" else {}
@@ -73,7 +73,7 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
 
 
 def _whole(entry: Entry, permission: Permission) -> SideScreen:
-    """A file with all of what the message had to cut."""
+    """Return the message with the whole permission as a file, because the main message shows only a part."""
     said = note("All of it, as the agent wrote it. ", code(entry))
     return SideScreen(said, document=(file_name(permission), whole(permission)))
 
@@ -83,7 +83,7 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
     if entry.ask.permission is not None:
         return _typing_why(entry, look)
     if look.group:
-        # A message with a forced reply cannot be edited, so a change is a new one.
+        # A message with a forced reply cannot be edited, so a change needs a new message.
         screen = note("Reply to this with your answer to ", named, ". ", code(entry), force_reply=True)
         return SideScreen(screen, fresh=True)
     rows = ((press(entry, "✏️ Cancel typing", Arm(index, on=False)),),)
@@ -134,7 +134,7 @@ def _final_call(entry: Entry, look: Look) -> SideScreen:
 
 
 def _what_then(entry: Entry, look: Look) -> str:
-    """Say what the end of the time will do: the dialog itself is asked, so that it is what will happen."""
+    """Return what the end of the time will do. The dialog's own `step` decides it, so that the text is true."""
     state = replace(entry.state, joining=None)
     then = step(entry.ask, state, Expired(0.0, look.rule(entry.ask))).state
     who = one_line(entry.ask.capabilities.agent_name) or "agent"
@@ -165,7 +165,7 @@ def _last_chance(entry: Entry) -> Rows:
 
 
 def nobody(entry: Entry, look: Look, *, named: bool) -> tuple[str | Span, ...]:
-    """Return the sentence that a timer decided, and what."""
+    """Return the sentence that nobody answered, with the consequence; it contains the ask's name if `named`."""
     decision, outcome = entry.state.decision, entry.state.outcome
     at_s = decision.at_s if decision else outcome.at_s if outcome else entry.asked_s
     until = clock(entry.timing.until_s or at_s, look, near_s=entry.asked_s)

@@ -1,9 +1,8 @@
-"""Texts as Telegram takes them: plain, with marks whose places count UTF-16 units. Pure.
+"""Texts in Telegram's form: plain text, and entities whose places are counted in UTF-16 units. Pure.
 
-Hermes' own words stand in a `Span` as they are. What an agent or a person wrote enters through `phrase`,
-`passage` or `ending`, and only there: it is cleaned (no control and direction characters, no halves of
-surrogate pairs), defused (no client makes a link, a command or a mention of it), and cut, never inside a
-character.
+A `Span` holds Hermes' own words unchanged. Text of an agent or a person goes into a message through `phrase`, `passage`
+or `ending`. They clean it (no control and direction characters, no halves of surrogate pairs), defuse it outside code
+(no client makes a link, a command or a mention of it), and cut it, but not inside a character.
 """
 
 import re
@@ -21,7 +20,7 @@ Mark = Literal["", "bold", "italic", "code", "pre", "expandable_blockquote"]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One mark of a text; `offset` and `length` in UTF-16 units."""
+    """One mark in a text; `offset` and `length` are in UTF-16 units."""
 
     type: str
     offset: int
@@ -30,7 +29,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text under one mark, or under none."""
+    """A piece of text with one mark, or without a mark."""
 
     text: str
     mark: Mark = ""
@@ -40,12 +39,12 @@ Line = tuple[Span, ...]
 
 
 def line(*pieces: str | Span) -> Line:
-    """Put a line together; a bare string is Hermes' own."""
+    """Return the line of these pieces; a plain string is Hermes' own text."""
     return tuple(Span(piece) if isinstance(piece, str) else piece for piece in pieces)
 
 
 def dotted(pieces: Iterable[Span]) -> Line:
-    """Put what is not empty into one line, with dots between."""
+    """Return one line of the pieces that are not empty, with dots between them."""
     said = [piece for piece in pieces if piece.text]
     return tuple(part for piece in said for part in (Span(" · "), piece))[1:]
 
@@ -56,9 +55,10 @@ def units(text: str) -> int:
 
 
 def lay(lines: Iterable[Line], limit: int = TEXT_UNITS) -> tuple[str, tuple[Entity, ...]]:
-    """Return the text and its entities, `limit` units at most: the last line is kept, those above it are cut.
+    """Return the text and its entities.
 
-    Empty lines are left out.
+    The text has `limit` units at most: the last line keeps its room, and the text above it is cut. Empty lines and the
+    entities after the first 100 are left out.
     """
     text, entities, at = "", [], 0
     said = [spans for spans in lines if any(span.text for span in spans)]
@@ -73,11 +73,11 @@ def lay(lines: Iterable[Line], limit: int = TEXT_UNITS) -> tuple[str, tuple[Enti
     return text, tuple(entities[:ENTITIES])
 
 
-# --- what others wrote ----------------------------------------------------------------------------
+# --- text of agents and persons -------------------------------------------------------------------
 
 
 def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
-    """Return foreign text for one line, of at most `limit` units; `empty` where nothing of it can be seen."""
+    """Return foreign text for one line, of at most `limit` units; `empty` if no character of it is visible."""
     near = text[: _reach(limit)]
     more = "…" if len(near) < len(text) else ""
     return Span(cut(_safe(one_line(near), mark) + more, limit) or empty, mark)
@@ -91,7 +91,7 @@ def passage(text: str, limit: int, mark: Mark = "") -> Span:
 
 
 def _safe(text: str, mark: Mark) -> str:
-    """Keep clients from making links; in a block of code they make none, and a person may copy it."""
+    """Return the text, defused unless it is code: clients make no links in code, and a person may copy it."""
     return text if mark in {"pre", "code"} else defused(text)
 
 
@@ -103,7 +103,7 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
 
 
 def _reach(limit: int) -> int:
-    """Return how many characters are looked at: what a message cannot hold must cost no time."""
+    """Return how many characters of a text are read, so that a longer text costs no more time."""
     return 2 * limit + 64
 
 
@@ -111,22 +111,22 @@ _COLOURS: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _BREAKS: Final = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _CONTROLS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-# Marks, embeddings, overrides, isolates of direction; the deprecated ones; anchors of annotations; BOM.
+# Direction marks, embeddings, overrides and isolates; deprecated format characters; annotation anchors; BOM.
 _DIRECTIONS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb\ufeff]")
 _GAPS: Final = re.compile(r"\n{3,}")
 
 
 def cleaned(text: str) -> str:
-    """Return the text without what could turn or break its surroundings; "" if nothing can be seen."""
+    """Return the text without characters that could change the text around it; "" if no character is visible."""
     text = _BREAKS.sub("\n", _COLOURS.sub("", text))
     text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", _HALVES.sub("\ufffd", text)))
-    # No pattern for the blanks at the ends of lines: it would be looked for again at each blank of a long row.
+    # No pattern removes the blanks at line ends: the search would start again at each blank of a long row.
     text = _GAPS.sub("\n\n", "\n".join(one.rstrip() for one in text.split("\n"))).strip()
     return text if visible(text) else ""
 
 
 def one_line(text: str) -> str:
-    """Return the cleaned text with every run of blanks and breaks made one blank."""
+    """Return the cleaned text in one line: each run of blanks and line breaks becomes one blank."""
     return " ".join(cleaned(text).split())
 
 
@@ -135,17 +135,17 @@ _BLANK_SIGNS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u
 
 
 def visible(text: str) -> bool:
-    """Tell whether anything of the text can be seen."""
+    """Tell whether the text has a visible character."""
     return any(unicodedata.category(c) not in _BLIND and not _BLANK_SIGNS.match(c) for c in text)
 
 
-# A word joiner after the sign ends a link for td, which takes a zero-width joiner for a letter of a domain.
+# TDLib ends a link at a word joiner, but it takes a zero-width joiner for a letter of a domain.
 _WORD_JOINER: Final = "\u2060"
 _SIGNS: Final = re.compile("[/@#$.](?=[\\w\u200c\u200d\u00b7])|:(?=//)")
 
 
 def defused(text: str) -> str:
-    """Return the text so that no client finds /commands, @names, #tags, $TAGS or addresses in it."""
+    """Return the text with word joiners, so that no client finds /commands, @names, #tags, $TAGS or addresses in it."""
     return _SIGNS.sub(rf"\g<0>{_WORD_JOINER}", text)
 
 
@@ -153,7 +153,7 @@ def defused(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the beginning of the text with … at its end, at most `limit` units in all; whole if it fits."""
+    """Return the whole text if it has at most `limit` units, else its beginning and …, within `limit` units."""
     if len(text) <= limit and units(text) <= limit:
         return text
     if limit <= 0:
@@ -163,14 +163,14 @@ def cut(text: str, limit: int) -> str:
 
 
 def shortened(text: str, cells: int) -> str:
-    """Return the text with … at its end where it is wider than `cells` columns of a plain font."""
+    """Return the text, cut with … at its end if it is wider than `cells` columns."""
     if _first(text, cells) == text:
         return text
     return _first(text, cells - 1).rstrip() + "…"
 
 
 def width(text: str) -> int:
-    """Return how many columns the text takes: two for a wide character or a picture, one for any other."""
+    """Return the width in columns: two for a wide character or an emoji, one for any other character."""
     return len(text) if text.isascii() else sum(map(_cells, _characters(text)))
 
 
@@ -198,9 +198,9 @@ def _within(text: str, limit: int) -> int:
 
 
 def _whole(text: str, end: int) -> str:
-    """Return the text before `end`, without the character that lies across it.
+    """Return the text before `end`, without a character that crosses `end`.
 
-    Looks no further back than to the last plain letter, which always begins a character.
+    The search begins at the last ASCII character before `end`, because it always starts a new character.
     """
     start = next((at for at in range(end - 1, 0, -1) if text[at].isascii()), 0)
     ends = accumulate(map(len, _characters(text[start : end + _LONGEST])), initial=start)
@@ -221,7 +221,7 @@ _WORD: Final = 16
 
 
 def _to_a_word(kept: str, following: str) -> str:
-    """Drop the half word at the end, where there is one and it is short."""
+    """Drop the incomplete word at the end, if there is one and it is short."""
     blank = max(kept.rfind(" "), kept.rfind("\n"))
     if not following.isspace() and blank > 0 and blank >= len(kept) - _WORD:
         kept = kept[:blank]
@@ -229,7 +229,7 @@ def _to_a_word(kept: str, following: str) -> str:
 
 
 def _from_a_word(kept: str, preceding: str) -> str:
-    """Drop the half word at the beginning, where there is one and it is short."""
+    """Drop the incomplete word at the beginning, if there is one and it is short."""
     blank = re.search(r"\s", kept[:_WORD])
     if not preceding.isspace() and blank:
         kept = kept[blank.end() :]
@@ -241,7 +241,7 @@ _LONGEST: Final = 32
 
 
 def _characters(text: str) -> Iterator[str]:
-    """Yield what a person takes for one character: a letter with its marks, a joined emoji, a flag."""
+    """Yield the characters that a person sees (a letter with its marks, a joined emoji, a flag), at most 32 long."""
     start = 0
     for at in range(1, len(text)):
         if at - start >= _LONGEST or not _belongs(text, start, at):
@@ -267,7 +267,7 @@ def _regional(character: str) -> bool:
 
 
 def fits(lines: Sequence[Line], limit: int = TEXT_UNITS) -> bool:
-    """Tell whether the lines, laid under each other, stay within `limit` units."""
+    """Tell whether the lines, with a line break between them, have at most `limit` units."""
     return sum(1 + _size(spans) for spans in lines) - 1 <= limit
 
 

@@ -1,6 +1,6 @@
-"""`hermes ask`: a question of a script, answered on the phone or in the terminal that it runs in; the first wins.
+"""`hermes ask`: ask the question of a script on the phone and in the script's terminal. The first answer wins.
 
-What was answered goes to standard output, everything else to standard error, so that a script can catch the answer.
+The answer goes to standard output and all other text to standard error, so that a script can capture the answer.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _WORDS: Final = {
 async def run(
     config: Config, config_path: Path, payload: Mapping[str, Any], questions: Sequence[Question], terminal: Terminal
 ) -> tuple[Told, Answers | None]:
-    """Ask, and return what came from the phone, and what was answered here, which counts where it is not None.
+    """Ask, and return the phone's result and the terminal's answers. The latter count if they are not None.
 
-    Raises NotSaved, PayloadError. Cancelled, the question is taken back.
+    If the task is cancelled, the question is taken back. Raises NotSaved, PayloadError.
     """
     async with asking(config, config_path, {**payload, "stays": terminal.listens}) as it:
         phone = asyncio.ensure_future(it.told())
@@ -60,7 +60,10 @@ async def run(
 
 
 async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Terminal, ttl_s: float | None) -> None:
-    """Take a question back that was on nobody's phone for all its time: that does not pass before it is there."""
+    """Take the question back if it is not on the phone within `ttl_s`.
+
+    It would never expire otherwise, because its time to answer starts only when it is on the phone.
+    """
     come, _ = await asyncio.wait((phone,), timeout=ttl_s)
     if not come and not terminal.shows(it.was_on_phone):
         terminal.say("It did not reach your phone in that time; `hermes status` says why.")
@@ -91,7 +94,11 @@ async def _first(
 
 
 def printed(told: Told, here: Answers | None, questions: Sequence[Question], *, as_json: bool) -> str:
-    """Return what goes to standard output: one line an answer, "" for none, or all of it as one JSON object."""
+    """Return the text for standard output: the answers as lines ("" if there are none), or one JSON object.
+
+    A single question has a line for each label or text. Several questions have one line each, which begins with the
+    header.
+    """
     answers = told.answers if here is None else here
     kind = "answer" if here is not None else told.kind if told.kind != "unanswered" else "expired"
     if as_json:
@@ -104,7 +111,7 @@ def printed(told: Told, here: Answers | None, questions: Sequence[Question], *, 
 
 
 def status(told: Told, here: Answers | None) -> int:
-    """Return the exit status."""
+    """Return the exit status. A person's skip counts as an answer; a skip or rejection by the timer is `EXPIRED`."""
     if here is not None or told.kind == "answer" or (told.kind == "skip" and not told.by_timer):
         return ANSWERED
     return EXPIRED if told.by_timer or told.kind == "unanswered" else REJECTED

@@ -1,4 +1,4 @@
-"""What a script asks: from options, or from a file in the shape of OpenCode's `questions`."""
+"""Read the questions of a script from options, or from a file with the shape of OpenCode's `questions`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def of_options(
     custom: bool = True,
     recommended: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one question; an option is "label" or "label::description", `recommended` counts from 1.
+    """Return one question as a list. An option is "label" or "label::description"; `recommended` counts from 1.
 
-    Raises ConfigError.
+    Raises ConfigError: the question or an option is empty, or the options contradict each other.
     """
     if not text.strip():
         raise ConfigError("the question is empty; give a text, or --file.")
@@ -52,9 +52,9 @@ def _option(option: str) -> dict[str, str]:
 
 
 def of_file(name: str, stdin: TextIO) -> object:
-    """Return the questions of a JSON file ("-" is standard input): a list, or an object that holds it by that name.
+    """Return the questions of a JSON file ("-" is standard input); of an object, the value of its key `questions`.
 
-    Raises ConfigError.
+    The shape of the questions is not checked. Raises ConfigError: the file cannot be read, or is no JSON.
     """
     where = "standard input" if name == "-" else name
     try:
@@ -67,7 +67,7 @@ def of_file(name: str, stdin: TextIO) -> object:
 
 
 def folder() -> str:
-    """Return the folder of this process, "" where that was removed."""
+    """Return the current folder of this process, or "" if it was removed."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -77,7 +77,7 @@ def folder() -> str:
 def payload(
     questions: object, *, asker: str, directory: str, timeout: str | None, on_expiry: str | None
 ) -> tuple[dict[str, Any], tuple[Question, ...]]:
-    """Return what `hermes hook generic` takes, and the questions as they are understood. Raises ConfigError."""
+    """Return the payload for `hermes hook generic`, and the questions that were read. Raises ConfigError."""
     try:
         understood = read_questions(questions, "questions")
     except PayloadError as error:

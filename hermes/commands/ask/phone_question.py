@@ -1,7 +1,7 @@
-"""Ask the person on the phone something, and wait: from a command of Hermes itself, through the hook as any program.
+"""Let a command of Hermes ask the person on the phone, and wait. It uses `hermes hook generic`, as any program can.
 
-The hook is a process of its own, so whatever happens to this one, the question is closed on the phone: the hook sees
-that its parent is gone.
+The hook is a separate process. If this process ends in any way, the hook sees that its parent is gone and closes the
+question on the phone.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ TEST: Final[Mapping[str, Any]] = {
         }
     ],
 }
-"""A question that shows that all of it works."""
+"""The payload of a test question: if the person can answer it, everything works."""
 _LONGEST_LINE_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came back: for each question its labels, then the typed text; nothing came where `kind` is "unanswered".
+    """The result of a question.
 
-    "desk": what was said here came first, and stands. `by_timer`: nobody decided, the time to answer ran out.
+    - `kind`: "unanswered" means that no answer came; "desk" means that the answer from here came first, and counts.
+    - `answers`: for each question the chosen labels, then the typed text.
+    - `by_timer`: no person decided before the time to answer ran out.
     """
 
     kind: Literal["answer", "skip", "reject", "desk", "unanswered"]
@@ -52,7 +54,7 @@ class Told:
 
 
 class Asking:
-    """A question that is on its way. `pid` is its hook's."""
+    """A question that was handed to a hook process."""
 
     def __init__(self, hook: asyncio.subprocess.Process, config: Config) -> None:
         self._hook = hook
@@ -64,9 +66,10 @@ class Asking:
         self._came = False
 
     async def told(self) -> Told:
-        """Wait for what comes of it.
+        """Wait for the result.
 
-        Raises PayloadError: nothing was asked, and why; NotSaved: its hook was ended, or never told a word.
+        Raises PayloadError: nothing was asked; the text says why. Raises NotSaved: the hook was ended from outside, or
+        did not keep the question.
         """
         line = await asyncio.shield(self._line)
         if not line and self._hook.returncode:
@@ -77,26 +80,26 @@ class Asking:
         return _told(line)
 
     async def said_here(self, answers: Sequence[Sequence[str]]) -> Told:
-        """Answer it here; what is returned came first: this ("desk"), or what the phone had said. Raises as `told`."""
-        await self.say({"answers": answers})  # lost where the phone's answer has just come
+        """Answer from here; return the first result: this answer ("desk") or the phone's. Raises as `told`."""
+        await self.say({"answers": answers})  # has no effect if the phone's answer has just come
         return await self.told()
 
     async def say(self, line: Mapping[str, Any]) -> None:
-        """Hand the hook a line, if it still listens: it says itself what it makes of it."""
+        """Write a line to the hook, if it still reads. The line that the hook prints shows the effect."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self._said.write(json.dumps(line).encode() + b"\n")
             await self._said.drain()
 
     async def stopped(self) -> Told:
-        """Take it back, unless an answer has come at the last moment; the phone is told. Raises as `told`."""
-        if not self._line.done():  # one that has ended is asyncio's to reap: `terminate` would do it first
+        """Take the question back, also on the phone, and return the result if one came before. Raises as `told`."""
+        if not self._line.done():  # asyncio must reap a hook that has ended; `terminate` would reap it first
             with suppress(ProcessLookupError):
                 self._hook.terminate()
         await self._line
         return await self.told()
 
     def was_on_phone(self) -> bool:
-        """Tell whether its message is on the phone, or was seen there before. Raises StoreError."""
+        """Tell whether the question is or was on the phone, as seen by this or an earlier call. Raises StoreError."""
         self._came = self._came or self._is_on_phone()
         return self._came
 
@@ -109,7 +112,10 @@ class Asking:
         return self._hook.pid in spool.waiters(self._config.store.path, name)
 
     async def _first_line(self) -> bytes:
-        """Return what the hook prints: a blank line where it left without a word, b"" where it kept nothing."""
+        """Return the line that the hook prints.
+
+        If it prints none, return a blank line if it kept the question and ended normally, else b"".
+        """
         line = await self._printed.readline()
         if line:
             return line
@@ -119,12 +125,12 @@ class Asking:
 
 @asynccontextmanager
 async def asking(config: Config, config_path: Path, asked: Mapping[str, Any]) -> AsyncIterator[Asking]:
-    """Ask what `asked` says (the payload of `hermes hook generic`); left, the question is closed on the phone.
+    """Ask with `asked`, the payload of `hermes hook generic`; at the end of the block, close the question on the phone.
 
-    If nobody listens, a listener is started that stays for as long as anything is open. What our own environment says
-    of the configuration does not reach it.
+    If no listener runs, the hook starts one, which runs until no ask has been open for a while. That listener gets no
+    configuration from the environment of this process.
     """
-    # Our caller has just read the configuration: that a listener could not, a moment ago, says nothing any more.
+    # The caller has just read the configuration, so the reason why an earlier listener could not start is outdated.
     spool.accept(config.store.path)
     pipe = asyncio.subprocess.PIPE
     hook = await asyncio.create_subprocess_exec(
@@ -134,7 +140,7 @@ async def asking(config: Config, config_path: Path, asked: Mapping[str, Any]) ->
         stdout=pipe,
         stderr=pipe,
         limit=_LONGEST_LINE_BYTES,
-        start_new_session=True,  # a Ctrl-C is for us, who then take the question back
+        start_new_session=True,  # so that Ctrl-C reaches only this process, which then takes the question back
     )
     it = Asking(hook, config)
     try:
@@ -153,7 +159,7 @@ async def ask(
     *,
     timeout_s: float | None,
 ) -> Told:
-    """Ask as `asking` does, and wait for at most `timeout_s` seconds. Raises NotSaved, PayloadError."""
+    """Ask as `asking` does; take the question back after `timeout_s` seconds. Raises NotSaved, PayloadError."""
     async with asking(config, config_path, asked) as it:
         try:
             async with asyncio.timeout(timeout_s):

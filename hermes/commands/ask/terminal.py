@@ -1,4 +1,4 @@
-"""The terminal that a script runs in: shows the question that is on the phone, and takes an answer as well."""
+"""Show the question in the terminal that a script runs in, and read an answer there."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.5
 LATE_S: Final = 10.0
-"""After this long, what is not on the phone yet is worth a word."""
+"""After so many seconds, the terminal says that the question is not on the phone yet."""
 _CALM_S: Final = 60.0
 
 
 class Terminal:
-    """Says on standard error, listens on standard input where somebody sits there (`listens`)."""
+    """Prints on `console` (standard error), and reads answers from `stdin` if a person can type there (`listens`)."""
 
     def __init__(self, console: Console, *, listens: bool, stdin: int = 0) -> None:
         self.listens = listens
@@ -38,13 +38,13 @@ class Terminal:
         self._stdin = stdin
 
     def say(self, words: str) -> None:
-        """Say something on a line of its own."""
+        """Print the words on a separate line."""
         self._console.print(Text(printable(words)), soft_wrap=True)
 
     # --- progress ---------------------------------------------------------------------------------------------
 
     async def progress(self, is_on_phone: Callable[[], bool]) -> None:
-        """Say once that the question is on the phone, or is not there yet; turn a spinner where nobody types."""
+        """Say when the question is on the phone, or is late; show a spinner on a terminal that takes no answers."""
         if self._console.is_terminal and not self.listens:
             with Status("Asking on your phone…", console=self._console) as status:
                 await self._watch(is_on_phone, lambda words: status.update(Text(words)))
@@ -53,7 +53,7 @@ class Terminal:
 
     @staticmethod
     def shows(is_on_phone: Callable[[], bool]) -> bool:
-        """Look whether the question is on the phone; where the store cannot be read, it is not known to be."""
+        """Tell whether the question is on the phone; return False if the store cannot be read."""
         try:
             return is_on_phone()
         except (StoreError, OSError):
@@ -75,7 +75,7 @@ class Terminal:
     # --- answering --------------------------------------------------------------------------------------------
 
     async def answers(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None:
-        """Ask one question after the other; None where nobody sits here, or no more (Ctrl-D)."""
+        """Ask one question after the other; return None if the terminal takes no answers, or at Ctrl-D."""
         if not self.listens:
             return None
         given = []
@@ -108,7 +108,7 @@ class Terminal:
             self.say(f"That is no answer here. {typed.hint(question)}")
 
     async def _line(self) -> str:
-        """Return the next line that is typed, with its newline; "" at the end of the input."""
+        """Return the next typed line with its newline, or "" at the end of the input."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         data = b""
@@ -127,7 +127,7 @@ class Terminal:
 
 
 def _read(stdin: int) -> bytes:
-    """Read what was typed; nothing where the terminal is not ours, since we run in the background of it."""
+    """Return the typed bytes, or b"" if this process runs in the background and may not read the terminal."""
     try:
         return os.read(stdin, 4096)
     except OSError:
@@ -135,7 +135,7 @@ def _read(stdin: int) -> bytes:
 
 
 def of_this_process() -> Terminal:
-    """Return the terminal of this process; it listens where both its input and its messages are somebody's screen."""
+    """Return the terminal of this process; it listens if stdin and stderr are terminals, and not in the background."""
     console = Console(stderr=True, highlight=False)
-    signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # to read in the background is an error then, not a halt
+    signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # a read in the background then fails, and does not stop the process
     return Terminal(console, listens=console.is_terminal and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp())

@@ -1,7 +1,7 @@
 """`hermes mcp`: the tool `ask_user` for agents that have no way to ask, over standard input and output.
 
-The model reads the words here, so they say what to do with what comes back: a no, and a silence, are errors of the
-tool, so that nobody takes them for an answer.
+The model reads the texts in this file, so they tell it how to handle each result. A rejection and a missing answer are
+errors of the tool, so that the model does not take them for answers.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def server(config: Config, config_path: Path) -> MCPServer[Any]:
 
 
 def _client(context: Context[Any, Any]) -> str:
-    """Return the name of who has started this server."""
+    """Return the title or name of the MCP client, or `AGENT` if the client gives none."""
     params = context.session.client_params
     info = params.client_info if params else None
     return (info.title or info.name) if info else AGENT
 
 
 async def _waited(it: Asking, context: Context[Any, Any]) -> Told:
-    """Wait, and say now and then that there is nothing yet: clients that hear nothing give up."""
+    """Wait for the result, and report progress every `PROGRESS_S` seconds, because a client without news gives up."""
     began_s = time.monotonic()
     told = asyncio.ensure_future(it.told())
     try:

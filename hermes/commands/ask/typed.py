@@ -1,4 +1,4 @@
-"""What a line typed in the terminal means as an answer. Pure."""
+"""Read a line that was typed in the terminal as an answer. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BETWEEN: Final = re.compile(r"[\s,;]+")
 
 
 def answer(question: Question, line: str) -> tuple[str, ...] | None:
-    """Return the labels that the line names (or the line itself, where free text is allowed), None for no answer."""
+    """Return the labels that the line names, else the line if free text is allowed, else None; None if it is blank."""
     text = line.strip()
     if not text:
         return None
@@ -26,7 +26,7 @@ def answer(question: Question, line: str) -> tuple[str, ...] | None:
 
 
 def _several(question: Question, text: str) -> tuple[int, ...] | None:
-    """Read "1, 3" or "Red, Blue": every part has to be an option."""
+    """Return the indices of the options in "1, 3" or "Red, Blue", or None if a part names no option."""
     for parts in (text.split(","), _BETWEEN.split(text)):
         found = [option_named(question, part) for part in parts if part.strip()]
         if found and None not in found:
@@ -35,7 +35,7 @@ def _several(question: Question, text: str) -> tuple[int, ...] | None:
 
 
 def hint(question: Question) -> str:
-    """Return what can be typed."""
+    """Return a sentence that says how the question can be answered here."""
     if not question.options:
         return "Type your answer."
     numbers = "numbers, such as 1,2" if question.multiple else "a number"

@@ -1,6 +1,6 @@
-"""What `hermes log` tells: what was asked, what came of it, by whom and where, and how that is known.
+"""Collect the asks for `hermes log`: the questions, the results, the person and place of each decision, the proof.
 
-It reads what the store keeps (settled asks for `store.keep_done`) and changes nothing.
+It reads the entries in the store, which keeps settled ones for `store.keep_done`, and changes nothing.
 """
 
 import json
@@ -20,12 +20,12 @@ from hermes.model.state import Phase
 from hermes.storage.store import Store
 
 Words = tuple[tuple[str, ...], ...]
-"""One tuple of strings a question; of a permission as `hermes.model.ask.Permission` says."""
+"""One tuple of strings for each question; for a permission, the form that `hermes.model.ask.Permission` describes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """One question, with the labels that could be chosen."""
+    """One question, with the labels of its options."""
 
     header: str
     text: str
@@ -34,10 +34,11 @@ class Posed:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What was decided on the phone, or by the timer; `sent` are the exact words that go to the agent for it.
+    """A decision on the phone or by the timer.
 
-    `sent` is None where no words go: a refused question, or one that was left to the computer. `stops` is true for a
-    refusal that ends the agent's turn.
+    `sent` are the exact words that go to the agent. It is None if the decision has no words (a rejected question, an
+    ask left to the computer) or if this Hermes does not know the agent. `stops` is true for a rejection that ends the
+    agent's turn.
     """
 
     kind: DecisionKind
@@ -51,12 +52,14 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One ask and what came of it. These are the keys of `--json`: they stay as they are, new ones may come.
+    """One ask and its result. The fields are the keys of `--json`: they stay as they are, but new ones may be added.
 
-    Moments (`…at_s`) are seconds since the epoch, `took_s` seconds from the ask to its end. `state` is how it stands
-    or how it ended, `where` where that was decided, `answer` the exact words that took effect (on a computer: as its
-    agent told them), None where there are none. `confirmed` is how the end is known (`hermes.model.answer.Proof`).
-    `too_late` is true where `decision` came after the end.
+    - `…at_s`: a time in epoch seconds. `took_s`: the seconds from the ask to its end.
+    - `state`: the phase of an open ask, or how the ask ended. `where`: the place of the decision that ended it, or "".
+    - `answer`: the exact words that took effect (after an end at the computer, as the agent reported them); None or
+      empty if there are none.
+    - `confirmed`: how Hermes knows the end (`hermes.model.answer.Proof`).
+    - `too_late`: there is a decision, but the ask ended in another way (at the computer, or given up by the agent).
     """
 
     id: str
@@ -86,17 +89,17 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Exchanges, the newest last, and sentences about what could not be read."""
+    """Exchanges, the newest last, and a sentence about each file that could not be used."""
 
     exchanges: tuple[Exchange, ...]
     warnings: tuple[str, ...]
 
 
 def since_of(text: str, *, now_s: float, zone: tzinfo | None) -> float:
-    """Return the moment (epoch) that "2h", "7d", "2026-11-20" or "2026-11-20T18:00" means.
+    """Return the time (epoch seconds) that "2h", "7d", "2026-11-20" or "2026-11-20T18:00" means.
 
     Raises:
-        ConfigError: it is nothing like that.
+        ConfigError: the text is neither a length of time nor a date.
     """
     try:
         return now_s - TypeAdapter(Seconds).validate_python(text)
@@ -111,8 +114,8 @@ def since_of(text: str, *, now_s: float, zone: tzinfo | None) -> float:
 
 
 def gather(store: Store, *, since_s: float) -> History:
-    """Return what ended at `since_s` (epoch) or later, and all that is open."""
-    # In this order, what is settled in between is seen twice and not never.
+    """Return all pending asks, and those that ended at `since_s` (epoch) or later."""
+    # Pending entries are read first: an entry that is settled meanwhile is then read twice instead of missed.
     pending, done = store.survey(), store.survey_done(since_s)
     entries = {entry.id: entry for entry in (*pending.entries, *done.entries)}
     told = [_exchange(entry) for entry in entries.values() if not _is_twin(entry)]
@@ -123,7 +126,7 @@ def gather(store: Store, *, since_s: float) -> History:
 
 
 def _is_twin(entry: Entry) -> bool:
-    """Tell whether this ask came by another way, too, and was told of under that."""
+    """Tell whether this entry repeats another one that has the same request: it is gone and was never on the phone."""
     outcome = entry.state.outcome
     return outcome is not None and outcome.kind == "gone" and not outcome.reason and entry.phone.message_id is None
 
@@ -176,16 +179,16 @@ def _decided(ask: Ask, decision: Decision) -> Decided:
 
 
 def _sent(ask: Ask, decision: Decision) -> Words | None:
-    """Return the words as the agent's adapter makes them; None where it is told by no words at all."""
+    """Return the words that the agent's adapter makes of the decision, or None if there are none."""
     adapter = ADAPTERS.get(ask.source.agent)
     try:
         return None if adapter is None else adapter.answers(ask, decision)
     except ValueError:
-        return None  # a no or a release is told in another way
+        return None  # a rejection or a release is no answer and has no words
 
 
 def _effect(entry: Entry, decision: Decided | None) -> tuple[Literal["phone", "computer", "timer", ""], Words | None]:
-    """Return where the end was decided, and the words that took effect."""
+    """Return the place of the decision that ended the ask, or "", and the words that took effect."""
     outcome = entry.state.outcome
     if outcome is None or outcome.kind == "gone":
         return "", None
@@ -195,5 +198,5 @@ def _effect(entry: Entry, decision: Decided | None) -> tuple[Literal["phone", "c
 
 
 def to_json(exchange: Exchange) -> str:
-    """Return one line of JSON (ASCII) with the fields above as keys."""
+    """Return the exchange as one line of JSON (ASCII), with its fields as keys."""
     return json.dumps(asdict(exchange))

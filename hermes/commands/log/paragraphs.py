@@ -1,4 +1,4 @@
-"""How `hermes log` looks: a paragraph for each exchange, what others wrote in quotation marks and to the letter."""
+"""Print the exchanges of `hermes log` as paragraphs; answers and requested actions are quoted to the letter."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
@@ -15,7 +15,7 @@ from hermes.model.answer import Proof
 from hermes.model.ask import Permission
 
 LAST = 20
-"""How many are shown where nobody says."""
+"""The number of exchanges that are shown without -n, --since and --json."""
 _LONGEST = 1000
 _HARMLESS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{NO-BREAK SPACE}"
 _PROOFS: dict[Proof, str] = {
@@ -31,9 +31,10 @@ _PROOFS: dict[Proof, str] = {
 
 
 def remark(*, shown: int, found: int, past_s: float, kept_s: float) -> str:
-    """Return what a person must know about a list that is empty or not the whole of it, else "".
+    """Return a sentence about a list that is empty or may be incomplete, else "".
 
-    `past_s` is how far back was asked for, `kept_s` how far back anything is kept.
+    `past_s` is the age that --since asks for (0 without it), `kept_s` the age to which settled asks are kept, both in
+    seconds.
     """
     kept = f"what is settled is kept for {lasting(kept_s)}, see store.keep_done"
     if found > shown:
@@ -44,7 +45,7 @@ def remark(*, shown: int, found: int, past_s: float, kept_s: float) -> str:
 
 
 def show(exchanges: Iterable[Exchange], console: Console, *, zone: tzinfo | None) -> None:
-    """Print a paragraph for each; a line is wrapped on a terminal only."""
+    """Print a paragraph for each exchange. Lines are wrapped only on a terminal."""
     for number, exchange in enumerate(exchanges):
         if number:
             console.print()
@@ -57,7 +58,7 @@ def show(exchanges: Iterable[Exchange], console: Console, *, zone: tzinfo | None
 
 
 def _put(console: Console, lead: Text, text: Text) -> None:
-    """Print it with `lead` before its first line, and as much room before the others."""
+    """Print the text with `lead` before its first line, and the same width of spaces before the others."""
     lines = text.wrap(console, max(1, console.width - lead.cell_len)) if console.is_terminal else [text]
     for number, line in enumerate(lines):
         line.rstrip()
@@ -108,7 +109,7 @@ _SIGNS: dict[str, tuple[str, str]] = {
 
 
 def _result(exchange: Exchange) -> Text:
-    """Return how it stands or ended."""
+    """Return the words for the state or the end of the ask."""
     match exchange.state:
         case "answered" | "rejected" | "skipped":
             return _decision_in_words(exchange)
@@ -130,7 +131,7 @@ def _result(exchange: Exchange) -> Text:
 
 
 def _background(exchange: Exchange) -> Iterator[Text]:
-    """Yield what came too late; and who decided, after how long, and how that is known."""
+    """Yield a line about a decision that came too late; then one with the person or place, the duration, the proof."""
     who = _who(exchange.decision) if exchange.decision is not None else ""
     if exchange.too_late:
         yield Text.assemble((f"{who}, too late: ", "yellow"), _decision_in_words(exchange))
@@ -162,7 +163,7 @@ def _decision_in_words(exchange: Exchange) -> Text:
             return Text("told to stop" if decision is not None and decision.stops else "told no")
         case _:
             sent = decision.sent if decision is not None else None
-            # What took effect may be known in part only; what came too late is told as it was meant.
+            # For an answered permission, show the words that took effect, perhaps only "allowed"; else the decision.
             known = exchange.answer if exchange.permission is not None and exchange.state == "answered" else sent
             return _answer_in_words(exchange, known)
 
@@ -203,7 +204,7 @@ def _quoted(words: str) -> Text:
 
 
 def _exact(words: str) -> str:
-    """Return them to the letter: what would move the cursor or turn the direction of reading is named instead."""
+    """Return the words with the code point for each sign that could move the cursor or turn the reading direction."""
     return "".join(sign if sign.isprintable() or sign in _HARMLESS else f"⟨U+{ord(sign):04X}⟩" for sign in words)
 
 

@@ -1,7 +1,6 @@
-"""What `hermes status` knows: is somebody listening, who can be reached, what is still open.
+"""Collect the data of `hermes status`: the listener, Telegram, the agents' servers, and the open asks.
 
-It only looks: entries stay as they are, and servers are asked for nothing but their health. So it tells the
-same whether the listener runs or not.
+It changes no entry, asks servers only for their health, and works with and without a running listener.
 """
 
 import asyncio
@@ -26,14 +25,16 @@ from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
 
 Health = Callable[[OpenCode], Awaitable[str]]
-"""Returns the version of this server; raises AgentError, whose text says what is wrong."""
+"""Return the version of this server. Raises AgentError, whose text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerStatus:
-    """`pid` is 0 and `since_s` None where nobody listens; `last_poll_s` is the last answer of Telegram.
+    """The listener of this store. If none runs, `pid` is 0 and `since_s` is None.
 
-    `bot_held_by` says who holds the bot for another store, so that none can listen for this one; else it is "".
+    - `last_poll_s`: the last successful poll of Telegram (epoch). `trouble`: why the chat does not work, or "".
+    - `bot_held_by`: if none runs, the process that holds the bot's lock, so that no listener of this store can start;
+      else "". It listens for another store, or for this one, whose folder was removed.
     """
 
     running: bool
@@ -48,7 +49,7 @@ class ListenerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """A configured server: its version, else what is wrong; both empty where it was not asked."""
+    """A configured server with its version, or with the reason why it gave none; both are "" if it was not asked."""
 
     name: str
     url: str
@@ -58,10 +59,12 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class EntryStatus:
-    """An open ask. `left_s` is the time to answer that is left, None where no clock runs.
+    """A pending ask.
 
-    `question` is the text of the first of its `questions`; of a permission it begins what `header` ends ("May it run",
-    "ls"). `answerable` is false where only the computer can answer.
+    - `left_s`: the seconds that are left to answer; None unless the ask is open and was posted.
+    - `header`, `question`: those of the first question. For a permission, `question` is the start of a sentence and
+      `header` its end ("May it run", "ls").
+    - `questions`: the number of questions. `answerable`: false if only the computer can answer.
     """
 
     id: str
@@ -84,7 +87,7 @@ class EntryStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """All of it; times are seconds, moments (`…at_s`, `since_s`, `asked_s`) since the epoch."""
+    """All data of `hermes status`. `at_s`, `since_s`, `last_poll_s` and `asked_s` are epoch seconds."""
 
     version: str
     at_s: float
@@ -99,10 +102,10 @@ class Status:
 
 
 async def ask_health(server: OpenCode) -> str:
-    """Ask a server itself, within about a second.
+    """Ask an OpenCode server for its version, within about a second.
 
     Raises:
-        AgentError: it is away, or wants another password, or is no such server.
+        AgentError: the server is away, wants another password, or is no OpenCode server.
     """
     password = server.password.get_secret_value()
     async with OpenCodeServer(
@@ -112,7 +115,7 @@ async def ask_health(server: OpenCode) -> str:
 
 
 def seldom(health: Health, *, every_s: float, monotonic: Callable[[], float] = time.monotonic) -> Health:
-    """Return `health` for one who looks again and again: each server is asked once in `every_s` seconds."""
+    """Return a `health` that asks each server at most once in `every_s` seconds, and repeats the result in between."""
     known: dict[str, tuple[float, str | HermesError]] = {}
 
     async def asked(server: OpenCode) -> str:
@@ -138,7 +141,7 @@ async def gather(
     health: Health | None = ask_health,
     now: Callable[[], float] = time.time,
 ) -> Status:
-    """Look at everything; servers are asked by `health`, all at once, and not at all where it is None."""
+    """Return the status. `health` asks all servers at the same time; if it is None, no server is asked."""
     now_s = now()
     survey = store.survey()
     memory, warnings = _memory(store, config.telegram.bot_id)
@@ -147,7 +150,7 @@ async def gather(
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
     listener = _listener(store, memory)
-    # A clock that begins gives the ten minutes that every ask has left when a listener comes back.
+    # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
     if listener.running:
         clock.gap_at = memory.gap_at
@@ -191,7 +194,7 @@ def _bot_holder(bot_id: int, store: Path) -> process_lock.Holder | None:
     try:
         return process_lock.holder(process_lock.bot_lock(bot_id, store))
     except OSError:
-        return None  # no folder for locks: a listener says why, when it is started
+        return None  # the folder for locks cannot be made; a listener that is started says why
 
 
 async def _server(server: OpenCode, health: Health | None) -> ServerStatus:
@@ -235,7 +238,7 @@ def _question(ask: Ask) -> str:
 
 
 def wish(permission: Permission) -> str:
-    """Return how a line begins that goes on with what the agent wants to do: "May it run"."""
+    """Return the start of the line about a permission, such as "May it run"; the action follows it."""
     return _WISHES.get(permission.kind) or f"May it use {permission.tool} for"
 
 
@@ -248,5 +251,5 @@ _WISHES: Mapping[DeedKind, str] = {
 
 
 def to_json(status: Status) -> str:
-    """Return one JSON object whose keys are the fields above; `age_s`, `left_s` and `at_s` are numbers."""
+    """Return the status as one JSON object with its fields as keys; times are numbers, or null if there is none."""
     return json.dumps(asdict(status), indent=2)

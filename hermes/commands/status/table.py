@@ -1,6 +1,7 @@
-"""How `hermes status` looks in a terminal: one table that keeps its shape at any width, redrawn with `--watch`.
+"""Show `hermes status` in a terminal, as a table that keeps its shape at any width; `--watch` redraws it.
 
-Colours: yellow waits for a person, cyan is on its way by itself, red needs a hand, green is as it should be.
+Colours: yellow: a person should answer or look; cyan: Hermes is delivering an answer; red: something is wrong, or
+little time is left; green: all is well.
 """
 
 import asyncio
@@ -17,13 +18,13 @@ from rich.text import Text
 from hermes.commands.status.survey import EntryStatus, ListenerStatus, ServerStatus, Status
 
 WIDE = 200
-"""Columns where nobody says how many there are, as in a file or a pipe."""
+"""The number of columns for an output without a width, such as a file or a pipe."""
 LOOK_S = 1.0
 HEALTH_S = 5.0
-"""How often `--watch` looks at the store, and asks the servers."""
+"""The pauses of `--watch`: it reads the store every `LOOK_S` seconds, and asks the servers every `HEALTH_S`."""
 _SILENT_S = 120.0
 SILENT_S = 180.0
-"""After so long without a good poll a monitor is told: one comes every half minute, and is written down soon after."""
+"""After so long without a successful poll `--check` fails. One comes every half minute, and is saved soon after."""
 _LAST_MINUTES_S = 300.0
 _LONGEST = 300
 _PROJECT = 16
@@ -33,7 +34,7 @@ Row = tuple[Text, ...]
 
 
 def console() -> Console:
-    """Return what prints to the standard output; where that is no terminal, lines are long and have no colours."""
+    """Return a console for standard output; if that is no terminal, it has `WIDE` columns and no colours."""
     made = Console(highlight=False)
     return made if made.is_terminal else Console(highlight=False, width=WIDE)
 
@@ -44,12 +45,12 @@ def can_redraw(console: Console) -> bool:
 
 
 def show(status: Status, console: Console) -> None:
-    """Print it once."""
+    """Print the status once."""
     console.print(view(status))
 
 
 async def watch(look: Callable[[], Awaitable[Status]], console: Console, *, every_s: float = LOOK_S) -> None:
-    """Show what `look` returns, again and again, until this task is cancelled; the terminal is as before then."""
+    """Show the result of `look` every `every_s` seconds until cancelled or SIGTERM; then restore the terminal."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -60,7 +61,7 @@ async def watch(look: Callable[[], Awaitable[Status]], console: Console, *, ever
 
 
 def fitting(status: Status, console: Console) -> Group:
-    """Return the view with its time, and with as many rows as this terminal has room for."""
+    """Return the view with its time, and with as many open asks as fit into this terminal, but at least one."""
     at = Text(f"{datetime.fromtimestamp(status.at_s).astimezone():%H:%M:%S}  Ctrl-C leaves", "dim")
     room = console.size.height
     over = len(console.render_lines(Group(at, view(status)), pad=False)) - room
@@ -69,7 +70,7 @@ def fitting(status: Status, console: Console) -> Group:
 
 
 def view(status: Status, *, most: int | None = None) -> Group:
-    """Return all of it, with the first `most` of what is open."""
+    """Return the whole view, with only the first `most` open asks unless that is None."""
     parts: list[RenderableType] = [_grid([*_about_listener(status), *map(_about_server, status.servers)]), Text()]
     if status.entries:
         shown = status.entries[:most]
@@ -84,14 +85,14 @@ def view(status: Status, *, most: int | None = None) -> Group:
 
 
 def _grid(rows: list[Row]) -> Table:
-    """Long sentences wrap in a column of their own."""
+    """Return the rows as a grid, in which a long sentence wraps within its column."""
     grid = Table.grid(padding=(0, 1))
     for row in rows:
         grid.add_row(*row)
     return grid
 
 
-# --- who is there -------------------------------------------------------------------------------------------
+# --- listener and servers ------------------------------------------------------------------------------------
 
 _GOOD, _BAD, _IDLE, _WARNING = Text("●", "green"), Text("✗", "bold red"), Text("○", "dim"), Text("!", "bold yellow")
 
@@ -152,7 +153,7 @@ def _about_files(status: Status) -> list[Row]:
     return rows + [(_WARNING, plain(warning, "yellow")) for warning in status.warnings]
 
 
-# --- what is open -------------------------------------------------------------------------------------------
+# --- open asks ----------------------------------------------------------------------------------------------
 
 STATES = {
     "matching": Text("just coming in", "dim"),
@@ -189,7 +190,7 @@ def _question(entry: EntryStatus) -> Text:
 
 
 def _one_line(text: Text) -> Text:
-    """Let it give way where the terminal is narrow: it is cut, and the table keeps its shape."""
+    """Make the text one line that is cut in a narrow terminal, so that the table keeps its shape; return it."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
@@ -229,12 +230,12 @@ def _short(seconds: float) -> str:
 
 
 def plain(words: str, style: str = "") -> Text:
-    """Return words that others wrote as they are to be shown: nothing of it is markup, or moves the cursor."""
+    """Return a text of words that others wrote. Nothing in it is read as markup or moves the cursor."""
     return Text(printable(words), style=style)
 
 
 def printable(words: str) -> str:
-    """Return the words without what would move the cursor or turn the direction of reading."""
+    """Return the words with a space for each sign that could move the cursor or turn the reading direction."""
     return "".join(sign if sign.isprintable() else " " for sign in words)
 
 
@@ -242,7 +243,7 @@ def printable(words: str) -> str:
 
 
 def verdict(status: Status) -> tuple[bool, str]:
-    """Return whether something is wrong, and one line that says what, or that all is well."""
+    """Return whether something is wrong, and one line that names each problem or says that all is well."""
     wrong = _wrong(status)
     notes = [f"{server.name}: {server.trouble}" for server in status.servers if server.trouble]
     if status.listener.phone_locked:
