@@ -341,7 +341,7 @@ class Poller:
         try:
             await _finished(self._not_saved(raw, error))
         except ChatError as untold:
-            if isinstance(untold, ChatAway) or is_unauthorized(untold):
+            if isinstance(untold, ChatAway) or is_unauthorized(untold) or is_conflict(untold):
                 log.warning("nor could they be told (%s): the update stays with Telegram", untold)
                 return False
             log.warning("nor could they be told: %s", untold)

@@ -459,7 +459,14 @@ async def test_an_update_that_was_not_saved_is_told_and_passed_over() -> None:
     assert script.offsets == [None, "3"]
 
 
-@pytest.mark.parametrize("deaf", [ChatAway("no network"), ChatRefused("unauthorized: the token is not accepted")])
+@pytest.mark.parametrize(
+    "deaf",
+    [
+        ChatAway("no network"),
+        ChatRefused("unauthorized: the token is not accepted"),
+        ChatRefused("conflict: terminated by other getUpdates request"),
+    ],
+)
 async def test_an_update_that_nobody_could_be_told_of_stays_with_telegram(deaf: ChatError) -> None:
     """Neither saved nor told: it is asked for again, and what follows keeps its turn."""
     script = Script([[anns("first", 1), anns("kept", 2), anns("next", 3)]])
