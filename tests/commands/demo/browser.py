@@ -14,7 +14,7 @@ from playwright.sync_api import expect, sync_playwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Locator, Page, Request
+    from playwright.sync_api import Browser, FloatRect, Locator, Page, Request
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -74,6 +74,12 @@ class Visitor:
     def message(self, text: str) -> Locator:
         """The newest message on the phone with this text."""
         return self.page.locator("#messages > li", has=self.page.locator(".words", has_text=text)).last
+
+    def place(self, text: str) -> FloatRect | None:
+        """Where the newest message with this text stands once it has arrived: it moves for a fifth of a second."""
+        message = self.message(text)
+        message.evaluate("message => Promise.all(message.getAnimations().map(moving => moving.finished))")
+        return message.bounding_box()
 
     def key(self, text: str, label: str) -> Locator:
         """The button of the newest message with this text."""

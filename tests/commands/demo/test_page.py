@@ -290,7 +290,7 @@ def test_what_is_read_stays_where_it_is(visitor: Visitor) -> None:
         visitor.ask(scene)
     visitor.sees("Which colour")
     chat.evaluate("chat => { chat.scrollTop = 0 }")
-    top = visitor.message(DATABASE).bounding_box()
+    top = visitor.place(DATABASE)
     visitor.message(DATABASE).get_by_label("Reply to this message").click()
     chat.evaluate("chat => { chat.scrollTop = 0 }")
     visitor.ask("text")
@@ -299,7 +299,7 @@ def test_what_is_read_stays_where_it_is(visitor: Visitor) -> None:
     expect(page.locator("#newest")).to_be_hidden()
     assert chat.evaluate("chat => chat.scrollHeight - chat.scrollTop - chat.clientHeight < 5")
     chat.evaluate("chat => { chat.scrollTop = 0 }")
-    assert visitor.message(DATABASE).bounding_box() == top
+    assert visitor.place(DATABASE) == top
 
 
 def test_a_long_quote_folds_and_unfolds(visitor: Visitor) -> None:
