@@ -29,6 +29,11 @@ A_QUESTION: Final = 0.7
 DESK: Final = "said at the desk"
 
 
+def token(number: int, name: str) -> str:
+    """Return the token of an ask of this round. Its capital stands in no code that Hermes gives to another ask."""
+    return f"Q{number}{name}"
+
+
 @dataclass
 class Ask:
     """One ask of a round. `token` is in all its texts and labels, and in nothing else."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.sandbox.botapi.serving import SpawnedBotApi
 from tests.faults import surroundings, words
+from tests.faults.asks import token
 from tests.faults.twins import Twins
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def _disposed(play: Round) -> None:
 
 def _twins(play: Round) -> None:
     leave = play.rng.random() < 0.5
-    twins = Twins(f"q{play.number}twin", play.world.programs, play.world.stage.phone, leave)
+    twins = Twins(token(play.number, "twin"), play.world.programs, play.world.stage.phone, leave)
     twins.ask()
     play.twins.append(twins)
 

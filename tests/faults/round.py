@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults import laws
-from tests.faults.asks import Ask, invented
+from tests.faults.asks import Ask, invented, token
 from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
 from tests.faults.person import Person, View
 from tests.faults.world import FLEETING_S
@@ -155,7 +155,7 @@ class Round:
         rng = self.rng
         self.planned = self._chosen()
         for place in range(0 if LONELY & set(self.planned) else rng.randint(1, 4)):
-            ask = invented(rng, f"q{self.number}{'wxyz'[place]}", self.servers, fleeting=self.world.fleeting)
+            ask = invented(rng, token(self.number, "wxyz"[place]), self.servers, fleeting=self.world.fleeting)
             if self.world.is_real and ask.is_permission:
                 # "Always" would let all later commands go, by whomever it was said.
                 ask.shape = "once" if ask.shape == "always" else ask.shape
@@ -210,7 +210,7 @@ class Round:
     def ask_more(self, letter: str, shape: Shape, route: Route, **more: Any) -> Person:
         """Let one more ask come, now, and return its person, who answers it at once; `more` as of `Ask`."""
         agent = self.rng.choice(self.servers) if route in {"server", "both"} else route
-        ask = Ask(f"q{self.number}{letter}", shape, route, agent, **more)
+        ask = Ask(token(self.number, letter), shape, route, agent, **more)
         person = self._person(ask)
         self._ask(person)
         return person
@@ -416,7 +416,7 @@ class Round:
         route, agent = [("server", self.servers[self.number % len(self.servers)]), ("terminal", "terminal")][
             self.number % 3 == 0
         ]
-        ask = Ask(f"q{self.number}fresh", "single", route, agent)  # type: ignore[arg-type]
+        ask = Ask(token(self.number, "fresh"), "single", route, agent)  # type: ignore[arg-type]
         self._person(ask)
         self.world.ask(ask)
 

@@ -13,9 +13,10 @@ import pytest
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.botapi.world import Chat, User
 from hermes.sandbox.phone_values import Button, Version
+from hermes.storage.store import Store
 from tests.agents.speaking import SPEAKING
 from tests.faults import hostname, laws
-from tests.faults.asks import Ask
+from tests.faults.asks import Ask, token
 from tests.faults.faults import ALONE, CATALOGUE, ENDINGS, IN_GROUPS, LONELY, MILD, WORDLESS
 from tests.faults.person import PART
 from tests.faults.programs import NAMES, Programs
@@ -52,6 +53,13 @@ def programs(tmp_path: Path, say: str) -> Programs:
 
 
 # --- the laws -------------------------------------------------------------------------------------------------------
+
+
+def test_no_code_of_another_ask_holds_a_token(tmp_path: Path) -> None:
+    """Its message would count as one of that ask, too."""
+    store = Store(tmp_path / "store", now=lambda: 1000.0)
+    codes = "".join(store.new_code([]) for _ in range(200))
+    assert not set(token(3, "y")) <= set(codes)
 
 
 def test_a_request_to_the_trap_is_a_violation_without_its_token() -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 from typing import TYPE_CHECKING, Final
 
+from tests.faults.asks import token
 from tests.faults.person import View
 from tests.faults.world import OTHER_BOT
 from tests.scenes.stage import ANN, BOB
@@ -43,7 +44,7 @@ def text_before_its_question(play: Round) -> Lift:
         phone.inject({})
         play.meanwhile(lambda: not phone.state().pending_update_count, DEAF_S / 2)
         lift = phone.clear_faults
-    _say(play, f"q{play.number}early1a")
+    _say(play, f"{token(play.number, 'early')}1a")
     play.ask_more("early", "single", route)
     return lift
 
