@@ -1,4 +1,5 @@
-# One command each. `make test` is everything that CI runs; it needs Python 3.11, make and npm.
+# One command each. `make test` is everything that CI runs; it needs Python 3.11, make and npm. While you write, `make
+# quick` takes less than a minute; `make nightly` takes two hours.
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -16,11 +17,25 @@ READY := .venv/.ready
 DEMO := $(if $(wildcard .venv/.ready),.venv,.cache/demo)
 WHEELED := .cache/wheel/.ready
 
-.PHONY: test demo pictures bench faults soak check scenes opencode format cover lock wheel clean
+# What needs no agent and next to no process.
+QUICK := tests/core tests/storage tests/config tests/chat/screens tests/agents \
+	--ignore-glob='*/test_plugin.py' --ignore=tests/agents/test_contract.py
+
+.PHONY: test quick nightly demo pictures bench faults soak check scenes opencode format cover lock wheel clean
 
 # The tests run against the built wheel; PYTHONSAFEPATH keeps what lies in this folder from standing in for it.
 test: check scenes $(WHEELED)
+	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS) -m "not nightly"
+
+quick: $(READY)
+	$(BIN)/python -m pytest -q -m "not scene" $(QUICK)
+
+# Every test with every version, then the fault suite, the soak and the bench.
+nightly: check scenes $(WHEELED)
 	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS)
+	$(MAKE) faults
+	$(MAKE) soak
+	$(MAKE) bench
 
 # Hermes in the browser, without a token, an account or an agent; needs no npm. DEMO_ARGS="--opencode", "--open".
 demo: $(DEMO)/.ready

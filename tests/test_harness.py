@@ -236,6 +236,7 @@ def test_plan_exit_asks_without_free_text(private_opencode: Callable[..., OpenCo
 # the desk
 
 
+@pytest.mark.story
 def test_the_desk_answers_by_keys(home: Home, tui: Callable[..., Tui], model: ScriptedModel) -> None:
     """A plain `opencode` without a port asks on its screen; arrow and Enter answer."""
     desk = tui(home.project(), steps=[asks(question(), say="I looked at both.")], key=f"keys-{home.version}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.scenes.stage import COLOUR, NAME, NEWEST, SIZES, asking, question
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 OWN_ROW = ("✏️ Other", "⏭ Skip", "⏹ Stop")
 
 
+@pytest.mark.story
 def test_one_tap_answers_one_choice(connected: Stage, opencode: OpenCode, project: Path, model: ScriptedModel) -> None:
     """Scene 1: one question, one tap, and the model has it."""
     session = opencode.session(project, "Fix login flow")

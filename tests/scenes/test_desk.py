@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.scenes.stage import Stage
 
 
+@pytest.mark.story
 def test_answered_on_the_computer(connected: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 9: the desk answers; the buttons go and the phone shows the desk's answer; a late tap is told."""
     session = opencode.session(project)

@@ -79,6 +79,7 @@ def answered(opencode: OpenCode, session: str, call_id: str) -> list[list[str]]:
     return answers
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("when", ["listening", "started by the hook"])
 def test_a_call_is_found_among_equal_questions_of_its_session(
     when: str, stage: Stage, desk: OpenCode, model: ScriptedModel

@@ -211,6 +211,7 @@ def with_subagents(opencode: OpenCode) -> Iterator[Path]:
     opencode.discard(folder)
 
 
+@pytest.mark.story
 def test_a_subagent_asks_under_the_roots_title(
     connected: Stage, opencode: OpenCode, with_subagents: Path, model: ScriptedModel
 ) -> None:

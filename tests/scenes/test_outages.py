@@ -6,6 +6,8 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.harness.processes import CuttableProxy
 from tests.scenes.stage import NEWEST, asking, question
 
@@ -109,6 +111,7 @@ def test_killed_while_joining(
     stage.wait_closed()
 
 
+@pytest.mark.story
 def test_killed_while_sending(stage: Stage, private_opencode: Callable[..., OpenCode], model: ScriptedModel) -> None:
     """Scene 12, sending: the answer is frozen on disk while OpenCode is; after both are back it arrives once."""
     opencode = private_opencode()

@@ -141,6 +141,7 @@ def test_reject(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@pytest.mark.story
 def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:
     """The model receives it and goes on; a plain "yes" is never taken for one."""
     guard = start()

@@ -123,6 +123,7 @@ def wait_received(model: ScriptedModel, key: str, *wanted: str) -> None:
 # --- a terminal without a port ----------------------------------------------------------------------------------
 
 
+@pytest.mark.story
 @pytest.mark.timeout(300)
 def test_a_plain_terminal_and_the_phone_are_one(
     listening: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, key: str

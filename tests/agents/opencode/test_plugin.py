@@ -637,6 +637,7 @@ def test_a_subagents_permission_names_the_root_session(phone: Phone, plugged: St
 # the terminal
 
 
+@pytest.mark.story
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("arguments", [(), ("--port", "0")], ids=["plain", "with a port"])
 def test_a_terminal_is_answered_from_the_phone(
