@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,6 +24,12 @@ settings.load_profile("unhurried")  # how long an example takes says nothing on 
 
 HALVES = 2
 """One worker alone would play the scenes of a version for longer than the others play all the rest."""
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C back: a shell that runs the tests in the background lets them, and their programs, ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

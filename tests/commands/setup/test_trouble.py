@@ -31,9 +31,7 @@ def receive():
         pass
     signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
 
-# `nohup`, or a shell that runs the tests in the background, lets them ignore these.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which may have started the tests, ignores it
 try:
     with told_to_leave():
         threading.Thread(target=receive, daemon=True).start()
