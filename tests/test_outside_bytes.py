@@ -23,11 +23,15 @@ from hermes.chat.screens.buttons import decode, encode
 from hermes.chat.screens.main_message import main
 from hermes.chat.screens.screen import Look
 from hermes.config.reading import Config, load
+from hermes.config.settings import Matching
 from hermes.core import dialog
+from hermes.core.permission_rules import Rules
 from hermes.errors import ConfigError, Missing, PayloadError, TooNew, Unreadable
 from hermes.hook import run, spool
-from hermes.listener.agent.hooks import Inbox, Room, wait_id
-from hermes.listener.agent.intake import Hinted, Intake
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hooks import Room, wait_id
+from hermes.listener.agent.inbox import Inbox
+from hermes.listener.agent.intake import Intake
 from hermes.listener.entries import Book
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Side, Timing
@@ -140,9 +144,11 @@ class Desk:
             on_change=lambda _: None,
         )
         self.book.open()
-        self.hints: list[Hinted] = []
         self.words: list[tuple[str, str]] = []
-        intake = Intake(self.book, now=lambda: 1000.0, hinted=self.hints.append)
+        room = Room(root)
+        clocks = {"now": lambda: 1000.0, "monotonic": lambda: 1000.0}
+        errands = Errands(self.book, {}, room, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
+        intake = Intake(self.book, errands, room, rules=Rules())
         self.inbox = Inbox(
             root, self.store, ADAPTERS, took=intake.take, word=lambda kind, wait: self.words.append((kind, wait))
         )

@@ -23,11 +23,13 @@ from hermes.chat.outbox import Outbox
 from hermes.chat.screens import notices
 from hermes.chat.screens.screen import Look
 from hermes.core import answer_clock
-from hermes.errors import ChatRefused, HermesError, NotSaved, StoreError
+from hermes.errors import AgentError, ChatRefused, HermesError, NotSaved, StoreError
 from hermes.hook import spool
-from hermes.listener.agent.agent_side import AgentSide
-from hermes.listener.agent.delivery import Delivery
-from hermes.listener.agent.hooks import Bell, Room
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hooks import Bell, Room, Strays
+from hermes.listener.agent.inbox import Inbox
+from hermes.listener.agent.intake import Intake
+from hermes.listener.agent.servers import Follower
 from hermes.listener.entries import Book
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_memory import Memory
@@ -39,6 +41,7 @@ from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.listener.ping import Pinger
 from hermes.listener.sd_notify import Supervisor, installed_version
 from hermes.listener.workers import Steps
+from hermes.model.errand import PlacesGone, Woke
 from hermes.model.events import Ticked, Torn
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from hermes.config.reading import Config
-    from hermes.model.entry import Entry, Route
+    from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,8 @@ LOCKED_LOOK_S: Final = 2.0
 INBOX_TURN_S: Final = 0.02
 """So long the inbox is read before a tap has as much time: a hundred large files must not delay it."""
 INBOX_WELL_S: Final = 30.0
+DOUBT_S: Final = 60.0
+"""How often each open ask is looked at, because an event may have been lost."""
 HOUSEKEEPING_S: Final = 600.0
 STUMBLE_S: Final = 1.0
 REAPING_S: Final = 20.0
@@ -134,8 +139,8 @@ class Listener:
                 self._supervise(self._connection.poller.run)
                 self._supervise(lambda: self._read_inbox(bell))
                 self._supervise(self._keep_time)
-                for server in self._servers.values():
-                    self._supervise(lambda server=server: self._agents.follow(server))  # type: ignore[misc]
+                for follower in self._followers:
+                    self._supervise(follower.run)
                 if self._pinger:
                     self._supervise(self._pinger.run)
                 await self._stop.wait()
@@ -162,7 +167,7 @@ class Listener:
                 self._recover(by_timer=True)
                 await self._connection.take_in()
                 self._take_inbox()
-                await self._agents.look_once()
+                await self._look_at_servers()
                 await self._steps.idle(REAPING_S)
                 self._tidy()
                 if refusal := self._connection.refusal:
@@ -196,7 +201,7 @@ class Listener:
         """Open the book and let every step look at every entry."""
         spool.sweep(self._root)
         self._book.open()
-        self._agents.recall()
+        self._intake.recall(self._book.recently_closed)
         open_now = self._book.entries()
         for entry in open_now:
             self._time.clock.begin_after(entry.timing.set_at or 0.0)
@@ -256,7 +261,6 @@ class Listener:
             chat_id=self._memory.chat_id(telegram.chat_id),
             now=now,
             retimed=self._time.retimed,
-            routed=self._routed,
             on_change=self._changed,
         )
         self._row = Row(self._book, look, now=now)
@@ -265,9 +269,7 @@ class Listener:
         self._steps = Steps(
             {
                 "phone": posting.step,
-                "deliver": self._delivery.step,
-                "examine": self._agents.examine,
-                "match": self._agents.match,
+                "errand": self._errands.step,
                 "due": self._due,
             },
             failed=self._refused,
@@ -327,24 +329,34 @@ class Listener:
             for server in config.opencode
         }
         self._room = Room(self._root)
-        self._delivery = Delivery(
-            self._book, self._servers, self._room, ADAPTERS, now=self._now, monotonic=self._monotonic
-        )
-        self._agents = AgentSide(
+        self._errands = Errands(
             self._book,
-            self._delivery,
             self._servers,
-            ADAPTERS,
             self._room,
-            kick=self._kick,
-            spawn=self._spawn,
-            ttl_s=config.questions.ttl,
-            matching=config.matching,
-            rules=config.permissions.rules,
-            followed=self._memory.at.followed,
+            ADAPTERS,
+            config.matching,
+            kick=lambda entry_id: self._steps.kick("errand", entry_id),
             now=self._now,
             monotonic=self._monotonic,
         )
+        self._intake = Intake(self._book, self._errands, self._room, rules=config.permissions.rules)
+        self._inbox = Inbox(self._root, self._store, ADAPTERS, took=self._intake.take, word=self._errands.hear_hook)
+        self._strays = Strays(self._book, self._room, ADAPTERS, monotonic=self._monotonic)
+        known = {one.server: one.until_s for one in self._memory.at.followed}
+        self._followers = [
+            Follower(
+                server,
+                self._book,
+                self._intake,
+                self._errands,
+                spawn=self._spawn,
+                ttl_s=config.questions.ttl,
+                heard_s=known.get(name, self._now()),
+                now=self._now,
+                monotonic=self._monotonic,
+            )
+            for name, server in self._servers.items()
+        ]
 
     # What is wired first calls what is wired later by these.
 
@@ -357,7 +369,7 @@ class Listener:
             self._look,
             machine=self._host,
             say=say,
-            connected=self._agents.connected,
+            connected=lambda: [(one.server.name, one.is_connected) for one in self._followers],
             now=self._now,
         )
         return self._commands
@@ -370,12 +382,6 @@ class Listener:
 
     def _blocked(self, sentence: str) -> None:
         self._connection.in_trouble(sentence)
-
-    def _routed(self, entry: Entry) -> Route | None:
-        return self._delivery.routed(entry)
-
-    def _kick(self, name: str, entry_id: str) -> None:
-        self._steps.kick(name, entry_id)
 
     # --- what runs --------------------------------------------------------------------------------------------
 
@@ -407,16 +413,18 @@ class Listener:
         """Wake the steps that have something to do about this change."""
         phase = entry.state.phase
         if phase == "matching":
-            self._steps.kick("match", entry.id)
+            self._steps.kick("errand", entry.id)
             return
         after_s = 0.0 if entry.phone.message_id is None else ANSWER_FIRST_S
         self._steps.kick("phone", entry.id, after_s=after_s)
         if phase == "sending":
-            self._steps.kick("deliver", entry.id, after_s=after_s)
+            self._steps.kick("errand", entry.id, after_s=after_s)
         elif entry.state.due_s is not None:
             self._steps.kick("due", entry.id)
-        if phase == "settled" and (entry.waits or not entry.ask.source.server):
-            self._agents.over(entry)
+        if phase == "settled":
+            self._intake.settled(entry)
+            with suppress(NotSaved):
+                self._errands.tell(entry.id, Woke())
         if phase == "settled" and entry.ask.permission is not None:
             self._wake_the_next(entry)
 
@@ -514,7 +522,7 @@ class Listener:
     def _make_store_again(self) -> None:
         self._store.keep_machine(self._machine)
         self._take_locks()
-        self._agents.places_are_gone()
+        self._errands.tell_all(PlacesGone())
         self._book.lay_out_again()
         if self._phone_was_locked:
             self._store.lock_phone()
@@ -535,6 +543,14 @@ class Listener:
         log.error("%s", why)
         self._stop.set()
 
+    async def _look_at_servers(self) -> None:
+        """Compare with what each server lists now, except those that are out of reach."""
+        for follower in self._followers:
+            try:
+                await follower.compare()
+            except AgentError as error:
+                log.warning("server %s: %s", follower.server.name, error)
+
     def _take_inbox(self) -> None:
         for _ in self._inbox_files():
             pass
@@ -542,14 +558,14 @@ class Listener:
     def _inbox_files(self) -> Iterator[None]:
         """Take in what hooks have told, one file at each step."""
         try:
-            yield from self._agents.inbox.files()
-            self._agents.look_for_the_dead()
+            yield from self._inbox.files()
+            self._errands.look_for_hooks()
             self._inbox_read_s = self._monotonic()
         except StoreError as error:
             log.error("the inbox waits: %s", error)  # noqa: TRY400 (a full disk, not a defect)
 
     async def _keep_time(self) -> None:
-        remembered_s = tidied_s = idle_since_s = self._monotonic()
+        remembered_s = tidied_s = doubted_s = idle_since_s = self._monotonic()
         while True:
             at_s = self._monotonic()
             try:
@@ -558,8 +574,12 @@ class Listener:
                     remembered_s = at_s
                     self._remember()
                     self._look_at_configuration()
-                    self._agents.send_strays_away()
-                    self._agents.look_at_the_open()
+                    self._strays.release()
+                    self._errands.forget_closed()
+                if at_s - doubted_s > DOUBT_S:
+                    doubted_s = at_s
+                    for follower in self._followers:
+                        follower.doubt()
                 if at_s - tidied_s > HOUSEKEEPING_S:
                     tidied_s = at_s
                     self._tidy()
@@ -582,7 +602,7 @@ class Listener:
             answerable_s=clock.counted_s,
             known_at_s=self._now(),
             gap_at=clock.gap_at,
-            followed=self._agents.followed(),
+            followed=tuple(follower.followed() for follower in self._followers),
         )
 
     def _tidy(self) -> None:

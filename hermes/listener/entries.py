@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes.model.ask import Ask, Source
-    from hermes.model.entry import Route
     from hermes.model.events import Event
     from hermes.storage.store import Store
 
@@ -55,8 +54,7 @@ class Book:
     could not be saved, else None; `times_unsaved` counts the periods of such errors.
 
     `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `retimed(entry, extra_s)`
-    returns the timing of an ask that a person just touched, `routed(entry)` the route of a decision that was just made,
-    or None if delivery must choose the route.
+    returns the timing of an ask that a person just touched.
     """
 
     def __init__(
@@ -66,7 +64,6 @@ class Book:
         chat_id: int,
         now: Callable[[], float],
         retimed: Callable[[Entry, float], Timing],
-        routed: Callable[[Entry], Route | None] = lambda _: None,
         on_change: Callable[[Entry], None],
     ) -> None:
         self.store = store
@@ -74,7 +71,6 @@ class Book:
         self.newest_message = 0
         self._now = now
         self._retimed = retimed
-        self._routed = routed
         self._on_change = on_change
         self._open: dict[str, Entry] = {}
         self._by_identity: dict[Identity, str] = {}
@@ -170,8 +166,6 @@ class Book:
             step = dialog.step(entry.ask, entry.state, event)
             steps.append(step)
             entry = replace(entry, state=step.state)
-            if step.state.phase == "sending" and entry.route is None:
-                entry = replace(entry, route=self._routed(entry))
             return replace(entry, timing=self._retimed(entry, step.extra_s)) if step.touched else entry
 
         self.change(entry_id, happen)

@@ -14,9 +14,8 @@ import pytest
 
 from hermes.agents.claude_code import adapter as claude_code
 from hermes.agents.registry import ADAPTERS
+from hermes.core.graces import HOOK_GRACE_S, LEFT_GRACE_S, PLACES_GRACE_S
 from hermes.hook import run, spool
-from hermes.listener.agent.agent_side import LEFT_GRACE_S, PLACES_GRACE_S
-from hermes.listener.agent.delivery import WAITER_GRACE_S
 from hermes.listener.phone.permission_queue import FRESH_S
 from hermes.model.ask import Ask
 from hermes.model.signals import Asked
@@ -240,8 +239,8 @@ async def test_a_hook_that_is_killed_loses_nothing_of_others(home: House, agent:
         await until(lambda: home.entry().waits, "the hook noticed")
         process.kill()
         await process.wait()
-        await until(lambda: entry.id in home.listener._agents._alone_since_s, "its end noticed")
-        home.clock.advance(WAITER_GRACE_S + 1)
+        await until(lambda: home.listener._errands.get(entry.id).alone_since_s, "its end noticed")
+        home.clock.advance(HOOK_GRACE_S + 1)
         await home.closed()
 
 
@@ -253,8 +252,8 @@ async def test_a_hook_that_dies_with_the_store_closes_its_question(home: House, 
         shutil.rmtree(home.store)
         process.kill()
         await process.wait()
-        await until(lambda: home.listener._agents._alone_since_s, "its end noticed")
-        home.clock.advance(max(PLACES_GRACE_S, WAITER_GRACE_S) + 1)
+        await until(lambda: home.listener._errands.get(home.entry().id).alone_since_s, "its end noticed")
+        home.clock.advance(max(PLACES_GRACE_S, HOOK_GRACE_S) + 1)
         await home.closed()
 
 
@@ -265,7 +264,7 @@ async def test_a_hook_that_lives_on_without_its_store_gets_its_answer(home: Hous
         shown = await home.person.sees(ASKED, buttons=True)
         shutil.rmtree(home.store)
         spool.nudge(home.store)
-        await until(lambda: home.listener._agents._alone_since_s, "that its place is gone")
+        await until(lambda: home.listener._errands.get(home.entry().id).alone_since_s, "that its place is gone")
         home.clock.advance(PLACES_GRACE_S / 2)
         await until(lambda: spool.waited_for(home.store), "its place again")
         await home.person.taps(shown, "SQLite")
@@ -321,7 +320,10 @@ async def test_a_hook_that_died_before_it_was_heard_is_not_waited_for(still: Hou
         if ADAPTERS[agent.name].goodbye is None:
             await still.person.sees(ASKED, buttons=True)
             return
-        await until(lambda: still.listener._agents._alone_since_s or not still.entries(), "its end noticed")
+        await until(
+            lambda: not still.entries() or still.listener._errands.get(still.entry().id).alone_since_s,
+            "its end noticed",
+        )
         still.clock.advance(LEFT_GRACE_S + 1)
         await still.closed()
 

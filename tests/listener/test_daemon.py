@@ -297,7 +297,7 @@ async def test_reaping_does_once_what_a_listener_does(home: House) -> None:
     await home.person.sees("🖥 Answered on the computer: PostgreSQL", buttons=False)
     home.clock.advance(30)
     for entry in home.entries():
-        reaper._kick("phone", entry.id)
+        reaper._steps.kick("phone", entry.id)
     await reaping
     assert await home.person.toast(tap) == "SQLite"
     assert list((home.store / "pending").glob("*.json")) == []

@@ -253,7 +253,7 @@ async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House)
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "✏️ Refuse, and say why")
     home.person.write("use pnpm")
-    await until(lambda: home.listener._delivery._accepted_s, "the accepted word")
+    await until(lambda: home.listener._errands.get(home.entry().id).sent_s, "the accepted word")
     home.agent.permit(request_id, "reject")
     await home.person.sees("🖥 Refused on the computer", buttons=False)
 
@@ -266,7 +266,7 @@ async def test_a_lie_is_no_word(home: House) -> None:
     shown = await home.person.sees("echo one")
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "Allow once")
-    await until(lambda: home.listener._delivery._accepted_s, "the accepted word")
+    await until(lambda: home.listener._errands.get(home.entry().id).sent_s, "the accepted word")
     home.clock.advance(4)
     await home.person.sees("✅", buttons=False)
     assert home.agent.came_of(request_id) == [(("once",),)]
@@ -447,7 +447,7 @@ async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:
     await wishes(home, "echo one")
     await home.person.sees("echo one")
     home.agent.away()
-    await until(lambda: not home.listener._agents.connected()[0][1], "the loss")
+    await until(lambda: not home.listener._followers[0].is_connected, "the loss")
     home.person.write("/status")
     told = await home.person.sees("1 open, the oldest since")
     assert "echo one" in told.text

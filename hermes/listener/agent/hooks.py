@@ -1,4 +1,4 @@
-"""The listener's end of the spool: the waiting room and the inbox, as the steps see them."""
+"""The listener's side of the waiting hooks: who waits, what lies ready for them, and the socket that they ring."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ import asyncio
 import errno
 import logging
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
+from hermes.errors import NotSaved, Stuck
 from hermes.hook import spool
-from hermes.model.signals import Announced, Asked
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from hermes.agents.registry import Adapter
+    from hermes.listener.entries import Book
     from hermes.model.ask import Ask
-    from hermes.model.signals import Signal
-    from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = 1
 STRAY_S: Final = 30.0
 """A hook takes its place before it drops its record: one that is new here may still do so."""
 STRAYS_A_LOOK: Final = 50
@@ -47,7 +43,7 @@ class Room:
 
     def put(self, ask: Ask, text: str) -> None:
         """Lay the text ready and wake the hooks that wait. Raises NotSaved; Stuck: a folder stands in its place."""
-        _lay_ready(self.root, wait_id(ask), text)
+        lay_ready(self.root, wait_id(ask), text)
 
     def is_ready(self, ask: Ask) -> bool:
         """Tell whether a text lies ready that nobody took yet."""
@@ -126,37 +122,49 @@ def _inode(path: str) -> tuple[int, int]:
 
 
 class Strays:
-    """Hooks that wait for nothing: what they asked was damaged on disk, or found no room there for its end."""
+    """Releases hooks that wait for no known ask: its record was damaged, or its end could not be laid ready."""
 
-    def __init__(self, root: Path, *, monotonic: Callable[[], float]) -> None:
-        self._root = root
+    def __init__(
+        self, book: Book, room: Room, adapters: Mapping[str, Adapter], *, monotonic: Callable[[], float]
+    ) -> None:
+        self._book = book
+        self._room = room
+        self._adapters = adapters
         self._monotonic = monotonic
         self._since_s: dict[str, float] = {}
-        self._sent: set[str] = set()
+        self._released: set[str] = set()
 
-    def send_away(self, names: set[str]) -> None:
-        """Let those go, once, that have waited for nothing all the while; one that its plugin starts anew asks anew.
+    def release(self) -> None:
+        """Release, at most once, each hook that has waited 30 s for an unknown ask. Raises NotSaved.
 
-        Where an answer lies ready it stays: who waits may be stopped, and takes it later. Raises NotSaved.
+        Its plugin may start it again, and it asks again then. If an answer lies ready it stays: the hook may be
+        stopped, and take it later. A plugin that ends its hooks itself may keep those of closed asks.
         """
-        now_s = self._monotonic()
-        unread = bool(names) and bool(spool.listing(self._root))
-        self._sent &= names
-        strays = {name for name in names - self._sent if not _answer(self._root, name).exists()}
-        self._since_s = {name: now_s if unread else self._since_s.get(name, now_s) for name in strays}
+        if self._book.store.too_new or self._book.store.unread:
+            return  # an unread file may be the ask that a hook waits for
+        names = self._room.all_waiting() - {wait_id(entry.ask) for entry in self._book.entries()}
+        if names:
+            keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
+            names -= {name for name in names if self._book.closed_by(name) in keeping}
+        now_s, root = self._monotonic(), self._room.root
+        is_unread = bool(names) and bool(spool.listing(root))
+        self._released &= names
+        strays = {name for name in names - self._released if not _answer(root, name).exists()}
+        self._since_s = {name: now_s if is_unread else self._since_s.get(name, now_s) for name in strays}
         due = [name for name, since_s in self._since_s.items() if now_s - since_s > STRAY_S]
         for name in due[:STRAYS_A_LOOK]:
-            log.warning("a hook waits for an ask that is not known here (%s): it is sent away", name)
-            self._sent.add(name)
+            log.warning("a hook waits for an ask that is not known here (%s): it is released", name)
+            self._released.add(name)
             with suppress(Stuck):
-                _lay_ready(self._root, name, "")
+                lay_ready(root, name, "")
 
 
 def _answer(root: Path, name: str) -> Path:
     return root / "wait" / f"{name}.answer"
 
 
-def _lay_ready(root: Path, name: str, text: str) -> None:
+def lay_ready(root: Path, name: str, text: str) -> None:
+    """Lay a text ready under this name. Raises NotSaved; Stuck: a folder stands in its place."""
     try:
         spool.put_answer(root, name, text)
     except OSError as error:
@@ -170,110 +178,3 @@ def wait_id(ask: Ask) -> str:
     """Return the name under which hooks wait for this ask."""
     source = ask.source
     return spool.wait_id(source.agent, source.machine, source.request_id or "")
-
-
-class Inbox:
-    """What hooks dropped, in the order in which they did.
-
-    `took(signal, waits)` is called for what an agent tells, `word(type, wait_id)` for what hooks say of themselves
-    ("receipt", "waiter.gone").
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        store: Store,
-        adapters: Mapping[str, Adapter],
-        *,
-        took: Callable[[Signal], None],
-        word: Callable[[str, str], None],
-    ) -> None:
-        self._root = root
-        self._store = store
-        self._adapters = adapters
-        self._took = took
-        self._word = word
-        self._left: dict[str, str] = {}
-
-    def drain(self) -> None:
-        """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
-        for _ in self.files():
-            pass
-
-    def files(self) -> Iterator[None]:
-        """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
-
-        A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
-        """
-        paths = spool.listing(self._root)
-        there = {path.name for path in paths}
-        self._left = {name: why for name, why in self._left.items() if name in there}
-        for path in paths:
-            yield
-            try:
-                self._take_file(path)
-            except FileNotFoundError:
-                continue
-            except NotSaved:
-                raise
-            except (OSError, StoreError) as error:
-                if self._left.get(path.name) != str(error):
-                    self._left[path.name] = str(error)
-                    log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
-
-    def _take_file(self, path: Path) -> None:
-        record: Mapping[str, object] = {}
-        try:
-            record = spool.read(path)
-            self._take(record)
-        except (PayloadError, ValueError, RecursionError) as error:
-            self._set_aside(path, record, str(error))
-        path.unlink(missing_ok=True)
-
-    def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
-        """Put a damaged record into quarantine. Raises NotSaved: the disk is full; Stuck: this file stays."""
-        try:
-            self._refuse(record, why)
-            self._store.quarantine(path.name, path.read_bytes(), why)
-        except NotSaved as error:
-            if error.disk_full:
-                raise
-            raise Stuck(f"it is damaged ({why}), and cannot be put into quarantine: {error}") from error
-
-    def _refuse(self, record: Mapping[str, object], why: str) -> None:
-        """Tell the program that asked, or send its hook away: it waits for what nobody sees. Raises NotSaved."""
-        agent, machine, payload = record.get("agent"), record.get("machine"), record.get("payload")
-        request_id = payload.get("id") if isinstance(payload, dict) else None
-        if isinstance(agent, str) and isinstance(machine, str) and isinstance(request_id, str):
-            adapter = self._adapters.get(agent)
-            last_word = None if adapter is None else adapter.refusal(why) or adapter.goodbye
-            name = spool.wait_id(agent, machine, request_id)
-            if last_word is not None and spool.waiters(self._root, name):
-                _lay_ready(self._root, name, last_word)
-
-    def _take(self, record: Mapping[str, object]) -> None:
-        version = record.get("v")
-        if isinstance(version, int) and version > VERSION:
-            raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
-        if version != VERSION:
-            raise PayloadError(f"it does not say its version, or another one; this Hermes reads {VERSION}")
-        payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
-        if isinstance(payload, dict) and isinstance(payload.get("waitID"), str):
-            kind = payload.get("type")
-            if not isinstance(kind, str):
-                raise PayloadError("a hook's word about itself has no type")
-            self._word(kind, payload["waitID"])
-            return
-        if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
-            raise PayloadError("it names no agent and machine that this Hermes knows")
-        host = record.get("host")
-        # A record of an older Hermes has the host's name for its machine.
-        self._took(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
-
-
-def _with_host(signal: Signal, host: str) -> Signal:
-    """Return what an agent told with the name of the machine for people."""
-    if isinstance(signal, Asked | Announced):
-        ask = signal.ask
-        return replace(signal, ask=replace(ask, source=replace(ask.source, host=host)))
-    return signal

@@ -6,19 +6,25 @@ A hook's payload, an event of a server's stream and a line of its list of pendin
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.core.intake import merged
+from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved
-from hermes.model.events import Ended, Matched, Worked
+from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Iterable
 
+    from hermes.core.permission_rules import Rules
+    from hermes.listener.agent.errands import Errands
+    from hermes.listener.agent.hooks import Room
     from hermes.listener.entries import Book, Closed
-    from hermes.model.ask import Ask, Source
+    from hermes.model.ask import Ask
     from hermes.model.entry import Entry
+    from hermes.model.errand import Fact
     from hermes.model.signals import Signal
 
 log = logging.getLogger(__name__)
@@ -28,46 +34,24 @@ UNHEARD: Final = 200
 """So many of the newest settled asks are remembered until their agent tells that their call has ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hinted:
-    """The entry's agent did something that ended it, or may have: its truth is to be looked up."""
-
-    entry: Entry
-    signal: Replied | Dismissed | Quiet
-
-
 class Intake:
-    """Takes signals in.
+    """Takes signals in: a new ask becomes an entry, and news of an ask goes to its errand.
 
-    `hinted` is called with every hint that an open entry may have ended; `admitted` gives an ask as it is to be taken
-    in, None where it is not; `refused` is called with an ask that is not taken in, for who waits for it. `waiting`
-    tells whether a hook waits for an ask, `is_ours` whether an agent's news of an entry is what we told it.
+    `rules` say which permissions are asked for on the phone.
     """
 
-    def __init__(
-        self,
-        book: Book,
-        *,
-        now: Callable[[], float],
-        hinted: Callable[[Hinted], None],
-        admitted: Callable[[Ask], Ask | None] = lambda ask: ask,
-        refused: Callable[[Ask], None] = lambda _: None,
-        waiting: Callable[[Ask], bool] = lambda _: False,
-        is_ours: Callable[[Entry, Replied], bool] = lambda *_: False,
-    ) -> None:
+    def __init__(self, book: Book, errands: Errands, room: Room, *, rules: Rules) -> None:
         self._book = book
-        self._admitted = admitted
-        self._refused = refused
-        self._now = now
-        self._hinted = hinted
-        self._waiting = waiting
-        self._is_ours = is_ours
+        self._errands = errands
+        self._room = room
+        self._rules = rules
         self._unheard: dict[str, tuple[str, str] | None] = {}
-        self._ended: set[str] = set()
         self._early: dict[str, Replied | Dismissed] = {}
 
-    def take(self, signal: Signal) -> None:
+    def take(self, signal: Signal, *, heard_by: str = "") -> None:
         """Let one signal have its effect; on disk when this returns. Taking it twice is taking it once.
+
+        `heard_by` is the server whose events told it, "" for a hook.
 
         Raises:
             NotSaved: nothing changed; the signal must be kept and taken again.
@@ -82,36 +66,24 @@ class Intake:
                 meant = self._meant(signal)
                 for entry in meant:
                     with self._book.apart(entry):
-                        self._ended.add(entry.id)
-                        self._hint(entry, signal)
+                        self._pass_on(entry, signal, heard_by)
                 if not meant and signal.request_id:
                     self._remember_early(signal.request_id, signal)
             case Quiet():
                 self._forget_unheard(signal.session_id)
-                for entry in self._of(signal.session_id):
-                    with self._book.apart(entry):
-                        self._hinted(Hinted(entry, signal))
+                self._tell_session(signal.session_id, NewsCame(signal, heard_by))
             case Busy():
-                self._worked(signal)
+                self._tell_session(signal.session_id, SessionBusy())
 
-    def keep_only(self, open_ids: Collection[str]) -> None:
-        """Forget what was heard of all entries but these."""
-        self._ended.intersection_update(open_ids)
-
-    def join(self, entry: Entry, ask: Ask) -> None:
-        """Give an entry in phase "matching" the request that was found for it."""
-        known = self._book.find(ask.source)
-        if known is not None and known.id != entry.id:
-            # The request came first by another way: that entry goes on, and this one was never shown.
-            self._book.apply(entry.id, Ended(self._now(), "gone"))
-            return
-        self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
-        self._book.apply(entry.id, Matched(self._now()))
+    def _tell_session(self, session_id: str, fact: Fact) -> None:
+        for entry in self._of(session_id):
+            with self._book.apart(entry):
+                self._errands.tell(entry.id, fact)
 
     def _asked(self, asked: Asked) -> None:
-        ask = self._admitted(asked.ask)
+        ask = admitted(asked.ask, self._rules)
         if ask is None:
-            self._refused(asked.ask)
+            self._errands.dismiss(asked.ask)
             return
         if self._book.is_closed(ask.source):
             return
@@ -126,10 +98,10 @@ class Intake:
         elif entry.state.phase == "matching" and ask.permission is not None:
             self._book.create(ask)  # the call asks whether it may, before it asks what it is for
         elif entry.state.phase == "matching":
-            self.join(entry, ask)
+            self._errands.tell(entry.id, RequestCame(ask))
         else:
             with self._book.apart(entry):
-                self._book.change(entry.id, lambda found: replace(found, ask=_merged(found.ask, ask)))
+                self._book.change(entry.id, lambda found: replace(found, ask=merged(found.ask, ask)))
         request_id = ask.source.request_id or ""
         if request_id in self._early:
             self.take(self._early[request_id])
@@ -141,22 +113,15 @@ class Intake:
         if len(self._early) > EARLY_NEWS:
             del self._early[next(iter(self._early))]
 
-    def _hint(self, entry: Entry, news: Replied | Dismissed) -> None:
-        """Pass news on. If it cannot be saved it comes again, and its ask may be settled by then."""
+    def _pass_on(self, entry: Entry, news: Replied | Dismissed, heard_by: str) -> None:
+        """Tell the errand. If the end cannot be saved the news comes again, and its ask may be settled by then."""
         self._unheard.pop(entry.id, None)
         try:
-            self._hinted(Hinted(entry, news))
+            self._errands.tell(entry.id, NewsCame(news, heard_by))
         except NotSaved:
             if not news.request_id:
                 self._unheard[entry.id] = news.session_id, news.call_id
             raise
-
-    def _worked(self, busy: Busy) -> None:
-        """Note that the agent goes on: often it does so before its answer is confirmed, and says so only once."""
-        for entry in self._of(busy.session_id):
-            if entry.state.phase == "settled" or entry.id in self._ended:
-                with self._book.apart(entry):
-                    self._book.apply(entry.id, Worked(self._now()))
 
     def _meant(self, signal: Replied | Dismissed) -> list[Entry]:
         """Return what this speaks of: the ask that it names, or the one that its call can only mean.
@@ -171,7 +136,7 @@ class Intake:
         same = [
             entry for entry in mine if entry.ask.source.call_id == signal.call_id and entry.state.phase != "settled"
         ]
-        ours = [entry for entry in same if isinstance(signal, Replied) and self._is_ours(entry, signal)]
+        ours = [entry for entry in same if isinstance(signal, Replied) and self._errands.is_ours(entry, signal)]
         # If none is ours and several are open, each ends by its own hook, by its own word, or with the turn.
         return ours[:1] or (same if len(same) == 1 else [])
 
@@ -218,40 +183,9 @@ class Intake:
         for entry in self._of(ours.session_id):
             known = entry.ask.source
             same = known.call_id == ours.call_id and known.request_id != ours.request_id
-            if same and entry.state.phase == "open" and not self._waiting(entry.ask):
+            if same and entry.state.phase == "open" and not self._room.waiting(entry.ask):
                 with self._book.apart(entry):
-                    self._book.apply(entry.id, Ended(self._now(), "gone", reason="ended", proof="left"))
+                    self._errands.tell(entry.id, Superseded())
 
     def _of(self, session_id: str) -> list[Entry]:
         return [entry for entry in self._book.entries() if entry.ask.source.session_id == session_id]
-
-
-def _merged(known: Ask, told: Ask) -> Ask:
-    """Keep what is shown; learn what was not known: the request, the server that lists it, the titles."""
-    ours, theirs = known.source, told.source
-    source = replace(
-        ours,
-        **{
-            name: getattr(ours, name) or getattr(theirs, name)
-            for name in (
-                "request_id",
-                "call_id",
-                "message_id",
-                "session_title",
-                "root_title",
-                "last_text",
-            )
-        },
-        # A server may have another name since, and another word for the folder: what lists the request now is right.
-        server=theirs.server or ours.server,
-        directory=(theirs.directory if theirs.server else "") or ours.directory or theirs.directory,
-    )
-    if known.permission is not None and known.permission.partial and told.permission is not None:
-        known = replace(known, permission=told.permission, questions=told.questions)
-    if ours.request_id is None and theirs.request_id is not None:
-        return replace(told, source=_with_titles(source, theirs))
-    return replace(known, source=source)
-
-
-def _with_titles(source: Source, told: Source) -> Source:
-    return replace(source, directory=told.directory or source.directory)

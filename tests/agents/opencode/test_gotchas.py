@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from hermes.agents.opencode import matching
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Disposed, Followed, Heard, Lost, follow
+from hermes.core import matching
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model.ask import Ask
 from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Signal

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.hook import spool
-from hermes.listener.agent.delivery import (
+from hermes.core.graces import (
+    HOOK_GRACE_S,
+    LAY_AGAIN_S,
     LONGEST_RETRY_S,
     NO_EFFECT_S,
-    PUT_AGAIN_S,
     TAKEN_GRACE_S,
     UNCONFIRMED_S,
     UNTAKEN_S,
-    WAITER_GRACE_S,
 )
+from hermes.hook import spool
 from hermes.sandbox.opencode.world import Effect
 from tests.listening import BOTH, PATIENCE_S, House, a_request, house, question, until
 
@@ -58,6 +58,16 @@ async def replying(home: House, shown: ShownMessage) -> AsyncIterator[None]:
             yield
         finally:
             go_on.set()
+
+
+async def looks_again(home: House) -> None:
+    """Let time pass from look to look at an accepted reply, less in all than it has to show its effect."""
+    entry_id, seen_s = home.entry().id, None
+    for _ in range(5):
+        await until(lambda: home.listener._errands.get(entry_id).look_s not in {None, seen_s}, "a pause before a look")  # noqa: B023
+        seen_s = home.listener._errands.get(entry_id).look_s
+        assert seen_s is not None
+        home.clock.advance(max(0.0, seen_s - home.clock.monotonic()))
 
 
 # --- the outcomes -------------------------------------------------------------------------------------------------
@@ -163,8 +173,7 @@ async def test_a_true_without_effect_is_no_success(home: House) -> None:
     with home.clock.standing():
         await home.person.taps(shown, "SQLite")
         await until(lambda: [one for one in home.agent.received if one.route == "reply"], "a reply")
-        looked = len(home.agent.received)
-        await until(lambda: len(home.agent.received) > looked + 12, "more looks at what became of it")
+        await looks_again(home)
         assert home.entry().state.phase == "sending"
         assert home.agent.effects == []
     home.clock.advance(UNCONFIRMED_S)
@@ -294,8 +303,7 @@ async def test_an_event_may_come_late_or_never(home: House, lost: bool) -> None:
         async with replying(home, shown):
             home.agent.hold_events()
         await until(lambda: home.agent.effects, "the reply")
-        looked = len(home.agent.received)
-        await until(lambda: len(home.agent.received) > looked + 8, "more looks at what became of it")
+        await looks_again(home)
         assert home.entry().state.phase == "sending"
     home.agent.release_events(lost=lost)
     if lost:
@@ -410,7 +418,7 @@ async def test_a_hook_carries_a_no_and_a_skip(portless: House, label: str, confi
 async def test_an_end_that_is_told_before_its_answer_is_proven_first(home: House) -> None:
     """A stream that comes late, the last event first: the session stopped, since it had its answer by the hook."""
     await home.start()
-    await until(lambda: home.listener._agents._connected, "its list taken in")
+    await until(lambda: home.listener._followers[0].is_connected, "its list taken in")
     home.agent.hold_events()
     request_id = home.agent.ask([question()])
     request = home.agent.pending[request_id]
@@ -443,7 +451,7 @@ async def test_an_answer_is_laid_ready_again_for_the_next_hook(portless: House) 
         await portless.person.taps(await shown(portless), "SQLite")
         assert await laid_ready(portless, wait) == REPLY
         portless.word("receipt", "que_1")
-        portless.clock.advance(PUT_AGAIN_S + 1)
+        portless.clock.advance(LAY_AGAIN_S + 1)
         assert await laid_ready(portless, wait) == REPLY
         replied(portless, "SQLite")
         await portless.person.sees("✅ SQLite", buttons=False)
@@ -453,10 +461,10 @@ async def test_an_answer_that_is_taken_again_and_again_without_effect_is_told_of
     """The plugin reaches its agent no more: the phone says that it can't be reached, and it is tried on, slowly."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        for _ in range(math.ceil(NO_EFFECT_S / (PUT_AGAIN_S + 1)) + 1):
+        for _ in range(math.ceil(NO_EFFECT_S / (LAY_AGAIN_S + 1)) + 1):
             assert await laid_ready(portless, wait) == REPLY
             portless.word("receipt", "que_1")
-            portless.clock.advance(PUT_AGAIN_S + 1)
+            portless.clock.advance(LAY_AGAIN_S + 1)
         await portless.person.sees(AWAY)
         assert not portless.listener._room.is_ready(portless.entry().ask)
         portless.clock.advance(LONGEST_RETRY_S)
@@ -465,7 +473,7 @@ async def test_an_answer_that_is_taken_again_and_again_without_effect_is_told_of
         await portless.person.sees("✅ Delivered")
 
 
-@pytest.mark.parametrize(("taken", "grace_s"), [(False, WAITER_GRACE_S), (True, TAKEN_GRACE_S)])
+@pytest.mark.parametrize(("taken", "grace_s"), [(False, HOOK_GRACE_S), (True, TAKEN_GRACE_S)])
 async def test_an_answer_that_nobody_reports_came_too_late(portless: House, taken: bool, grace_s: float) -> None:
     """The hook died before or after it took it, and its agent with it; no text is left for a later one."""
     with portless.waiting("que_1") as wait:
@@ -475,7 +483,7 @@ async def test_an_answer_that_nobody_reports_came_too_late(portless: House, take
             await laid_ready(portless, wait)
             portless.word("receipt", "que_1")
             await until(lambda: portless.entry().waiter_taken, "the receipt")
-    await until(lambda: portless.listener._delivery._lonely_s, "a look that finds nobody")
+    await until(lambda: portless.listener._errands.get(portless.entry().id).alone_since_s, "a look that finds nobody")
     portless.clock.advance(grace_s + 1)
     late = await portless.person.sees("came too late")
     assert "stopped waiting" in late.text
@@ -505,8 +513,8 @@ async def test_a_hook_carries_what_the_server_cannot(home: House) -> None:
         assert request_id in await laid_ready(home, wait)
         assert home.entry().route == "waiter"
     home.agent.back()
-    await until(lambda: home.listener._delivery._lonely_s, "a look that finds nobody")
-    home.clock.advance(WAITER_GRACE_S + 1)
+    await until(lambda: home.listener._errands.get(home.entry().id).alone_since_s, "a look that finds nobody")
+    home.clock.advance(HOOK_GRACE_S + 1)
     await home.person.sees("✅ SQLite", buttons=False)
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
 

@@ -11,7 +11,8 @@ import pytest
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import Missing, NotSaved
 from hermes.hook import spool
-from hermes.listener.agent.hooks import VERSION, Inbox, Room, wait_id
+from hermes.listener.agent.hooks import Room, wait_id
+from hermes.listener.agent.inbox import VERSION, Inbox
 from hermes.model.signals import Asked, Signal
 from hermes.storage.store import Store
 from tests.asks import ask, question

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.agents.registry import ADAPTERS
+from hermes.config.settings import Matching
+from hermes.core.permission_rules import Rules
 from hermes.errors import NotSaved
-from hermes.listener.agent.intake import EARLY_NEWS, UNHEARD, Hinted, Intake
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hooks import Room
+from hermes.listener.agent.intake import EARLY_NEWS, UNHEARD, Intake
 from hermes.listener.entries import Book, Closed
 from hermes.model.answer import Answer, Decision, Proof
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
+from hermes.model.errand import Fact, NewsCame, RequestCame
 from hermes.model.events import Delivered, Ended
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Receipt, Replied
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Receipt, Replied, Signal
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 
@@ -22,6 +28,41 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOW_S = 1_757_000_000.0
+
+
+class Places(Room):
+    """Where the hooks of these requests wait."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.requests: set[str | None] = set()
+
+    def waiting(self, ask: Ask) -> bool:
+        return ask.source.request_id in self.requests
+
+
+class Noted(Errands):
+    """Errands that note news, and take in everything else."""
+
+    def __init__(self, book: Book, room: Room) -> None:
+        clocks = {"now": lambda: NOW_S, "monotonic": lambda: NOW_S}
+        super().__init__(book, {}, room, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
+        self.news: list[tuple[str | None, Signal]] = []
+        self.is_full = False
+
+    def tell(self, entry_id: str, fact: Fact) -> None:
+        if not isinstance(fact, NewsCame):
+            super().tell(entry_id, fact)
+            return
+        if self.is_full:
+            raise NotSaved("the disk is full", disk_full=True)
+        entry = self._book.get(entry_id)
+        assert entry is not None
+        self.news.append((entry.ask.source.request_id, fact.news))
+        self._advance(entry_id, fact)
+
+    def is_ours(self, entry: Entry, _: Replied) -> bool:
+        return entry.state.phase == "sending"
 
 
 class Desk:
@@ -36,16 +77,11 @@ class Desk:
             on_change=lambda _: None,
         )
         self.book.open()
-        self.hints: list[Hinted] = []
-        self.waiting: set[str | None] = set()
-        self.is_full = False
-        self.intake = Intake(
-            self.book,
-            now=lambda: NOW_S,
-            hinted=self._hear,
-            waiting=lambda ask: ask.source.request_id in self.waiting,
-            is_ours=lambda entry, _: entry.state.phase == "sending",
-        )
+        self.places = Places(root)
+        self.waiting = self.places.requests
+        self.errands = Noted(self.book, self.places)
+        self.hints = self.errands.news
+        self.intake = Intake(self.book, self.errands, self.places, rules=Rules())
 
     def calls(self, *request_ids: str, call_id: str = "digest") -> list[Entry]:
         """Ask the same of one session once for each of these, as an agent does that names its calls alone."""
@@ -74,12 +110,7 @@ class Desk:
         """Tell that a call has ended; the request ids of the asks that this is taken for."""
         self.hints.clear()
         self.intake.take(Replied("", "ses_1", (("allowed",),), call_id="digest"))
-        return [one.entry.ask.source.request_id for one in self.hints]
-
-    def _hear(self, hint: Hinted) -> None:
-        if self.is_full:
-            raise NotSaved("the disk is full", disk_full=True)
-        self.hints.append(hint)
+        return [request_id for request_id, _ in self.hints]
 
     def phases(self) -> list[str]:
         """The phases of all that is open, as far as it was not closed."""
@@ -142,7 +173,7 @@ def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
     call = desk.only()
     desk.intake.take(Asked(an_ask(call_id=None)))
     assert desk.phases() == ["matching", "open"] or desk.phases() == ["open", "matching"]
-    desk.intake.join(call, an_ask())
+    desk.errands.tell(call.id, RequestCame(an_ask()))
     settled = desk.book.get(call.id)
     assert settled is not None
     assert settled.state.outcome is not None
@@ -176,13 +207,10 @@ def test_a_hint_goes_to_the_asks_that_it_is_about(desk: Desk) -> None:
     told = (Replied("que_2", "ses_1", ()), Dismissed("que_1", "ses_1"), Replied("que_9", "ses_1", ()))
     for signal in told:
         desk.intake.take(signal)
-    assert [(one.entry.ask.source.request_id, one.signal) for one in desk.hints] == [
-        ("que_2", told[0]),
-        ("que_1", told[1]),
-    ]
+    assert desk.hints == [("que_2", told[0]), ("que_1", told[1])]
     desk.hints.clear()
     desk.intake.take(Quiet("ses_1"))
-    assert {one.entry.ask.source.request_id for one in desk.hints} == {"que_1", "que_2"}
+    assert {request_id for request_id, _ in desk.hints} == {"que_1", "que_2"}
 
 
 def test_a_hooks_own_word_is_no_news_of_the_agent(desk: Desk) -> None:
@@ -219,7 +247,7 @@ def test_news_that_comes_before_its_question_is_heard_then(desk: Desk) -> None:
     assert desk.hints == [], "too long ago"
     other = Asked(an_ask(f"que_{EARLY_NEWS}", "call_1"))
     desk.intake.take(other)
-    assert [hint.signal for hint in desk.hints] == [Dismissed(f"que_{EARLY_NEWS}", other.ask.source.session_id)]
+    assert [news for _, news in desk.hints] == [Dismissed(f"que_{EARLY_NEWS}", other.ask.source.session_id)]
     desk.intake.take(other)
     assert len(desk.hints) == 1
 
@@ -266,10 +294,10 @@ def test_news_that_could_not_be_saved_settles_no_other_when_it_comes_again(desk:
     """Meanwhile its ask may be settled: what it told is kept in memory, too."""
     first, second = desk.calls("first", "second")
     desk.allow(first)
-    desk.is_full = True
+    desk.errands.is_full = True
     with pytest.raises(NotSaved):
         desk.news()
-    desk.is_full = False
+    desk.errands.is_full = False
     desk.hand_over(first, "plugin")
     assert desk.news() == []
     assert desk.book.get(second.id) == second
@@ -280,10 +308,10 @@ def test_news_that_could_not_be_saved_is_taken_when_it_comes_again(desk: Desk) -
     """Its ask is open still; then the next news is of the other."""
     first, _ = desk.calls("first", "second")
     desk.allow(first)
-    desk.is_full = True
+    desk.errands.is_full = True
     with pytest.raises(NotSaved):
         desk.news()
-    desk.is_full = False
+    desk.errands.is_full = False
     assert desk.news() == ["first"]
     desk.hand_over(first, "plugin")
     assert desk.news() == ["second"]

@@ -238,7 +238,7 @@ async def test_half_of_a_split_text_is_never_delivered(home: House) -> None:
     home.api.control.fault(method="getUpdates", action="error", status=502, times=2)
     home.person.write(second)
     home.clock.advance(600)
-    home.listener._kick("due", home.entry().id)
+    home.listener._steps.kick("due", home.entry().id)
     await until(lambda: home.agent.effects, "the answer")
     ((answer,),) = home.agent.effects[0].answers or ()
     assert answer.endswith(second)
@@ -262,7 +262,7 @@ async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: H
             home.person.write("before the backup is verified")
             await home.person.sees("I could not save that")
     home.clock.advance(10)
-    home.listener._kick("due", home.entry().id)
+    home.listener._steps.kick("due", home.entry().id)
     await home.person.sees("Is this your answer to", buttons=True)
     assert home.agent.effects == []
 
@@ -274,7 +274,7 @@ async def test_a_clock_that_was_set_back_keeps_no_text_back(home: House) -> None
     home.person.write("w" * 3000, to=shown)
     await until(lambda: home.entry().state.joining, "the text saved")
     home.clock.set_back(3600)
-    home.listener._kick("due", home.entry().id)
+    home.listener._steps.kick("due", home.entry().id)
     await until(lambda: home.agent.effects, "the answer")
 
 

@@ -115,12 +115,12 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     home.agent.ask([question()])
     await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 403], "a refusal")
     await home.polled()
-    home.listener._kick("phone", home.entry().id)
+    home.listener._steps.kick("phone", home.entry().id)
     await until(lambda: len([c for c in home.api.control.calls("sendMessage") if c.status == 403]) == 2, "another")
     home.listener._remember()
     assert "blocked" in memory(home).trouble
     home.api.control.unblock()
-    home.listener._kick("phone", home.entry().id)
+    home.listener._steps.kick("phone", home.entry().id)
     await home.person.sees(ASKED)
     await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
 

@@ -64,7 +64,7 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         home.ticks(TTL_S)
         assert phases(home) == ["open"]
         home.api.control.clear_faults()
-        home.listener._kick("phone", home.entry().id)
+        home.listener._steps.kick("phone", home.entry().id)
         await home.person.sees("⏰")
         await until(lambda: home.entry().phone.sides, "the call noted")
         home.ticks(1)

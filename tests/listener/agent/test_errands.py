@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from hermes.agents.registry import ADAPTERS
-from hermes.errors import AgentAway, NotSaved
-from hermes.listener.agent.delivery import (
+from hermes.config.settings import Matching
+from hermes.core.graces import (
     CONFIRM_S,
-    PUT_AGAIN_S,
+    FIRST_RETRY_S,
+    HOOK_GRACE_S,
+    HOOK_LOOK_S,
+    LAY_AGAIN_S,
+    QUIET_LOOK_S,
     TAKEN_GRACE_S,
     UNCONFIRMED_S,
-    WAITER_GRACE_S,
-    WAITER_LOOK_S,
-    Delivery,
 )
+from hermes.errors import AgentAway, NotSaved
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hooks import Room
 from hermes.listener.entries import Book
 from hermes.model.actions import Pick
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
-from hermes.model.events import Tapped
+from hermes.model.errand import Doubted, Errand, HookTook, NewsCame, Woke
+from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 from hermes.storage.store import Store
@@ -32,6 +37,9 @@ from tests.asks import ANN, CHAT_ID, ask, question
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from hermes.listener.agent.errands import Server
+    from hermes.model.errand import Fact
 
 SQLITE = AnsweredWith((("SQLite",),))
 
@@ -58,9 +66,17 @@ class Desk:
     async def reject(self, _: Ask) -> None:
         self.replies.append(None)
 
+    async def questions(self, _: str) -> tuple[Ask, ...]:
+        return ()
 
-@dataclass
-class Hooks:
+    async def busy(self, _: str) -> frozenset[str]:
+        return frozenset()
+
+    async def context(self, ask: Ask) -> Ask:
+        return ask
+
+
+class Hooks(Room):
     """A waiting room, and what was laid ready in it."""
 
     there: bool = False
@@ -84,7 +100,7 @@ class Way:
         self.began_s = self.now_s
         self.back_s = 0.0  # how far the wall clock was set back
         self.servers: dict[str, Desk] = {}
-        self.hooks = Hooks()
+        self.hooks = Hooks(root)
         self.book = Book(
             Store(root),
             chat_id=CHAT_ID,
@@ -96,7 +112,8 @@ class Way:
         one = ask(question())
         self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
         clocks = {"now": lambda: self.now_s, "monotonic": lambda: self.now_s + self.back_s}
-        self.delivery = Delivery(self.book, self.servers, self.hooks, ADAPTERS, **clocks)
+        servers = cast("dict[str, Server]", self.servers)
+        self.errands = Errands(self.book, servers, self.hooks, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
 
     def entry(self) -> Entry:
         """The ask as it stands."""
@@ -114,9 +131,13 @@ class Way:
         assert route in {"server", "waiter"}
         self.book.change(self.id, lambda found: replace(found, route="server" if route == "server" else "waiter"))
 
-    async def step(self) -> float | None:
-        """One step."""
-        return await self.delivery.step(self.id)
+    async def step(self, fact: Fact | None = None) -> float | None:
+        """Take in this fact, and do what follows; return the next pause, None if nothing is left to do."""
+        self.errands.tell(self.id, fact or Woke())
+        pause_s: float | None = 0.0
+        while pause_s == 0.0:
+            pause_s = await self.errands.step(self.id)
+        return pause_s
 
     def outcome(self) -> str:
         """How it ended."""
@@ -153,10 +174,11 @@ async def test_of_what_is_settled_nothing_is_remembered(way: Way) -> None:
     """A listener that runs for years does not grow by its asks."""
     way.servers["desk"] = Desk([StillOpen(), SQLITE])
     way.sent_by("server")
-    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("SQLite",),)))
-    await way.step()
+    await way.step(NewsCame(Replied("que_1", "ses_1", (("SQLite",),))))
     assert way.outcome() == "answered"
-    assert not any(memory for memory in vars(way.delivery).values() if isinstance(memory, dict) and way.id in memory)
+    way.book.close(way.id)
+    way.errands.forget_closed()
+    assert way.errands.get(way.id) == Errand()
 
 
 # --- how an end is known ------------------------------------------------------------------------------------------
@@ -173,14 +195,14 @@ async def test_how_a_servers_verdict_is_known_is_kept(way: Way) -> None:
 async def test_an_event_alone_is_told_as_that(way: Way) -> None:
     """No call proves it."""
     way.servers["desk"] = Desk([Unproven()])
-    await way.delivery.examine(way.id, Replied("que_1", "ses_1", (("Redis",),)))
+    await way.step(NewsCame(Replied("que_1", "ses_1", (("Redis",),))))
     assert way.ended() == ("answered_at_desk", "event")
 
 
 async def test_the_word_of_a_plugin_is_told_as_that(way: Way) -> None:
     """There is no server that could prove it."""
     way.sent_by("waiter")
-    way.delivery.told(way.entry(), Replied("que_1", "ses_1", (("SQLite",),)))
+    way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("SQLite",),))))
     assert way.ended() == ("answered", "plugin")
 
 
@@ -199,13 +221,13 @@ async def test_what_was_handed_over_is_told_as_that(way: Way) -> None:
     mute = replace(way.entry().ask, capabilities=replace(way.entry().ask.capabilities, reports=False))
     way.book.change(way.id, lambda found: replace(found, ask=mute))
     way.sent_by("waiter")
-    way.delivery.handed_over(way.id)
+    way.errands.tell(way.id, HookTook())
     assert way.ended() == ("answered", "receipt")
 
 
 async def test_an_agent_that_left_is_told_as_that(way: Way) -> None:
     """Its hook is gone, and nobody else knows it."""
-    await gone_for(way, WAITER_GRACE_S + 1)
+    await gone_for(way, HOOK_GRACE_S + 1)
     assert way.ended() == ("gone", "left")
 
 
@@ -215,7 +237,7 @@ async def test_an_agent_that_left_is_told_as_that(way: Way) -> None:
 async def test_a_tap_while_the_verdict_is_awaited_counts(way: Way) -> None:
     """Tapped and delivered by another step meanwhile: the answer that took effect is the person's, not the desk's."""
     way.servers["desk"] = Desk([SQLITE], meanwhile=way.tap)
-    assert await way.delivery.examine(way.id) is None
+    assert await way.step(Doubted()) is None
     assert way.outcome() == "answered"
 
 
@@ -223,35 +245,35 @@ async def test_what_was_settled_while_the_verdict_was_awaited_stays_settled(way:
     """And what was put away is not looked at again."""
 
     def settle() -> None:
-        way.delivery.told(way.entry(), Replied("que_1", "ses_1", (("Redis",),)))
+        way.book.apply(way.id, Ended(way.now_s, "answered_at_desk"))
 
     def close() -> None:
         settle()
         way.book.close(way.id)
 
     way.servers["desk"] = Desk([Dead()], meanwhile=settle)
-    await way.delivery.examine(way.id)
+    await way.step(Doubted())
     assert way.outcome() == "answered_at_desk"
-    assert await way.delivery.examine(way.id) is None
+    assert await way.step(Doubted()) is None
     again = way.book.create(way.entry().ask).id
     way.id, way.servers["desk"].meanwhile = again, close
-    await way.delivery.examine(again)
+    await way.step(Doubted())
     assert way.book.get(again) is None
 
 
 async def test_an_open_ask_that_its_server_lists_is_looked_at_again_after_a_silence(way: Way) -> None:
     """It may take a moment to leave the list; without a hint one look is enough."""
     way.servers["desk"] = Desk([StillOpen()])
-    assert await way.delivery.examine(way.id, Quiet("ses_1")) == 1.0
-    assert await way.delivery.examine(way.id) is None
+    assert await way.step(NewsCame(Quiet("ses_1"))) == QUIET_LOOK_S
+    assert await way.step(Doubted()) is None
     assert way.entry().state.phase == "open"
 
 
 async def test_what_an_event_said_outlasts_a_silence(way: Way) -> None:
     """No call proves it, and the session fell silent after it: what was heard of this very request counts."""
     way.servers["desk"] = Desk([Unproven()])
-    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("Redis",),)))
-    await way.delivery.examine(way.id, Quiet("ses_1"))
+    way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("Redis",),))))
+    await way.step(NewsCame(Quiet("ses_1")))
     assert way.outcome() == "answered_at_desk"
 
 
@@ -259,15 +281,17 @@ async def test_what_an_event_said_outlasts_a_silence(way: Way) -> None:
 
 
 async def test_a_server_of_another_name_proves_nothing(way: Way) -> None:
-    """Renamed in the configuration: the answer waits, on its route, until a server lists the request again."""
+    """Renamed in the configuration: the answer waits until a server lists the request again."""
     way.tap()
-    first, second = await way.step(), await way.step()
-    assert first is not None
-    assert second == 2 * first
-    assert (way.entry().route, way.entry().state.away) == ("server", True)
+    first = await way.step()
+    assert first == FIRST_RETRY_S
+    way.now_s += first
+    assert await way.step() == 2 * first
+    assert (way.entry().route, way.entry().state.away) == (None, True)
     way.servers["laptop"] = desk = Desk([StillOpen(), SQLITE])
     assert (await way.step() or 0) > 0
     assert desk.replies == []
+    way.now_s += 2 * first
     listed = replace(way.entry().ask, source=replace(way.entry().ask.source, server="laptop"))
     way.book.change(way.id, lambda found: replace(found, ask=listed))
     assert await way.step() is None
@@ -279,7 +303,7 @@ async def test_a_waiting_hook_carries_what_no_named_server_can(way: Way) -> None
     """It needs no name in a configuration."""
     way.hooks.there = True
     way.tap()
-    assert await way.step() == WAITER_LOOK_S
+    assert await way.step() == HOOK_LOOK_S
     assert way.entry().route == "waiter"
     assert '"SQLite"' in str(way.hooks.ready)
 
@@ -290,7 +314,7 @@ async def test_a_waiting_hook_carries_what_no_named_server_can(way: Way) -> None
 async def gone_for(way: Way, seconds: float) -> float | None:
     """Look twice, with so much time between."""
     way.sent_by("waiter")
-    assert await way.step() == WAITER_LOOK_S
+    assert await way.step() == HOOK_LOOK_S
     way.now_s += seconds
     return await way.step()
 
@@ -304,7 +328,7 @@ async def test_without_its_hook_the_server_tells_what_became_of_the_answer(
 ) -> None:
     """The hook took it and died, or never took it: only its agent knows."""
     way.servers["desk"] = Desk([verdict])
-    assert await gone_for(way, WAITER_GRACE_S + 1) is None
+    assert await gone_for(way, HOOK_GRACE_S + 1) is None
     assert way.outcome() == outcome
     assert way.servers["desk"].replies == []
 
@@ -312,8 +336,9 @@ async def test_without_its_hook_the_server_tells_what_became_of_the_answer(
 async def test_without_its_hook_the_server_carries_what_is_still_open(way: Way) -> None:
     """Once, by the other route."""
     way.servers["desk"] = Desk([StillOpen(), StillOpen(), SQLITE])
-    assert await gone_for(way, WAITER_GRACE_S + 1) is not None
+    assert await gone_for(way, HOOK_GRACE_S + 1) == pytest.approx(CONFIRM_S)
     assert way.entry().route == "server"
+    way.now_s += CONFIRM_S
     assert await way.step() is None
     assert way.servers["desk"].replies == [(("SQLite",),)]
     assert way.outcome() == "answered"
@@ -322,8 +347,9 @@ async def test_without_its_hook_the_server_carries_what_is_still_open(way: Way) 
 async def test_without_its_hook_and_without_proof_it_is_looked_at_again(way: Way) -> None:
     """Nothing is settled by not knowing."""
     way.servers["desk"] = Desk([Unproven(), WasDismissed()])
-    assert await gone_for(way, WAITER_GRACE_S + 1) == WAITER_LOOK_S
+    assert await gone_for(way, HOOK_GRACE_S + 1) == HOOK_LOOK_S
     assert way.entry().state.phase == "sending"
+    way.now_s += HOOK_LOOK_S
     assert await way.step() is None
     assert way.outcome() == "rejected_at_desk"
 
@@ -331,9 +357,9 @@ async def test_without_its_hook_and_without_proof_it_is_looked_at_again(way: Way
 async def test_a_clock_that_is_set_back_holds_no_answer_up(way: Way) -> None:
     """How long a hook is missed is no matter of the wall clock."""
     way.servers["desk"] = Desk([SQLITE])
-    assert await gone_for(way, 1) == WAITER_LOOK_S
+    assert await gone_for(way, 1) == HOOK_LOOK_S
     way.now_s -= 3600
-    way.back_s += 3600 + WAITER_GRACE_S
+    way.back_s += 3600 + HOOK_GRACE_S
     assert await way.step() is None
     assert way.outcome() == "answered"
 
@@ -342,7 +368,7 @@ async def test_an_effect_that_does_not_come_is_looked_for_less_and_less_often(wa
     """A server that lies, or is slow, is not asked twenty times a second."""
     way.servers["desk"] = Desk([StillOpen()])
     way.sent_by("server")
-    assert await way.step() == CONFIRM_S
+    assert await way.step() == pytest.approx(CONFIRM_S)
     for waited_s in (0.1, 0.4, 1.6):
         way.now_s = way.began_s + waited_s
         assert await way.step() == pytest.approx(waited_s)
@@ -352,19 +378,18 @@ async def test_an_effect_that_does_not_come_is_looked_for_less_and_less_often(wa
 async def test_what_the_stream_told_needs_no_hook(way: Way) -> None:
     """Its hook was released when the agent had its answer: the proof is there at once."""
     way.servers["desk"] = Desk([SQLITE])
-    assert await gone_for(way, 1) == WAITER_LOOK_S
-    way.delivery.hear(way.id, Replied("que_1", "ses_1", (("SQLite",),)))
-    assert await way.step() is None
+    assert await gone_for(way, 1) == HOOK_LOOK_S
+    assert await way.step(NewsCame(Replied("que_1", "ses_1", (("SQLite",),)))) is None
     assert way.outcome() == "answered"
 
 
 async def test_a_hook_may_come_back_within_its_time(way: Way) -> None:
     """A taken answer is reported sooner than a new hook is started."""
     way.servers["desk"] = Desk([Dead()])
-    assert await gone_for(way, WAITER_GRACE_S - 1) == WAITER_LOOK_S
+    assert await gone_for(way, HOOK_GRACE_S - 1) == HOOK_LOOK_S
     assert way.entry().state.phase == "sending"
     way.book.change(way.id, lambda found: replace(found, waiter_taken=True))
-    way.now_s += TAKEN_GRACE_S - WAITER_GRACE_S + 2
+    way.now_s += TAKEN_GRACE_S - HOOK_GRACE_S + 2
     assert await way.step() is None
     assert way.outcome() == "gone"
 
@@ -376,7 +401,7 @@ async def test_an_answer_that_was_taken_is_not_laid_ready_again_at_once(way: Way
     way.tap()
     await way.step()
     way.hooks.ready = None
-    way.now_s += PUT_AGAIN_S - 1
+    way.now_s += LAY_AGAIN_S - 1
     await way.step()
     assert way.hooks.ready is None
     way.now_s += 2
@@ -393,9 +418,10 @@ async def test_a_server_that_is_away_leaves_the_route_to_a_waiting_hook(way: Way
     way.servers["desk"] = Desk([StillOpen()], meanwhile=away)
     way.hooks.there = True
     way.tap()
-    assert await way.step() == WAITER_LOOK_S
+    assert await way.step() == HOOK_LOOK_S
     assert way.entry().route == "waiter"
     way.book.change(way.id, lambda found: replace(found, route=None))
     way.hooks.there = False
+    way.now_s += HOOK_LOOK_S
     assert (await way.step() or 0) > 0
-    assert (way.entry().route, way.entry().state.away) == ("server", True)
+    assert (way.entry().route, way.entry().state.away) == (None, True)

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from hermes.core.graces import HOOK_GRACE_S, LEFT_GRACE_S
 from hermes.hook import spool
-from hermes.listener.agent.agent_side import LEFT_GRACE_S, LOOK_S
-from hermes.listener.agent.delivery import WAITER_GRACE_S
 from hermes.listener.agent.hooks import STRAY_S
-from hermes.listener.daemon import REMEMBER_S
+from hermes.listener.daemon import DOUBT_S, REMEMBER_S
 from hermes.model.ask import Source
 from hermes.model.events import Ended
 from tests import asks
@@ -56,7 +55,7 @@ async def test_an_end_that_no_event_tells_is_found_within_a_minute(home: House) 
     home.agent.hold_events()
     home.agent.delete(home.agent.pending[request_id]["sessionID"])
     home.agent.release_events(lost=True)
-    home.clock.advance(LOOK_S)
+    home.clock.advance(DOUBT_S)
     await home.person.sees("The agent no longer needs this")
     await home.closed()
 
@@ -70,14 +69,12 @@ async def test_nothing_is_kept_of_a_closed_ask(home: House) -> None:
     request_id = home.agent.ask([question("Another?")])
     await home.person.sees("Another?", buttons=True)
     home.word("waiter.gone", request_id)
-    await until(lambda: home.listener._agents._left, "the word of its hook")
+    await until(lambda: any(one.has_left for one in home.listener._errands._errands.values()), "the word of its hook")
     home.agent.answer(request_id, [["SQLite"]])
     home.agent.finish(session)
     await home.closed()
-    home.clock.advance(LOOK_S)
-    agents = home.listener._agents
-    kept = (agents._left, agents._match_tried, agents._signals, agents._intake._ended, agents._delivery._heard)
-    await until(lambda: not any(kept), "an empty memory")
+    home.clock.advance(DOUBT_S)
+    await until(lambda: not home.listener._errands._errands, "an empty memory")
 
 
 # --- one ask, one entry -------------------------------------------------------------------------------------------
@@ -452,14 +449,14 @@ async def test_an_agent_whose_hook_died_is_gone(portless: House) -> None:
         await portless.person.sees(ASKED)
         await until(lambda: portless.entry().waits, "the waiting hook noticed")
     spool.nudge(portless.store)
-    await until(lambda: portless.listener._agents._alone_since_s, "its absence noticed")
-    portless.clock.advance(WAITER_GRACE_S / 2)
+    await until(lambda: portless.listener._errands.get(portless.entry().id).alone_since_s, "its absence noticed")
+    portless.clock.advance(HOOK_GRACE_S / 2)
     with portless.waiting("que_1"):
         spool.nudge(portless.store)
-        await until(lambda: not portless.listener._agents._alone_since_s, "its return")
+        await until(lambda: not portless.listener._errands.get(portless.entry().id).alone_since_s, "its return")
     spool.nudge(portless.store)
-    await until(lambda: portless.listener._agents._alone_since_s, "its absence again")
-    portless.clock.advance(WAITER_GRACE_S + 1)
+    await until(lambda: portless.listener._errands.get(portless.entry().id).alone_since_s, "its absence again")
+    portless.clock.advance(HOOK_GRACE_S + 1)
     spool.nudge(portless.store)
     await portless.person.sees("The agent no longer needs this")
 
@@ -473,7 +470,7 @@ async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bo
         await portless.person.taps(shown, "SQLite")
         await portless.phase("sending")
     portless.word("waiter.gone", "que_1")
-    await until(lambda: portless.listener._agents._alone_since_s, "its absence noticed")
+    await until(lambda: portless.listener._errands.get(portless.entry().id).alone_since_s, "its absence noticed")
     portless.clock.advance(LEFT_GRACE_S + 0.5)
     spool.nudge(portless.store)
     await portless.person.sees("came too late" if tapped else "The agent no longer needs this")
@@ -483,7 +480,7 @@ def look(home: House, after_s: float = 0.0) -> None:
     """Let this time pass, and a still listener look at the inbox and the waiting room."""
     home.clock.advance(after_s)
     home.listener._take_inbox()
-    home.listener._agents.send_strays_away()
+    home.listener._strays.release()
 
 
 async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -494,7 +491,7 @@ async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: p
             look(home, STRAY_S - 1)
             assert spool.take_answer(home.store, wait) is None
             look(home, 2)
-            assert caplog.text.count(f"({wait}): it is sent away") == 1
+            assert caplog.text.count(f"({wait}): it is released") == 1
             assert spool.take_answer(home.store, wait) == ""
             look(home)
             look(home, STRAY_S + 1)
@@ -543,7 +540,7 @@ async def test_a_listener_that_runs_looks_for_such_hooks(portless: House) -> Non
     """Every ten seconds."""
     with portless.waiting("que_1") as wait:
         portless.clock.advance(REMEMBER_S)
-        await until(lambda: portless.listener._agents._strays._since_s, "the stray noticed")
+        await until(lambda: portless.listener._strays._since_s, "the stray noticed")
         portless.clock.advance(STRAY_S + 1)
         await until(lambda: spool.take_answer(portless.store, wait) == "", "its way home")
 
@@ -669,9 +666,9 @@ async def test_an_ask_that_was_not_saved_is_found_however_the_clock_jumps(
     await until(lambda: "server oc1: nothing was saved" in caplog.text, "an error in the log")
     home.clock.set_back(-3 * 86400)
     assert home.listener is not None
-    home.listener._agents.followed()  # as it is noted now and then
+    home.listener._followers[0].followed()  # as it is noted now and then
     await until(lambda: caplog.text.count("server oc1: nothing was saved") > 1, "another connection")
-    home.listener._agents.followed()
+    home.listener._followers[0].followed()
     (home.store / "pending").unlink()
     (home.store / "pending.away").rename(home.store / "pending")
     await home.person.sees(ASKED)

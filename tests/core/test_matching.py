@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.agents.opencode.adapter import capabilities
-from hermes.agents.opencode.matching import Ambiguous, Found, NotYet, find
+from hermes.core.matching import Ambiguous, Found, NotYet, find
 from hermes.model.ask import Ask, Option, Question, Source
 
 DATABASE = Question("Which database?", "DB", (Option("A"), Option("B")))

@@ -1,0 +1,95 @@
+"""How an ask ended: a verdict becomes the event that settles the entry. Pure.
+
+Only here it is decided whether an end is the effect of the decision made on the phone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.model.events import Delivered, Ended
+from hermes.model.verdicts import AnsweredWith, Dead, WasDismissed
+
+if TYPE_CHECKING:
+    from hermes.model.answer import Proof
+    from hermes.model.entry import Entry
+    from hermes.model.errand import Terms
+    from hermes.model.verdicts import Verdict
+
+Answers = tuple[tuple[str, ...], ...]
+ALLOWED: Final[Answers] = (("allowed",),)
+"""The answer of a permission if it is not known for how long it was allowed."""
+
+
+def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool, neighbour: str) -> Delivered | Ended:
+    """Return the event of a verdict that ends an ask.
+
+    `has_spoken`: an answer left in this run. `neighbour`: the last answer to another permission of the session.
+    """
+    at_s = terms.at_s
+    match verdict:
+        case AnsweredWith(answers, proof) if is_ours(entry, verdict, terms.meant):
+            # If nothing left in this run, our answer may have left before a restart, or the desk allowed it for longer.
+            is_vague = answers == ALLOWED and not has_spoken
+            return Delivered(at_s, proof, ALLOWED if is_vague else ())
+        case WasDismissed(proof=proof) if is_ours(entry, verdict, terms.meant):
+            return Delivered(at_s, proof)
+        case AnsweredWith(answers, proof):
+            refused = entry.ask.permission is not None and is_no(answers)
+            is_together = entry.ask.permission is not None and bool(answers) and answers[0][:1] == (neighbour,)
+            together = "together" if is_together else ""
+            return Ended(at_s, "rejected_at_desk" if refused else "answered_at_desk", answers, together, proof)
+        case WasDismissed(proof=proof):
+            return Ended(at_s, "rejected_at_desk", proof=proof)
+        case Dead(proof):
+            return Ended(at_s, "gone", reason="ended", proof=proof)
+        case _:
+            return Ended(at_s, "gone", reason="ended")
+
+
+def gone(at_s: float, reason: str = "", proof: Proof = "") -> Ended:
+    """Return the event of a call that gets no request of its own."""
+    return Ended(at_s, "gone", reason=reason, proof=proof)
+
+
+def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
+    """Tell whether the verdict is the effect of the decision that is being sent."""
+    if entry.state.phase != "sending" or meant is None:
+        return False
+    if entry.ask.permission is not None and isinstance(verdict, AnsweredWith):
+        return isinstance(meant, AnsweredWith) and _agree(verdict.answers, meant.answers)
+    if isinstance(verdict, WasDismissed) and isinstance(meant, AnsweredWith):
+        return verdict.same_as == meant.answers
+    return verdict == meant or (isinstance(verdict, WasDismissed) and isinstance(meant, WasDismissed))
+
+
+def is_no(answers: Answers) -> bool:
+    """Tell whether these are the answers of a refused permission, with or without a reason."""
+    return len(answers) == 1 and answers[0][:1] == ("refused",)
+
+
+def _agree(found: Answers, meant: Answers) -> bool:
+    """Tell whether the answers of a permission can be the meant ones; the found ones may be known in part only."""
+    if found == ALLOWED:
+        return not is_no(meant)
+    return found == meant or (found == (("refused",),) and is_no(meant))
+
+
+def known_by(meant: Verdict | None, proof: Proof) -> Verdict:
+    """Return the meant verdict with this proof."""
+    return replace(meant, proof=proof) if isinstance(meant, AnsweredWith | WasDismissed) else WasDismissed(proof=proof)
+
+
+def has_only_silence(entry: Entry) -> bool:
+    """Tell whether a hook took an answer whose result its agent need not tell."""
+    return entry.waiter_taken and says_no_more(entry)
+
+
+def says_no_more(entry: Entry) -> bool:
+    """Tell whether the agent need not tell the result of the answer that is being sent."""
+    can, decision = entry.ask.capabilities, entry.state.decision
+    if entry.state.phase != "sending" or can.reports or decision is None:
+        return False
+    answers = entry.ask.permission is None and decision.kind in {"answer", "skip"}
+    return not (answers and can.tells_answers)

@@ -1,0 +1,217 @@
+"""The errand of one ask: how its answer travels to the agent, and how the ask ends there. Pure.
+
+    advance(entry, errand, fact, now_s, terms) -> (errand, order)
+
+A fact is something that was seen: a hook waits, a server gave a verdict, news came. The errand is all that is known of
+the agent's side of one open entry and is not saved. The order is the first thing that has to be done now, or None. The
+caller does it and gives its result back as the next fact. Only this module decides that an ask was delivered, failed,
+was matched or has ended.
+
+    matching   list the pending requests until one of them is the call's         → Matched, Ended
+    open       look for its end if something hints at one                        → Ended
+    sending    by its server: verdict, reply, verdict until it is confirmed      → Delivered, Failed, Ended
+               by its hook: lay the text ready until the plugin tells the result
+    settled    take back a text that nobody took, release a hook that still waits
+
+Rules:
+  * Nothing ends an ask but a proof: a verdict, the agent's own news, a receipt, or a hook that is gone for good.
+  * A reply is sent only after a verdict (or the unbroken event stream) says that the request is still open; to a
+    permission only after a verdict.
+  * The order depends on the entry and the errand alone, not on the fact that came last. So a fact may come twice, late
+    or never, several facts may come before one order is done, and an order whose result could not be saved comes again.
+  * `Errand()` is enough after a restart: whatever was known is seen again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hermes.core import ends
+from hermes.core.facts import has_hook, is_awaiting_effect, learn
+from hermes.core.graces import (
+    HOOK_GRACE_S,
+    HOOK_LOOK_S,
+    LAY_AGAIN_S,
+    LEFT_GRACE_S,
+    LONGEST_RETRY_S,
+    NO_EFFECT_S,
+    PLACES_GRACE_S,
+    TAKEN_GRACE_S,
+    TOGETHER_S,
+    UNTAKEN_S,
+)  # fmt: skip
+from hermes.model.errand import (
+    AskVerdict,
+    Complete,
+    Happen,
+    Join,
+    LayReady,
+    ListPending,
+    LookForHook,
+    NoteHook,
+    Release,
+    Send,
+    SetRoute,
+    Wait,
+)  # fmt: skip
+from hermes.model.events import Failed, Matched, Worked
+from hermes.model.verdicts import Dead
+
+if TYPE_CHECKING:
+    from hermes.model.entry import Entry
+    from hermes.model.errand import Errand, Fact, Order, Terms
+    from hermes.model.verdicts import Verdict
+
+
+def advance(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms) -> tuple[Errand, Order | None]:
+    """Return what is known after this fact, and the first thing to do now, None if only another fact can help.
+
+    `now_s` is the steady clock. Never raises; a fact that is stale or foreign changes nothing that counts.
+    """
+    known = learn(entry, errand, fact, now_s, terms)
+    return known, _next(entry, known, now_s, terms)
+
+
+def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
+    phase = entry.state.phase
+    if errand.is_busy and phase in {"sending", "settled"} and not entry.state.working:
+        return Happen(Worked(terms.at_s))
+    if phase == "settled":
+        has_hook = entry.waits or not entry.ask.source.server
+        return Release() if has_hook and not errand.is_released else None
+    if errand.proven is not None:
+        return _settle(entry, errand, errand.proven, now_s, terms)
+    if phase == "matching":
+        return _next_while_matching(errand, now_s, terms)
+    if errand.also_ask:
+        return AskVerdict(errand.also_ask)
+    if phase == "open":
+        return _next_while_open(entry, errand, now_s, terms)
+    return _next_while_sending(entry, errand, now_s, terms)
+
+
+def _next_while_matching(errand: Errand, now_s: float, terms: Terms) -> Order:
+    if errand.is_elsewhere:
+        # The request came first by another way: that entry goes on, and this one was never shown.
+        return Happen(ends.gone(terms.at_s))
+    if errand.request is not None:
+        return Join(errand.request, Matched(terms.at_s))
+    if errand.candidate is not None:
+        return Complete(errand.candidate)
+    if errand.is_ambiguous:
+        return Happen(ends.gone(terms.at_s, "ambiguous"))
+    if errand.has_no_request:
+        return Happen(ends.gone(terms.at_s, "ended", "list"))
+    if errand.look_s is not None and now_s < errand.look_s:
+        return Wait(errand.look_s - now_s)
+    return ListPending(with_busy=errand.tries + 1 >= terms.tries)
+
+
+def _next_while_open(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
+    if entry.ask.source.request_id is None:
+        return None
+    if terms.is_served:
+        if errand.look_s is None:
+            return None
+        return AskVerdict() if errand.look_s <= now_s else Wait(errand.look_s - now_s)
+    if not entry.ask.answerable:
+        return None
+    if has_hook(errand) and not entry.waits:
+        return NoteHook()
+    if errand.alone_since_s is None or not entry.waits:
+        return None
+    may_return = terms.restarts_hooks and not errand.has_left
+    return _unless_it_returns(entry, errand, HOOK_GRACE_S if may_return else LEFT_GRACE_S, now_s, terms)
+
+
+def _unless_it_returns(entry: Entry, errand: Errand, grace_s: float, now_s: float, terms: Terms) -> Order:
+    """End an ask whose only way back was a hook, unless one waits again in time."""
+    since_s = now_s if errand.alone_since_s is None else errand.alone_since_s
+    end_s = max(since_s + grace_s, errand.places_gone_s + PLACES_GRACE_S)
+    if now_s < end_s:
+        return Wait(end_s - now_s)
+    if errand.hook_at_s < end_s:
+        return LookForHook()
+    return _settle(entry, errand, Dead("left"), now_s, terms)
+
+
+def _next_while_sending(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
+    if entry.state.decision is None:
+        return None
+    if errand.failures and not entry.state.away:
+        return Happen(Failed(terms.at_s))
+    if entry.route == "waiter" or not (terms.is_served or entry.ask.source.server):
+        return _next_by_hook(entry, errand, now_s, terms)
+    if entry.route is None and errand.sent_s is None:
+        if now_s - errand.hook_at_s >= HOOK_LOOK_S:
+            return LookForHook()
+        if has_hook(errand):
+            return _choose_route(errand, terms)
+    return _next_by_server(entry, errand, now_s)
+
+
+def _choose_route(errand: Errand, terms: Terms) -> Order:
+    """Prefer the server; a server that is away or not in the configuration leaves the answer to the hook."""
+    if not terms.is_served:
+        return SetRoute("waiter")
+    if errand.is_reached is None:
+        return AskVerdict()
+    return SetRoute("server" if errand.is_reached else "waiter")
+
+
+def _next_by_server(entry: Entry, errand: Errand, now_s: float) -> Order:
+    if errand.look_s is not None and now_s < errand.look_s:
+        return Wait(errand.look_s - now_s)
+    if errand.is_open and not is_awaiting_effect(errand, now_s):
+        return Send()
+    # A late answer to a dead permission may run its command all the same, so a verdict is asked for there.
+    is_first = errand.sent_s is None and not errand.failures and not errand.is_unknown
+    return AskVerdict(trusts_events=is_first and entry.ask.permission is None)
+
+
+def _next_by_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order:
+    if errand.look_s is not None and now_s < errand.look_s:
+        return Wait(errand.look_s - now_s)
+    if errand.is_open:
+        return SetRoute("server")
+    look_in_s = errand.hook_at_s + HOOK_LOOK_S - now_s
+    if look_in_s <= 0:
+        return LookForHook()
+    if errand.hook == "gone":
+        return _next_without_hook(entry, errand, now_s, terms) or Wait(look_in_s)
+    laid_s = -math.inf if errand.laid_s is None else errand.laid_s
+    if errand.hook == "has text":
+        late = now_s - laid_s > UNTAKEN_S and not entry.state.away
+        return Happen(Failed(terms.at_s)) if late else Wait(look_in_s)
+    # A hook may wait again after it took the text: its plugin had no success with it, or died on the way.
+    in_vain = errand.first_laid_s is not None and now_s - errand.first_laid_s > NO_EFFECT_S
+    if in_vain and not entry.state.away:
+        return Happen(Failed(terms.at_s))
+    again_s = LONGEST_RETRY_S if in_vain else LAY_AGAIN_S
+    return LayReady() if now_s - laid_s > again_s else Wait(look_in_s)
+
+
+def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
+    """No hook waits any more: its plugin or its server tells the result, or the server carries the answer now."""
+    alone_s = now_s - (now_s if errand.alone_since_s is None else errand.alone_since_s)
+    if ends.has_only_silence(entry):
+        if alone_s < entry.ask.capabilities.silence_s:
+            return Wait(entry.ask.capabilities.silence_s - alone_s)
+        return _settle(entry, errand, ends.known_by(terms.meant, "receipt"), now_s, terms)
+    if terms.is_served:
+        grace_s = 0.0 if errand.heard is not None else _hook_grace_s(entry)
+        return AskVerdict() if alone_s >= grace_s else None
+    if errand.has_left and entry.ask.answerable:
+        return _unless_it_returns(entry, errand, LEFT_GRACE_S, now_s, terms)
+    return _settle(entry, errand, Dead("left"), now_s, terms) if alone_s > _hook_grace_s(entry) else None
+
+
+def _hook_grace_s(entry: Entry) -> float:
+    return TAKEN_GRACE_S if entry.waiter_taken else HOOK_GRACE_S
+
+
+def _settle(entry: Entry, errand: Errand, verdict: Verdict, now_s: float, terms: Terms) -> Happen:
+    lately = errand.neighbour is not None and now_s - errand.neighbour[1] < TOGETHER_S
+    word = errand.neighbour[0] if errand.neighbour is not None and lately else ""
+    return Happen(ends.event(entry, verdict, terms, has_spoken=errand.has_spoken, neighbour=word), verdict)

@@ -1,0 +1,259 @@
+"""What each fact tells of an errand. Pure; `core.errand` decides what follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes.core import ends, matching
+from hermes.core.graces import (
+    CONFIRM_S,
+    FIRST_RETRY_S,
+    HOOK_LOOK_S,
+    LONGEST_RETRY_S,
+    QUIET_LOOK_S,
+    UNCONFIRMED_S,
+    UNMATCHED_LOOK_S,
+)  # fmt: skip
+from hermes.model.errand import (
+    Accepted,
+    Doubted,
+    HeldElsewhere,
+    HookLeft,
+    HookSeen,
+    HookTook,
+    Judged,
+    Laid,
+    NeighbourTold,
+    NewsCame,
+    PendingListed,
+    PlacesGone,
+    Released,
+    RequestCame,
+    ServerBack,
+    SessionBusy,
+    Superseded,
+    Unknown,
+    Unreached,
+)  # fmt: skip
+from hermes.model.signals import Dismissed, Quiet, Replied
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
+
+if TYPE_CHECKING:
+    from hermes.model.answer import Proof
+    from hermes.model.entry import Entry
+    from hermes.model.errand import Errand, Fact, Hook, News, Terms
+    from hermes.model.verdicts import Verdict
+
+
+def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:
+    """Begin a phase: pauses, failures and absences of the one before do not count, but a hook that left has left."""
+    if errand.phase == entry.state.phase:
+        return errand
+    hinted = errand.heard is not None or errand.is_quiet
+    look_s = now_s if hinted and entry.state.phase == "open" else None
+    begun = replace(errand, phase=entry.state.phase, look_s=look_s, failures=0, is_open=False, is_reached=None)
+    return begun if errand.has_left else replace(begun, hook="unknown", hook_at_s=-math.inf, alone_since_s=None)
+
+
+def learn(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms) -> Errand:
+    """Return the errand after this fact; `now_s` is the steady clock."""
+    errand = _entered(entry, errand, now_s)
+    is_settled = entry.state.phase == "settled"
+    match fact:
+        case SessionBusy():
+            return replace(errand, is_busy=errand.is_busy or is_settled or errand.has_news)
+        case Released():
+            return replace(errand, is_released=is_settled)
+        case _ if is_settled:
+            return errand
+        case _:
+            return _learn_unsettled(entry, errand, fact, now_s, terms)
+
+
+def _learn_unsettled(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms) -> Errand:
+    match fact:
+        case HookSeen() | HookTook() | HookLeft() | PlacesGone() | Laid():
+            return _learn_of_hook(entry, errand, fact, now_s, terms)
+        case NewsCame():
+            has_news = errand.has_news or not isinstance(fact.news, Quiet)
+            return _learn_news(entry, replace(errand, has_news=has_news), fact, now_s, terms)
+        case Judged(verdict):
+            return _learn_verdict(entry, errand, verdict, now_s, terms)
+        case Unreached() | Accepted() | Unknown() | ServerBack() | Doubted():
+            return _learn_of_server(entry, errand, fact, now_s)
+        case PendingListed() | RequestCame() | HeldElsewhere() if entry.state.phase == "matching":
+            return _learn_of_call(entry, errand, fact, now_s, terms)
+        case Superseded():
+            return replace(errand, proven=Dead("left"))
+        case NeighbourTold(AnsweredWith(answers)) if entry.ask.permission is not None:
+            # A no ends all permissions of its session, an "always" all that are like it.
+            lasting = answers[0][0] in {"refused", "always"}
+            return replace(errand, neighbour=(answers[0][0], now_s)) if lasting else errand
+        case _:
+            return errand
+
+
+def _learn_of_hook(
+    entry: Entry,
+    errand: Errand,
+    fact: HookSeen | HookTook | HookLeft | PlacesGone | Laid,
+    now_s: float,
+    terms: Terms,
+) -> Errand:
+    match fact:
+        case HookSeen(waits=True, has_text=has_text):
+            laid_s = now_s if has_text and errand.laid_s is None else errand.laid_s
+            hook: Hook = "has text" if has_text else "waits"
+            seen = replace(errand, hook=hook, hook_at_s=now_s, laid_s=laid_s)
+            return replace(seen, alone_since_s=None, has_left=False)
+        case HookSeen():
+            since_s = now_s if errand.alone_since_s is None else errand.alone_since_s
+            return replace(errand, hook="gone", hook_at_s=now_s, alone_since_s=since_s)
+        case HookTook():
+            is_all = ends.says_no_more(entry) and not entry.ask.capabilities.silence_s
+            return replace(errand, proven=ends.known_by(terms.meant, "receipt")) if is_all else errand
+        case HookLeft():
+            return replace(errand, has_left=True)
+        case PlacesGone():
+            return replace(errand, places_gone_s=now_s)
+        case Laid():
+            first_s = now_s if errand.first_laid_s is None else errand.first_laid_s
+            return replace(errand, hook="has text", laid_s=now_s, first_laid_s=first_s, has_spoken=True)
+
+
+def _learn_news(entry: Entry, errand: Errand, fact: NewsCame, now_s: float, terms: Terms) -> Errand:
+    news = fact.news
+    if terms.is_served or entry.state.phase == "matching":
+        if isinstance(news, Quiet):
+            return replace(errand, is_quiet=True, look_s=now_s)
+        return replace(errand, heard=news, look_s=now_s)
+    if fact.heard_by and isinstance(news, Quiet):
+        # The server's events may tell that all is over before they tell how: only what it proves counts.
+        return replace(errand, also_ask=fact.heard_by)
+    return _believe(entry, errand, news, terms)
+
+
+def _believe(entry: Entry, errand: Errand, news: News, terms: Terms) -> Errand:
+    """Take the agent's own word, because nothing else can prove the end."""
+    proof: Proof = "event" if terms.is_served else "plugin"
+    match news:
+        case Replied(answers=answers):
+            return replace(errand, proven=AnsweredWith(answers, proof))
+        case Dismissed():
+            return replace(errand, proven=WasDismissed(proof=proof))
+        case Quiet():
+            # A turn that ended without another word took the answer that it was given.
+            given = ends.has_only_silence(entry)
+            return replace(errand, proven=ends.known_by(terms.meant, "receipt") if given else Dead(proof))
+
+
+def _learn_verdict(entry: Entry, errand: Errand, verdict: Verdict, now_s: float, terms: Terms) -> Errand:
+    if errand.also_ask:
+        errand = replace(errand, also_ask="")
+        return errand if isinstance(verdict, StillOpen | Unproven) else replace(errand, proven=verdict)
+    if not terms.is_served:
+        return errand  # nobody asked for it
+    match verdict:
+        case StillOpen() if entry.state.phase == "sending":
+            return _still_open(entry, replace(errand, is_reached=True), now_s)
+        case StillOpen():
+            again_s = now_s + QUIET_LOOK_S if errand.is_quiet else None
+            return replace(errand, failures=0, is_quiet=False, look_s=again_s)
+        case Unproven() if entry.state.phase == "sending":
+            return _unproven(entry, replace(errand, is_reached=True), now_s, terms)
+        case Unproven():
+            return _unproven_while_open(entry, replace(errand, failures=0, look_s=None), terms)
+        case _:
+            return replace(errand, proven=verdict)
+
+
+def _still_open(entry: Entry, errand: Errand, now_s: float) -> Errand:
+    if entry.route != "waiter" and is_awaiting_effect(errand, now_s):
+        return _look_later(errand, now_s)
+    if errand.is_unknown:
+        # It was not there when the reply came, and is there again.
+        return _failed(replace(errand, is_unknown=False), now_s)
+    return replace(errand, is_open=True, look_s=None)
+
+
+def _unproven(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Errand:
+    if errand.heard is not None:
+        return _believe(entry, errand, errand.heard, terms)
+    if entry.route == "waiter":
+        return replace(errand, look_s=now_s + HOOK_LOOK_S)
+    if is_awaiting_effect(errand, now_s):
+        return _look_later(errand, now_s)
+    # No event came in time: if the server accepted the reply, that is all there is to know.
+    return replace(errand, proven=Dead() if errand.sent_s is None else ends.known_by(terms.meant, "accepted"))
+
+
+def _unproven_while_open(entry: Entry, errand: Errand, terms: Terms) -> Errand:
+    quiet = Quiet(entry.ask.source.session_id) if errand.is_quiet else None
+    news = errand.heard or quiet
+    errand = replace(errand, is_quiet=False)
+    return errand if news is None else _believe(entry, errand, news, terms)
+
+
+def _learn_of_server(
+    entry: Entry, errand: Errand, fact: Unreached | Accepted | Unknown | ServerBack | Doubted, now_s: float
+) -> Errand:
+    is_sending = entry.state.phase == "sending"
+    match fact:
+        case Unreached() if errand.also_ask:
+            return replace(errand, also_ask="")
+        case Unreached() if is_sending and entry.route is None and has_hook(errand) and errand.sent_s is None:
+            return replace(errand, is_reached=False)
+        case Unreached():
+            return _failed(errand, now_s)
+        case Accepted() if is_sending:
+            return replace(errand, sent_s=now_s, has_spoken=True, is_open=False, look_s=None)
+        case Unknown() if is_sending:
+            return replace(errand, sent_s=None, has_spoken=True, is_open=False, is_unknown=True, look_s=None)
+        case ServerBack() if is_sending:
+            return replace(errand, failures=0, look_s=None)
+        case ServerBack() | Doubted() if not is_sending:
+            return replace(errand, look_s=now_s)
+        case _:
+            return errand
+
+
+def _learn_of_call(
+    entry: Entry, errand: Errand, fact: PendingListed | RequestCame | HeldElsewhere, now_s: float, terms: Terms
+) -> Errand:
+    match fact:
+        case RequestCame(ask):
+            return replace(errand, request=ask)
+        case HeldElsewhere():
+            return replace(errand, is_elsewhere=True)
+        case PendingListed(asks, is_busy):
+            match = matching.find(entry.ask, asks)
+            candidate = match.ask if isinstance(match, matching.Found) else None
+            is_ambiguous = isinstance(match, matching.Ambiguous)
+            errand = replace(errand, candidate=candidate, is_ambiguous=is_ambiguous, tries=errand.tries + 1)
+            if errand.tries < terms.tries or is_busy is None:
+                return replace(errand, look_s=now_s + terms.delay_s)
+            hinted = errand.heard is not None or errand.is_quiet
+            return replace(errand, look_s=now_s + UNMATCHED_LOOK_S, has_no_request=hinted or not is_busy)
+
+
+def _failed(errand: Errand, now_s: float) -> Errand:
+    pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(errand.failures, 10))
+    return replace(errand, failures=errand.failures + 1, is_open=False, look_s=now_s + pause_s)
+
+
+def is_awaiting_effect(errand: Errand, now_s: float) -> bool:
+    """Tell whether an accepted reply may still show its effect."""
+    return errand.sent_s is not None and now_s - errand.sent_s < UNCONFIRMED_S
+
+
+def _look_later(errand: Errand, now_s: float) -> Errand:
+    """Look again after as long as the effect has taken until now."""
+    waited_s = 0.0 if errand.sent_s is None else now_s - errand.sent_s
+    return replace(errand, look_s=now_s + max(CONFIRM_S, waited_s))
+
+
+def has_hook(errand: Errand) -> bool:
+    """Tell whether a hook waited at the last look."""
+    return errand.hook in {"waits", "has text"}

@@ -1,0 +1,361 @@
+"""The errands of all open entries: facts come in, `core.errand` decides, and its orders are done here one at a time."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from hermes.core import ends
+from hermes.core.errand import advance
+from hermes.core.intake import merged
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, StoreError
+from hermes.listener.agent.hooks import wait_id
+from hermes.model.errand import (
+    Accepted,
+    AskVerdict,
+    Complete,
+    Errand,
+    Happen,
+    HeldElsewhere,
+    HookLeft,
+    HookSeen,
+    HookTook,
+    Join,
+    Judged,
+    Laid,
+    LayReady,
+    ListPending,
+    LookForHook,
+    NeighbourTold,
+    NoteHook,
+    PendingListed,
+    Release,
+    Released,
+    RequestCame,
+    Send,
+    SetRoute,
+    Terms,
+    Unknown,
+    Unreached,
+    Wait,
+    Woke,
+)  # fmt: skip
+from hermes.model.events import Delivered
+from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hermes.agents.registry import Adapter
+    from hermes.config.settings import Matching
+    from hermes.listener.agent.hooks import Room
+    from hermes.listener.entries import Book
+    from hermes.model.ask import Ask
+    from hermes.model.entry import Entry
+    from hermes.model.errand import Fact, Order
+    from hermes.model.events import Event
+    from hermes.model.signals import Replied
+    from hermes.model.verdicts import Verdict
+
+log = logging.getLogger(__name__)
+
+
+class Server(Protocol):
+    """An agent's server. Methods raise AgentAway and AgentRefused."""
+
+    async def verdict(self, ask: Ask) -> Verdict:
+        """Return what is true of this request now."""
+        ...
+
+    def sees_open(self, ask: Ask) -> bool:
+        """Tell whether the events of an unbroken stream show the request alive now."""
+        ...
+
+    async def reply(self, ask: Ask, answers: ends.Answers) -> None:
+        """Send the answers; returning proves nothing. Raises NotThere: the request is not known."""
+        ...
+
+    async def reject(self, ask: Ask) -> None:
+        """Send the rejection; as `reply`."""
+        ...
+
+    async def questions(self, directory: str) -> Sequence[Ask]:
+        """Return all pending asks of a directory."""
+        ...
+
+    async def busy(self, directory: str) -> frozenset[str]:
+        """Return the ids of the sessions of a directory that are at work."""
+        ...
+
+    async def context(self, ask: Ask) -> Ask:
+        """Return the ask with its titles and the last words before it. Never raises."""
+        ...
+
+
+class Errands:
+    """One errand for each open entry. `kick(entry_id)` makes the listener call `step` soon."""
+
+    def __init__(
+        self,
+        book: Book,
+        servers: Mapping[str, Server],
+        room: Room,
+        adapters: Mapping[str, Adapter],
+        matching: Matching,
+        *,
+        kick: Callable[[str], None],
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._book = book
+        self._servers = servers
+        self._room = room
+        self._adapters = adapters
+        self._matching = matching
+        self._kick = kick
+        self._now = now
+        self._monotonic = monotonic
+        self._errands: dict[str, Errand] = {}
+        self._troubles: dict[str, str] = {}
+
+    def get(self, entry_id: str) -> Errand:
+        """Return what is known of this entry's agent beside what is saved."""
+        return self._errands.get(entry_id, Errand())
+
+    def tell(self, entry_id: str, fact: Fact) -> None:
+        """Take in a fact, and do at once all that needs the store alone.
+
+        Raises StoreError: the fact is known, but its effect is not saved.
+        """
+        order = self._advance(entry_id, fact)
+        while order is not None:
+            entry = self._book.get(entry_id)
+            if entry is None or not self._is_done_at_once(order):
+                break
+            order = self._advance(entry_id, self._do_at_once(entry, order))
+        if order is not None:
+            self._kick(entry_id)
+
+    def tell_all(self, fact: Fact) -> None:
+        """Take in a fact that is true of all open entries. Raises NotSaved."""
+        for entry in self._book.entries():
+            with self._book.apart(entry):
+                self.tell(entry.id, fact)
+
+    async def step(self, entry_id: str) -> float | None:
+        """Do the next order of this entry; return the seconds until the one after it, None if only a fact can help.
+
+        Raises StoreError: the result is known, but not saved; the order is to be tried again.
+        """
+        order = self._advance(entry_id, Woke())
+        entry = self._book.get(entry_id)
+        if order is None or entry is None:
+            return None
+        if isinstance(order, Wait):
+            return order.pause_s
+        result = self._do_at_once(entry, order) if self._is_done_at_once(order) else await self._do(entry, order)
+        self.tell(entry_id, result)
+        return 0.0
+
+    def is_ours(self, entry: Entry, news: Replied) -> bool:
+        """Tell whether this news is of the answer that is being sent to this entry."""
+        return ends.is_ours(entry, AnsweredWith(news.answers), self._terms(entry).meant)
+
+    def look_for_hooks(self) -> None:
+        """Tell each entry that depends on a hook whether one waits, if that is news. Raises NotSaved."""
+        hanging = [entry for entry in self._book.entries() if self._depends_on_a_hook(entry)]
+        waiting = self._room.all_waiting() if hanging else set()
+        for entry in hanging:
+            waits, known = wait_id(entry.ask) in waiting, self.get(entry.id)
+            is_news = known.alone_since_s is not None or known.hook == "unknown" or not entry.waits
+            if is_news if waits else known.alone_since_s is None:
+                with self._book.apart(entry):
+                    self.tell(entry.id, HookSeen(waits, has_text=self._room.is_ready(entry.ask)))
+
+    def hear_hook(self, kind: str, wait: str) -> None:
+        """Take in a hook's word about itself: it took its text ("receipt"), or its agent left it ("waiter.gone").
+
+        Raises StoreError: the word is to be taken again.
+        """
+        for entry in self._book.entries():
+            if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
+                if kind == "receipt":
+                    self._book.change(entry.id, lambda found: replace(found, waiter_taken=True))
+                    self.tell(entry.id, HookTook())
+                elif kind == "waiter.gone":
+                    self._book.change(entry.id, lambda found: replace(found, waits=True))
+                    self.tell(entry.id, HookLeft())
+
+    def forget_closed(self) -> None:
+        """Forget the errands of all entries that are closed."""
+        for entry_id in [entry_id for entry_id in self._errands if self._book.get(entry_id) is None]:
+            self._forget(entry_id)
+
+    def _depends_on_a_hook(self, entry: Entry) -> bool:
+        source = entry.ask.source
+        if source.request_id is None or source.server in self._servers or not entry.ask.answerable:
+            return False
+        return entry.state.phase == "open" or (entry.state.phase == "sending" and self.get(entry.id).has_left)
+
+    # --- one fact, one order ----------------------------------------------------------------------------------------
+
+    def _advance(self, entry_id: str, fact: Fact) -> Order | None:
+        entry = self._book.get(entry_id)
+        if entry is None:
+            self._forget(entry_id)
+            return None
+        known = self.get(entry_id)
+        self._errands[entry_id], order = advance(entry, known, fact, self._monotonic(), self._terms(entry))
+        return order
+
+    def _terms(self, entry: Entry) -> Terms:
+        source, decision = entry.ask.source, entry.state.decision
+        adapter = self._adapters[source.agent]
+        meant: Verdict | None = None
+        if entry.state.phase == "sending" and decision is not None:
+            is_dismissal = decision.kind == "reject" and entry.ask.permission is None
+            meant = WasDismissed(proof="") if is_dismissal else AnsweredWith(adapter.answers(entry.ask, decision), "")
+        return Terms(
+            self._now(),
+            meant,
+            is_served=source.server in self._servers,
+            restarts_hooks=adapter.goodbye is None,
+            tries=self._matching.tries,
+            delay_s=self._matching.delay,
+        )
+
+    @staticmethod
+    def _is_done_at_once(order: Order) -> bool:
+        """Tell whether an order needs the files of the store alone; what is saved at once outlasts a crash."""
+        return isinstance(order, Happen | Join | SetRoute | NoteHook | Release)
+
+    def _do_at_once(self, entry: Entry, order: Order) -> Fact:
+        match order:
+            case Happen(event, verdict):
+                self._book.apply(entry.id, event)
+                if verdict is not None:
+                    self._log_end(entry, event, verdict)
+            case Join(ask, event):
+                known = self._book.find(ask.source)
+                if known is not None and known.id != entry.id:
+                    return HeldElsewhere()
+                self._book.change(entry.id, lambda found: replace(found, ask=merged(found.ask, ask)))
+                self._book.apply(entry.id, event)
+            case SetRoute(route):
+                self._book.change(entry.id, lambda found: replace(found, route=route))
+            case NoteHook():
+                self._book.change(entry.id, lambda found: replace(found, waits=True))
+            case Release():
+                self.release(entry.ask)
+                return Released()
+        return Woke()
+
+    async def _do(self, entry: Entry, order: Order) -> Fact:
+        try:
+            match order:
+                case AskVerdict(server, trusts_events):
+                    return await self._judge(entry, server, trusts_events=trusts_events)
+                case Send():
+                    return await self._send(entry)
+                case ListPending(with_busy):
+                    return await self._list(entry, with_busy=with_busy)
+                case Complete(ask):
+                    return RequestCame(await self._servers[ask.source.server].context(ask))
+                case LayReady():
+                    return self._lay_ready(entry)
+                case LookForHook():
+                    return HookSeen(self._room.waiting(entry.ask), has_text=self._room.is_ready(entry.ask))
+        except AgentError as error:
+            # A server that refuses has a wrong password or is of another kind: a person has to mend it.
+            if self._troubles.get(entry.id) != str(error):
+                self._troubles[entry.id] = str(error)
+                log.warning("entry %s: %s", entry.id, error)
+            return Unreached()
+        return Woke()
+
+    async def _judge(self, entry: Entry, server_name: str, *, trusts_events: bool) -> Fact:
+        name = server_name or entry.ask.source.server
+        server = self._servers.get(name)
+        if server is None:
+            raise AgentAway(f"the server {name!r} is no longer in the configuration")
+        if trusts_events and server.sees_open(entry.ask):
+            return Judged(StillOpen())
+        return Judged(await server.verdict(entry.ask))
+
+    async def _send(self, entry: Entry) -> Fact:
+        ask, decision = entry.ask, entry.state.decision
+        if decision is None:
+            return Woke()
+        self._tell_neighbours(entry)
+        server = self._servers[ask.source.server]
+        try:
+            if decision.kind == "reject":
+                await server.reject(ask)
+            else:
+                await server.reply(ask, self._adapters[ask.source.agent].answers(ask, decision))
+        except NotThere:
+            log.info("request %s ended while its answer was on the way", ask.source.request_id)
+            return Unknown()
+        return Accepted()
+
+    def _lay_ready(self, entry: Entry) -> Fact:
+        decision = entry.state.decision
+        if decision is None:
+            return Woke()
+        self._tell_neighbours(entry)
+        self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
+        return Laid()
+
+    def _tell_neighbours(self, entry: Entry) -> None:
+        meant = self._terms(entry).meant
+        if entry.ask.permission is None or meant is None:
+            return
+        for other in self._book.entries():
+            if other.id != entry.id and other.ask.source.session_id == entry.ask.source.session_id:
+                self._advance(other.id, NeighbourTold(meant))
+
+    async def _list(self, entry: Entry, *, with_busy: bool) -> Fact:
+        """List what all reachable servers have pending in the entry's folder."""
+        asks: list[Ask] = []
+        for server in self._servers.values():
+            try:
+                listed = await server.questions(entry.ask.source.directory)
+                asks += [ask for ask in listed if ask.permission is None]
+            except AgentError as error:
+                log.info("entry %s: %s", entry.id, error)
+        return PendingListed(tuple(asks), await self._is_busy(entry) if with_busy else None)
+
+    async def _is_busy(self, entry: Entry) -> bool:
+        for server in self._servers.values():
+            try:
+                if entry.ask.source.session_id in await server.busy(entry.ask.source.directory):
+                    return True
+            except AgentAway:
+                return True
+            except AgentRefused as error:
+                log.info("entry %s: %s", entry.id, error)  # it will not tell, now or later: the others decide
+        return False
+
+    def release(self, ask: Ask) -> None:
+        """Take back the text of an ask that is over, and release the hook that waits for it."""
+        self._room.withdraw(ask)
+        try:
+            self.dismiss(ask)
+        except StoreError as error:
+            log.warning("request %s: its hook goes on waiting for now: %s", ask.source.request_id, error)
+
+    def dismiss(self, ask: Ask) -> None:
+        """Release the hook that waits for an ask that nobody will answer on the phone. Raises StoreError."""
+        goodbye = self._adapters[ask.source.agent].goodbye
+        if goodbye is not None and self._room.waiting(ask):
+            self._room.put(ask, goodbye)
+
+    def _log_end(self, entry: Entry, event: Event, verdict: Verdict) -> None:
+        by = " by us" if isinstance(event, Delivered) else ""
+        proof = getattr(verdict, "proof", "")
+        log.info("entry %s: %s%s, known by: %s", entry.id, type(verdict).__name__, by, proof)
+
+    def _forget(self, entry_id: str) -> None:
+        self._errands.pop(entry_id, None)
+        self._troubles.pop(entry_id, None)

@@ -1,0 +1,132 @@
+"""The inbox: the records that hooks dropped, taken in one after the other."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
+from hermes.hook import spool
+from hermes.listener.agent.hooks import lay_ready
+from hermes.model.signals import Announced, Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from hermes.agents.registry import Adapter
+    from hermes.model.signals import Signal
+    from hermes.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+"""The version of the records."""
+
+
+class Inbox:
+    """Takes in all records, the oldest first.
+
+    `took(signal)` gets the signal of an agent, `word(type, wait_id)` a hook's word about itself ("receipt",
+    "waiter.gone").
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        *,
+        took: Callable[[Signal], None],
+        word: Callable[[str, str], None],
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._adapters = adapters
+        self._took = took
+        self._word = word
+        self._left: dict[str, str] = {}
+
+    def drain(self) -> None:
+        """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
+        for _ in self.files():
+            pass
+
+    def files(self) -> Iterator[None]:
+        """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
+
+        A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
+        """
+        paths = spool.listing(self._root)
+        there = {path.name for path in paths}
+        self._left = {name: why for name, why in self._left.items() if name in there}
+        for path in paths:
+            yield
+            try:
+                self._take_file(path)
+            except FileNotFoundError:
+                continue
+            except NotSaved:
+                raise
+            except (OSError, StoreError) as error:
+                if self._left.get(path.name) != str(error):
+                    self._left[path.name] = str(error)
+                    log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
+
+    def _take_file(self, path: Path) -> None:
+        record: Mapping[str, object] = {}
+        try:
+            record = spool.read(path)
+            self._take(record)
+        except (PayloadError, ValueError, RecursionError) as error:
+            self._set_aside(path, record, str(error))
+        path.unlink(missing_ok=True)
+
+    def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
+        """Put a damaged record into quarantine. Raises NotSaved: the disk is full; Stuck: this file stays."""
+        try:
+            self._refuse(record, why)
+            self._store.quarantine(path.name, path.read_bytes(), why)
+        except NotSaved as error:
+            if error.disk_full:
+                raise
+            raise Stuck(f"it is damaged ({why}), and cannot be put into quarantine: {error}") from error
+
+    def _refuse(self, record: Mapping[str, object], why: str) -> None:
+        """Tell the program that asked, or send its hook away: it waits for what nobody sees. Raises NotSaved."""
+        agent, machine, payload = record.get("agent"), record.get("machine"), record.get("payload")
+        request_id = payload.get("id") if isinstance(payload, dict) else None
+        if isinstance(agent, str) and isinstance(machine, str) and isinstance(request_id, str):
+            adapter = self._adapters.get(agent)
+            last_word = None if adapter is None else adapter.refusal(why) or adapter.goodbye
+            name = spool.wait_id(agent, machine, request_id)
+            if last_word is not None and spool.waiters(self._root, name):
+                lay_ready(self._root, name, last_word)
+
+    def _take(self, record: Mapping[str, object]) -> None:
+        version = record.get("v")
+        if isinstance(version, int) and version > VERSION:
+            raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
+        if version != VERSION:
+            raise PayloadError(f"it does not say its version, or another one; this Hermes reads {VERSION}")
+        payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
+        if isinstance(payload, dict) and isinstance(payload.get("waitID"), str):
+            kind = payload.get("type")
+            if not isinstance(kind, str):
+                raise PayloadError("a hook's word about itself has no type")
+            self._word(kind, payload["waitID"])
+            return
+        if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
+            raise PayloadError("it names no agent and machine that this Hermes knows")
+        host = record.get("host")
+        # A record of an older Hermes has the host's name for its machine.
+        self._took(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
+
+
+def _with_host(signal: Signal, host: str) -> Signal:
+    """Return what an agent told with the name of the machine for people."""
+    if isinstance(signal, Asked | Announced):
+        ask = signal.ask
+        return replace(signal, ask=replace(ask, source=replace(ask.source, host=host)))
+    return signal

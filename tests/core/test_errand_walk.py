@@ -1,0 +1,518 @@
+"""Every edge of every reachable errand of small asks: the laws of the errand hold on each."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.core import dialog, errand, facts
+from hermes.core.graces import (
+    HOOK_GRACE_S,
+    HOOK_LOOK_S,
+    LAY_AGAIN_S,
+    LEFT_GRACE_S,
+    LONGEST_RETRY_S,
+    NO_EFFECT_S,
+    PLACES_GRACE_S,
+    TAKEN_GRACE_S,
+    TOGETHER_S,
+    UNCONFIRMED_S,
+    UNTAKEN_S,
+)  # fmt: skip
+from hermes.core.intake import merged
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Capabilities
+from hermes.model.entry import Entry, Phone
+from hermes.model.errand import (
+    Accepted,
+    AskVerdict,
+    Complete,
+    Doubted,
+    Errand,
+    Happen,
+    HeldElsewhere,
+    HookLeft,
+    HookSeen,
+    HookTook,
+    Join,
+    Judged,
+    Laid,
+    LayReady,
+    ListPending,
+    LookForHook,
+    NeighbourTold,
+    NewsCame,
+    NoteHook,
+    PendingListed,
+    PlacesGone,
+    Release,
+    Released,
+    RequestCame,
+    Send,
+    ServerBack,
+    SessionBusy,
+    SetRoute,
+    Superseded,
+    Terms,
+    Unknown,
+    Unreached,
+    Wait,
+    Woke,
+)  # fmt: skip
+from hermes.model.events import Delivered, Ended
+from hermes.model.signals import Dismissed, Quiet, Replied
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
+from tests.asks import ANN, ask, question, wish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes.core.ends import Answers
+    from hermes.model.ask import Ask
+    from hermes.model.errand import Fact, Order
+    from hermes.model.verdicts import Verdict
+
+SURPRISES = 1
+"""The walk goes on behind so many facts that came without an order; more take minutes, and showed nothing new."""
+LONG_S = 100.0
+PAUSE_S = 0.3
+"""The pause after a save that failed."""
+AGES_S = {
+    "sent_s": (UNCONFIRMED_S,),
+    "hook_at_s": (HOOK_LOOK_S,),
+    "alone_since_s": (LEFT_GRACE_S, 3.0, TAKEN_GRACE_S, HOOK_GRACE_S),
+    "places_gone_s": (PLACES_GRACE_S,),
+    "laid_s": (LAY_AGAIN_S, UNTAKEN_S, LONGEST_RETRY_S),
+    "first_laid_s": (NO_EFFECT_S,),
+}
+"""Each time is told apart by the graces that it is compared with."""
+OURS, THEIRS = (("B",),), (("A",),)
+MUTE = Capabilities("Mute", reports=False)
+CLAUDE = Capabilities("Claude", reports=False, silence_s=3.0, tells_answers=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An ask and its circumstances; `permission` terms differ in what their answer means."""
+
+    ask: Ask
+    is_served: bool = False
+    restarts_hooks: bool = False
+    is_call: bool = False
+
+    def terms(self, entry: Entry) -> Terms:
+        """As the listener makes them."""
+        word = (("once",),) if self.ask.permission is not None else OURS
+        meant = AnsweredWith(word, "") if entry.state.phase == "sending" else None
+        return Terms(1000.0, meant, self.is_served, self.restarts_hooks, tries=2, delay_s=1.0)
+
+
+def of_server(an_ask: Ask) -> Ask:
+    """The ask of a configured server."""
+    return replace(an_ask, source=replace(an_ask.source, server="desk"))
+
+
+QUESTION = ask(question(labels=("A", "B")))
+CASES = {
+    "a question of a server": Case(of_server(QUESTION), is_served=True, restarts_hooks=True),
+    "a permission of a server": Case(of_server(wish()), is_served=True, restarts_hooks=True),
+    "a question of a hook that is started again": Case(QUESTION, restarts_hooks=True),
+    "a permission of a hook": Case(replace(wish(), capabilities=CLAUDE)),
+    "a question of a hook that tells of answers": Case(replace(QUESTION, capabilities=CLAUDE)),
+    "a question of a hook that says no more": Case(replace(QUESTION, capabilities=MUTE)),
+    "a question of a server that is not configured": Case(of_server(QUESTION)),
+    "a question for the desk alone": Case(replace(QUESTION, answerable=False)),
+    "a call": Case(replace(QUESTION, source=replace(QUESTION.source, request_id=None, call_id="c")), is_call=True),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A reachable moment, its clock at 0.
+
+    `is_asked`: a verdict said "still open" after the last answer left; `is_judged`: one did since the decision.
+    `surprises` counts the facts on the way to it that came without an order.
+    """
+
+    entry: Entry
+    errand: Errand
+    is_asked: bool = False
+    is_judged: bool = False
+    surprises: int = 0
+
+
+def first(case: Case) -> Entry:
+    """The entry as it was created."""
+    return Entry("e1", "k7", case.ask, dialog.start(case.ask, matching=case.is_call), Phone(11), 1000.0)
+
+
+def decided(entry: Entry) -> Entry:
+    """Let a person answer."""
+    decision = Decision("answer", 1000.0, (Answer((1,)),), ANN)
+    return replace(entry, state=replace(entry.state, phase="sending", decision=decision))
+
+
+def news(entry: Entry) -> Iterator[Fact]:
+    """All that an agent may tell."""
+    request_id = entry.ask.source.request_id or ""
+    answers: tuple[Answers, ...] = (OURS, THEIRS)
+    if entry.ask.permission is not None:
+        answers = ((("once",),), (("refused", "why"),))
+    yield NewsCame(Dismissed(request_id, "ses_1"))
+    yield from (NewsCame(Replied(request_id, "ses_1", told)) for told in answers)
+    for heard_by in ("", "other"):
+        yield NewsCame(Quiet("ses_1"), heard_by)
+
+
+def verdicts(entry: Entry) -> tuple[Verdict, ...]:
+    """All that a server may say."""
+    told = (OURS, THEIRS) if entry.ask.permission is None else ((("once",),), (("allowed",),), (("refused", ""),))
+    return (StillOpen(), Unproven(), Dead(), WasDismissed(), *(AnsweredWith(answers) for answers in told))
+
+
+def unasked(entry: Entry, case: Case) -> Iterator[tuple[Entry, Fact]]:
+    """All facts that come without an order, with the entry as it is saved by then."""
+    plain: tuple[Fact, ...] = (Woke(), HookLeft(), PlacesGone(), ServerBack(), Doubted(), SessionBusy())
+    yield from ((entry, fact) for fact in (*plain, HookSeen(waits=True), HookSeen(waits=False)))
+    if case.ask.permission is not None:
+        yield entry, NeighbourTold(AnsweredWith((("refused", ""),)))
+    yield entry, Judged(StillOpen())  # of an order that was given before the entry changed
+    yield replace(entry, waiter_taken=True), HookTook()
+    if entry.state.phase == "open":
+        yield entry, Superseded()
+        if entry.ask.answerable:
+            yield decided(entry), Woke()
+    if entry.state.phase == "matching":
+        yield entry, RequestCame(with_request(entry.ask))
+    yield from ((entry, fact) for fact in news(entry))
+
+
+def with_request(an_ask: Ask) -> Ask:
+    """The request of a call."""
+    return replace(an_ask, source=replace(an_ask.source, request_id="que_1"))
+
+
+def results(entry: Entry, order: Order | None) -> Iterator[tuple[Entry, Fact]]:
+    """All that an order may come to, with the entry as it is saved by then. A save may fail."""
+    match order:
+        case LookForHook():
+            yield from ((entry, HookSeen(*seen)) for seen in ((True, False), (True, True), (False, False)))
+        case AskVerdict():
+            yield entry, Unreached()
+            yield from ((entry, Judged(verdict)) for verdict in verdicts(entry))
+        case Send():
+            yield from ((entry, fact) for fact in (Accepted(), Unknown(), Unreached()))
+        case ListPending(with_busy):
+            for asks in ((), (with_request(entry.ask),), (with_request(entry.ask), with_request(entry.ask))):
+                yield from ((entry, PendingListed(asks, busy)) for busy in ((True, False) if with_busy else (None,)))
+        case Complete(found):
+            yield entry, RequestCame(found)
+        case Join(found, event):
+            yield entry, Woke()
+            yield entry, HeldElsewhere()
+            known = replace(entry, ask=merged(entry.ask, found))
+            yield replace(known, state=dialog.step(known.ask, known.state, event).state), Woke()
+        case LayReady():
+            yield from ((entry, fact) for fact in (Woke(), Laid()))
+        case Release():
+            yield entry, Released()
+        case _:
+            yield entry, Woke()
+            yield saved(entry, order), Woke()
+
+
+def saved(entry: Entry, order: Order | None) -> Entry:
+    """The entry once an order that saves was done."""
+    match order:
+        case SetRoute(route):
+            return replace(entry, route=route)
+        case NoteHook():
+            return replace(entry, waits=True)
+        case Happen(event):
+            return replace(entry, state=dialog.step(entry.ask, entry.state, event).state)
+        case _:
+            return entry
+
+
+def aged(known: Errand, seconds: float) -> Errand:
+    """The errand that much later, its clock at 0 again; ages that no grace tells apart are one."""
+    times: dict[str, Any] = {name: _past(getattr(known, name), seconds, limits) for name, limits in AGES_S.items()}
+    look_s = None if known.look_s is None else max(0.0, known.look_s - seconds)
+    neighbour = known.neighbour
+    if neighbour is not None:
+        neighbour = (neighbour[0], 0.0) if seconds - neighbour[1] < TOGETHER_S else None
+    return replace(known, **times, look_s=look_s, neighbour=neighbour)
+
+
+def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> float | None:
+    if at_s is None or at_s == -math.inf:
+        return at_s
+    reached = [limit_s for limit_s in limits if later_s - at_s > limit_s - 1e-9]
+    return -(max(reached) + 0.01) if reached else 0.0
+
+
+def known_of(place: Place, case: Case) -> Place:
+    """Forget what no order depends on any more, so that the walk ends."""
+    entry, known = place.entry, place.errand
+    state = replace(entry.state, epoch=0, seen=(), outcome=None, answers=())
+    entry = replace(entry, state=state)
+    kept = {"phase", "is_busy", "is_released"}
+    if state.phase != "settled":
+        kept = {one.name for one in fields(Errand)}
+    if state.phase != "settled" and known.proven is not None:
+        kept = {"phase", "is_busy", "proven", "has_spoken", "neighbour"}
+    if case.is_served:
+        kept -= {"has_left", "places_gone_s"}
+    if entry.route == "server" or (case.is_served and state.phase == "open"):
+        kept -= {"hook", "hook_at_s", "alone_since_s", "laid_s", "first_laid_s"}
+    known = replace(Errand(), **{name: getattr(known, name) for name in kept})
+    look_s = 1.0 if known.look_s else known.look_s
+    known = replace(known, failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
+    return replace(place, entry=entry, errand=known)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One fact at one place."""
+
+    before: Place
+    fact: Fact
+    after: Place
+    order: Order | None
+    is_new: bool = False
+    """Whether nobody came to the place after it before."""
+
+
+def edges(case: Case) -> Iterator[Edge]:
+    """Walk every edge of every reachable errand; nothing goes on behind the edge of a session at work."""
+    queue = deque([Place(first(case), Errand())])
+    known = {key(queue[0])}
+    while queue:
+        here = queue.popleft()
+        _, due = errand.advance(here.entry, here.errand, Woke(), 0.0, case.terms(here.entry))
+        moves = [(entry, fact, 0.0, 0) for entry, fact in results(here.entry, due)]
+        moves += [(entry, fact, 0.0, int(fact != Woke())) for entry, fact in unasked(here.entry, case)]
+        pauses = [due.pause_s + 0.01, LONG_S] if isinstance(due, Wait) else [LONG_S]
+        moves += [(here.entry, Woke(), pause_s, 0) for pause_s in pauses]
+        for entry, fact, later_s, surprise in moves:
+            after, order = errand.advance(entry, aged(here.errand, later_s), fact, 0.0, case.terms(entry))
+            says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen)
+            left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unreached)
+            is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
+            surprises = here.surprises + surprise
+            there = Place(entry, aged(after, 0.0), (here.is_asked or says_open) and not left, is_judged, surprises)
+            place = known_of(there, case)
+            is_new = surprises <= SURPRISES and not isinstance(fact, SessionBusy) and key(place) not in known
+            yield Edge(here, fact, there, order, is_new)
+            if is_new:
+                known.add(key(place))
+                queue.append(place)
+
+
+def key(place: Place) -> tuple[object, ...]:
+    """What tells two places apart; the words of an ask do not change."""
+    entry, source = place.entry, place.entry.ask.source
+    flags = (entry.route, entry.waits, entry.waiter_taken, entry.state.phase, entry.state.away, entry.state.working)
+    return (*flags, source.request_id, place.errand, place.is_asked, place.is_judged)
+
+
+# --- the laws ---------------------------------------------------------------------------------------------------------
+
+
+def no_second_answer_before_a_verdict(edge: Edge, _: Case) -> None:
+    """An answer leaves for a server only if a verdict said "still open" since the one before."""
+    if isinstance(edge.order, Send):
+        assert edge.after.is_asked
+
+
+def no_permission_without_a_verdict(edge: Edge, case: Case) -> None:
+    """The events alone are no reason to answer a permission."""
+    if case.ask.permission is not None:
+        assert not (isinstance(edge.order, AskVerdict) and edge.order.trusts_events)
+        assert not isinstance(edge.order, Send) or edge.after.is_judged
+
+
+def only_a_proof_ends_an_ask(edge: Edge, _: Case) -> None:
+    """A verdict, news, a receipt, a list, or a hook that was looked for and is gone."""
+    if edge.after.errand.proven not in {None, edge.before.errand.proven}:
+        assert isinstance(edge.fact, Judged | NewsCame | HookTook | Superseded)
+    if not isinstance(edge.order, Happen) or not isinstance(edge.order.event, Delivered | Ended):
+        return
+    known, verdict, taken = edge.after.errand, edge.order.verdict, edge.after.entry.waiter_taken
+    if verdict is None:
+        assert known.is_elsewhere or known.is_ambiguous or known.has_no_request
+    elif known.proven is None:
+        is_gone = known.hook == "gone" and known.alone_since_s is not None
+        assert is_gone
+        assert verdict == Dead("left") or taken
+
+
+def only_the_frozen_decision_leaves(edge: Edge, _: Case) -> None:
+    """Nothing is sent or laid ready before a person, or time, decided; nothing after the end."""
+    if isinstance(edge.order, Send | LayReady | SetRoute):
+        assert edge.after.entry.state.phase == "sending"
+        assert edge.after.entry.state.decision is not None
+
+
+def nothing_hangs(edge: Edge, case: Case) -> None:
+    """There is an order for all that is not settled and does not wait for a person."""
+    phase = edge.after.entry.state.phase
+    if phase in {"matching", "sending"}:
+        assert edge.order is not None
+    if phase == "open" and case.ask.answerable and not case.is_served and edge.after.errand.alone_since_s is not None:
+        assert edge.order is not None or not edge.after.entry.waits or not edge.after.entry.ask.source.request_id
+
+
+def a_fact_twice_is_a_fact_once(edge: Edge, case: Case) -> None:
+    """A doubled fact leads to the same order; what is counted (tries, failures) apart."""
+    if not edge.is_new or isinstance(edge.fact, PendingListed | Unreached | Judged):
+        return
+    entry = edge.after.entry
+    known, order = errand.advance(entry, edge.after.errand, edge.fact, 0.0, case.terms(entry))
+    assert order == edge.order
+    assert aged(known, 0.0) == edge.after.errand or isinstance(edge.fact, NewsCame)
+
+
+def a_failed_save_loses_no_verdict(edge: Edge, case: Case) -> None:
+    """An end that could not be saved happens later, just so."""
+    if isinstance(edge.order, Happen) and isinstance(edge.order.event, Delivered | Ended):
+        entry, later = edge.after.entry, aged(edge.after.errand, PAUSE_S)
+        assert errand.advance(entry, later, Woke(), 0.0, case.terms(entry))[1] == edge.order
+
+
+def forgetting_leads_to_the_same_end(edge: Edge, case: Case) -> None:
+    """A restart at any moment changes no end."""
+    known = edge.after.errand
+    if edge.is_new and known.proven is None and known.heard is None and not known.also_ask:
+        for truth in truths(case):
+            assert end(edge.after.entry, known, case, truth) == end(edge.after.entry, Errand(), case, truth)
+
+
+def truths(case: Case) -> tuple[Verdict, ...]:
+    """What may be true at the agent: the answer took effect, another one did, or nobody waits."""
+    told = (OURS, THEIRS) if case.ask.permission is None else ((("once",),), (("refused", ""),))
+    return (*(AnsweredWith(answers) for answers in told), Dead()) if case.is_served else (Dead(),)
+
+
+def end(entry: Entry, known: Errand, case: Case, truth: Verdict) -> str:
+    """How it ends if this is true at the agent, no hook comes back, and nothing else is ever told."""
+    for _ in range(6):
+        known, _ = errand.advance(entry, aged(known, LONG_S), HookSeen(waits=False), 0.0, case.terms(entry))
+        known, order = errand.advance(entry, known, Doubted(), 0.0, case.terms(entry))
+        for _ in range(20):
+            if isinstance(order, Happen) and isinstance(order.event, Delivered | Ended):
+                return type(order.event).__name__ + getattr(order.event, "kind", "")
+            if order is None or isinstance(order, Wait):
+                break
+            entry, fact = met(entry, order, truth)
+            known, order = errand.advance(entry, known, fact, 0.0, case.terms(entry))
+        if order is None:
+            return "waits for a person"
+    return "never"
+
+
+def met(entry: Entry, order: Order, truth: Verdict) -> tuple[Entry, Fact]:
+    """What an order comes to in such a world."""
+    match order:
+        case AskVerdict():
+            return entry, Judged(truth)
+        case LookForHook():
+            return entry, HookSeen(waits=False)
+        case Send():
+            return entry, Accepted()
+        case ListPending():
+            return entry, PendingListed((), is_busy=False)
+        case Complete(found):
+            return entry, RequestCame(found)
+        case Join():
+            return entry, HeldElsewhere()
+        case _:
+            return saved(entry, order), Released() if isinstance(order, Release) else Woke()
+
+
+LAWS: tuple[Callable[[Edge, Case], None], ...] = (
+    no_second_answer_before_a_verdict,
+    no_permission_without_a_verdict,
+    only_a_proof_ends_an_ask,
+    only_the_frozen_decision_leaves,
+    nothing_hangs,
+    a_fact_twice_is_a_fact_once,
+    a_failed_save_loses_no_verdict,
+    forgetting_leads_to_the_same_end,
+)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_the_laws_hold_on_every_edge(case: Case) -> None:
+    """Walks every edge of every reachable errand once, and asserts all laws on it."""
+    count = 0
+    for edge in edges(case):
+        count += 1
+        for law in LAWS:
+            law(edge, case)
+    assert count > 100
+
+
+# --- each law can be broken -------------------------------------------------------------------------------------------
+
+Mutant = tuple[str, str, str, str]
+MUTANTS: dict[str, Mutant] = {
+    "no_second_answer_before_a_verdict": (
+        "facts", "sent_s=now_s, has_spoken=True, is_open=False", "sent_s=now_s, has_spoken=True",
+        "a question of a server",
+    ),
+    "no_permission_without_a_verdict": (
+        "errand", "is_first and entry.ask.permission is None", "is_first", "a permission of a server",
+    ),
+    "only_a_proof_ends_an_ask": (
+        "facts", "case Unreached():\n            return _failed(errand, now_s)",
+        "case Unreached():\n            return replace(errand, proven=Dead())", "a question of a server",
+    ),
+    "only_the_frozen_decision_leaves": (
+        "errand", "if entry.ask.source.request_id is None:\n        return None",
+        "if errand.hook == 'waits':\n        return LayReady()", "a permission of a hook",
+    ),
+    "nothing_hangs": (
+        "errand", 'return Happen(ends.gone(terms.at_s, "ambiguous"))', "return None", "a call",
+    ),
+    "a_fact_twice_is_a_fact_once": (
+        "facts", "has_left=True", "has_left=not errand.has_left", "a permission of a hook",
+    ),
+    "a_failed_save_loses_no_verdict": (
+        "facts", "match fact:\n        case SessionBusy():",
+        "errand = replace(errand, proven=None)\n    match fact:\n        case SessionBusy():", "a question of a server",
+    ),
+    "forgetting_leads_to_the_same_end": (
+        "errand", "if errand.failures and not entry.state.away:",
+        "if entry.state.away and not errand.has_spoken:\n        return Wait(1.0)\n    if errand.failures:",
+        "a question of a server",
+    ),
+}  # fmt: skip
+"""For each law: a module of core, a text in it, what stands there in its mutant, and a case that shows it."""
+
+
+@pytest.mark.parametrize("law", LAWS, ids=[law.__name__ for law in LAWS])
+def test_each_law_kills_its_mutant(law: Callable[[Edge, Case], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk over the mutant breaks the law."""
+    name, found, instead, case = MUTANTS[law.__name__]
+    source = Path(str((facts if name == "facts" else errand).__file__)).read_text(encoding="utf-8")
+    assert source.count(found) == 1
+    mutant: dict[str, Any] = {"__name__": "mutant"}
+    exec(compile(source.replace(found, instead), "mutant", "exec"), mutant)  # noqa: S102 (our own source)
+    if name == "facts":
+        monkeypatch.setattr(errand, "learn", mutant["learn"])
+    else:
+        monkeypatch.setattr(errand, "advance", mutant["advance"])
+    with pytest.raises(AssertionError):
+        broken(law, CASES[case])
+
+
+def broken(law: Callable[[Edge, Case], None], case: Case) -> None:
+    """Assert this law on every edge of one case."""
+    for edge in edges(case):
+        law(edge, case)
