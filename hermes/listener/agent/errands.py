@@ -41,7 +41,7 @@ from hermes.model.errand import (
     Wait,
     Woke,
 )  # fmt: skip
-from hermes.model.events import Delivered
+from hermes.model.events import Delivered, Ended
 from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
 
 if TYPE_CHECKING:
@@ -234,8 +234,7 @@ class Errands:
         match order:
             case Happen(event, verdict):
                 self._book.apply(entry.id, event)
-                if verdict is not None:
-                    self._log_end(entry, event, verdict)
+                _log_end(entry, event, verdict)
             case Join(ask, event):
                 known = self._book.find(ask.source)
                 if known is not None and known.id != entry.id:
@@ -351,11 +350,19 @@ class Errands:
         if goodbye is not None and self._room.waiting(ask):
             self._room.put(ask, goodbye)
 
-    def _log_end(self, entry: Entry, event: Event, verdict: Verdict) -> None:
-        by = " by us" if isinstance(event, Delivered) else ""
-        proof = getattr(verdict, "proof", "")
-        log.info("entry %s: %s%s, known by: %s", entry.id, type(verdict).__name__, by, proof)
-
     def _forget(self, entry_id: str) -> None:
         self._errands.pop(entry_id, None)
         self._troubles.pop(entry_id, None)
+
+
+def _log_end(entry: Entry, event: Event, verdict: Verdict | None) -> None:
+    match event:
+        case Delivered(proof=proof) | Ended(proof=proof) if verdict is not None:
+            by = " by us" if isinstance(event, Delivered) else ""
+            log.info("entry %s: %s%s, known by: %s", entry.id, type(verdict).__name__, by, proof)
+        case Ended(reason="ambiguous"):
+            log.warning("entry %s: several requests could be it; nothing will be sent", entry.id)
+        case Ended(reason="ended"):
+            log.info("entry %s: its call never became a request", entry.id)
+        case _:
+            return
