@@ -12,7 +12,7 @@ from hermes.model.events import Delivered, Ended
 from hermes.model.verdicts import AnsweredWith, Dead, WasDismissed
 
 if TYPE_CHECKING:
-    from hermes.model.answer import Proof
+    from hermes.model.answer import OutcomeKind, Proof
     from hermes.model.entry import Entry
     from hermes.model.errand import Terms
     from hermes.model.verdicts import Verdict
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 Answers = tuple[tuple[str, ...], ...]
 ALLOWED: Final[Answers] = (("allowed",),)
 """The answer of a permission if it is not known for how long it was allowed."""
+_NOT_OURS: Final[frozenset[OutcomeKind]] = frozenset({"answered_at_desk", "rejected_at_desk", "gone"})
 
 
-def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool, neighbour: str) -> Delivered | Ended:
-    """Return the event of a verdict that ends an ask.
-
-    `has_spoken`: an answer left in this run. `neighbour`: the last answer to another permission of the session.
-    """
+def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> Delivered | Ended:
+    """Return the event of a verdict that ends an ask; `has_spoken` if an answer left in this run."""
     at_s = terms.at_s
     match verdict:
         case AnsweredWith(answers, proof) if is_ours(entry, verdict, terms.meant):
@@ -37,7 +35,7 @@ def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool, nei
             return Delivered(at_s, proof)
         case AnsweredWith(answers, proof):
             refused = entry.ask.permission is not None and is_no(answers)
-            is_together = entry.ask.permission is not None and bool(answers) and answers[0][:1] == (neighbour,)
+            is_together = entry.ask.permission is not None and bool(answers) and answers[0][:1] == (terms.neighbour,)
             together = "together" if is_together else ""
             return Ended(at_s, "rejected_at_desk" if refused else "answered_at_desk", answers, together, proof)
         case WasDismissed(proof=proof):
@@ -62,6 +60,25 @@ def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
     if isinstance(verdict, WasDismissed) and isinstance(meant, AnsweredWith):
         return verdict.same_as == meant.answers
     return verdict == meant or (isinstance(verdict, WasDismissed) and isinstance(meant, WasDismissed))
+
+
+def lasting_word(entry: Entry) -> str:
+    """Return "refused" or "always" if the decision on this permission may end others of its session, else "".
+
+    A refusal ends all of them, an "always" those that it covers.
+    """
+    decision, outcome = entry.state.decision, entry.state.outcome
+    if entry.ask.permission is None or decision is None or (outcome is not None and outcome.kind in _NOT_OURS):
+        return ""
+    if decision.kind == "always":
+        return "always"
+    return "refused" if is_refused(entry) else ""
+
+
+def is_refused(entry: Entry) -> bool:
+    """Tell whether the decision refuses the permission, with or without a reason."""
+    decision = entry.state.decision
+    return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
 
 
 def is_no(answers: Answers) -> bool:

@@ -38,7 +38,6 @@ from hermes.core.graces import (
     NO_EFFECT_S,
     PLACES_GRACE_S,
     TAKEN_GRACE_S,
-    TOGETHER_S,
     UNTAKEN_S,
 )  # fmt: skip
 from hermes.model.errand import (
@@ -81,7 +80,7 @@ def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | N
         has_hook = entry.waits or not entry.ask.source.server
         return Release() if has_hook and not errand.is_released else None
     if errand.proven is not None:
-        return _settle(entry, errand, errand.proven, now_s, terms)
+        return _settle(entry, errand, errand.proven, terms)
     if phase == "matching":
         return _next_while_matching(errand, now_s, terms)
     if errand.also_ask:
@@ -133,7 +132,7 @@ def _unless_it_returns(entry: Entry, errand: Errand, grace_s: float, now_s: floa
         return Wait(end_s - now_s)
     if errand.hook_at_s < end_s:
         return LookForHook()
-    return _settle(entry, errand, Dead("left"), now_s, terms)
+    return _settle(entry, errand, Dead("left"), terms)
 
 
 def _next_while_sending(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
@@ -198,20 +197,18 @@ def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms)
     if ends.has_only_silence(entry):
         if alone_s < entry.ask.capabilities.silence_s:
             return Wait(entry.ask.capabilities.silence_s - alone_s)
-        return _settle(entry, errand, ends.known_by(terms.meant, "receipt"), now_s, terms)
+        return _settle(entry, errand, ends.known_by(terms.meant, "receipt"), terms)
     if terms.is_served:
         grace_s = 0.0 if errand.heard is not None else _hook_grace_s(entry)
         return AskVerdict() if alone_s >= grace_s else None
     if errand.has_left and entry.ask.answerable:
         return _unless_it_returns(entry, errand, LEFT_GRACE_S, now_s, terms)
-    return _settle(entry, errand, Dead("left"), now_s, terms) if alone_s > _hook_grace_s(entry) else None
+    return _settle(entry, errand, Dead("left"), terms) if alone_s > _hook_grace_s(entry) else None
 
 
 def _hook_grace_s(entry: Entry) -> float:
     return TAKEN_GRACE_S if entry.waiter_taken else HOOK_GRACE_S
 
 
-def _settle(entry: Entry, errand: Errand, verdict: Verdict, now_s: float, terms: Terms) -> Happen:
-    lately = errand.neighbour is not None and now_s - errand.neighbour[1] < TOGETHER_S
-    word = errand.neighbour[0] if errand.neighbour is not None and lately else ""
-    return Happen(ends.event(entry, verdict, terms, has_spoken=errand.has_spoken, neighbour=word), verdict)
+def _settle(entry: Entry, errand: Errand, verdict: Verdict, terms: Terms) -> Happen:
+    return Happen(ends.event(entry, verdict, terms, has_spoken=errand.has_spoken), verdict)

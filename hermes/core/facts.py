@@ -25,7 +25,6 @@ from hermes.model.errand import (
     HookTook,
     Judged,
     Laid,
-    NeighbourTold,
     NewsCame,
     PendingListed,
     PlacesGone,
@@ -87,10 +86,6 @@ def _learn_unsettled(entry: Entry, errand: Errand, fact: Fact, now_s: float, ter
             return _learn_of_call(entry, errand, fact, now_s, terms)
         case Superseded():
             return replace(errand, proven=Dead("left"))
-        case NeighbourTold(AnsweredWith(answers)) if entry.ask.permission is not None:
-            # A no ends all permissions of its session, an "always" all that are like it.
-            lasting = answers[0][0] in {"refused", "always"}
-            return replace(errand, neighbour=(answers[0][0], now_s)) if lasting else errand
         case _:
             return errand
 

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes.chat.screens.permission import is_refused
-from hermes.core import dialog
+from hermes.core import dialog, ends
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
 from hermes.hook import spool
 from hermes.model.entry import Entry, Phone, Timing
@@ -40,11 +39,16 @@ Identity = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed ask in short; `allowed_by_us`: a permission that was allowed by Hermes' answer, not at the agent."""
+    """A closed ask in short, and when it ended (epoch). `word` is its `ends.lasting_word`.
+
+    `allowed_by_us`: a permission that was allowed by Hermes' answer, not at the agent.
+    """
 
     session_id: str
     call_id: str | None
     allowed_by_us: bool
+    word: str = ""
+    ended_s: float = 0.0
 
 
 class Book:
@@ -227,7 +231,10 @@ class Book:
     def _remember_closed(self, entry: Entry) -> None:
         source, outcome = entry.ask.source, entry.state.outcome
         is_ours = entry.ask.permission is not None and outcome is not None and outcome.kind == "answered"
-        self.recently_closed.append(Closed(source.session_id, source.call_id, is_ours and not is_refused(entry)))
+        is_allowed, ended_s = is_ours and not ends.is_refused(entry), 0.0 if outcome is None else outcome.at_s
+        self.recently_closed.append(
+            Closed(source.session_id, source.call_id, is_allowed, ends.lasting_word(entry), ended_s)
+        )
         self._seen_by_closed.extend(entry.state.seen)
 
 

@@ -28,13 +28,15 @@ class Terms:
 
     `meant` is the verdict that proves its decision. `is_served` is true if its server is configured, `restarts_hooks`
     if its agent's plugin starts a dead hook again. A call gets `tries` quick looks for its request, `delay_s` apart.
-    `at_s` is the time (epoch) that is stored with what happens.
+    `neighbour` is the last lasting word (`ends.lasting_word`) for another permission of its session. `at_s` is the time
+    (epoch) that is stored with what happens.
     """
 
     at_s: float
     meant: Verdict | None = None
     is_served: bool = False
     restarts_hooks: bool = False
+    neighbour: str = ""
     tries: int = 1
     delay_s: float = 0.0
 
@@ -53,7 +55,7 @@ class Errand:
     be asked which way the answer goes. `sent_s` is when the last reply was accepted, `has_spoken` true if any
     answer left in this run, `is_unknown` true if the server did not know the request when the reply came.
     `hook` is what the last look at `hook_at_s` saw, `alone_since_s` since when no hook waits, `has_left` true if a hook
-    said that its agent left it. `neighbour` is the answer to another permission of the session, and its time.
+    said that its agent left it.
     `has_news` is true once the agent told of the end, `is_busy` once its session was at work after that.
     """
 
@@ -82,7 +84,6 @@ class Errand:
     is_elsewhere: bool = False
     has_no_request: bool = False
     tries: int = 0
-    neighbour: tuple[str, float] | None = None
     has_news: bool = False
     is_busy: bool = False
     is_released: bool = False
@@ -195,21 +196,13 @@ class Superseded:
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourTold:
-    """An answer to another permission of the session left, and means this."""
-
-    meant: Verdict
-
-
-@dataclass(frozen=True, slots=True)
 class Released:
     """No text lies ready for the entry, and no hook waits for it."""
 
 
 Fact = (
     Woke | HookSeen | HookTook | HookLeft | PlacesGone | Laid | NewsCame | SessionBusy | Judged | Unreached | Accepted
-    | Unknown | ServerBack | Doubted | PendingListed | RequestCame | HeldElsewhere | Superseded | NeighbourTold
-    | Released
+    | Unknown | ServerBack | Doubted | PendingListed | RequestCame | HeldElsewhere | Superseded | Released
 )  # fmt: skip
 
 

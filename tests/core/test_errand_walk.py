@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from hermes.core.graces import (
     NO_EFFECT_S,
     PLACES_GRACE_S,
     TAKEN_GRACE_S,
-    TOGETHER_S,
     UNCONFIRMED_S,
     UNTAKEN_S,
 )  # fmt: skip
@@ -45,7 +45,6 @@ from hermes.model.errand import (
     LayReady,
     ListPending,
     LookForHook,
-    NeighbourTold,
     NewsCame,
     NoteHook,
     PendingListed,
@@ -74,7 +73,9 @@ if TYPE_CHECKING:
 
     from hermes.core.ends import Answers
     from hermes.model.ask import Ask
+    from hermes.model.entry import Route
     from hermes.model.errand import Fact, Order
+    from hermes.model.state import Phase
     from hermes.model.verdicts import Verdict
 
 SURPRISES = 1
@@ -92,6 +93,7 @@ AGES_S = {
 }
 """Each time is told apart by the graces that it is compared with."""
 OURS, THEIRS = (("B",),), (("A",),)
+HEARD = Replied("", "ses_1", THEIRS)
 MUTE = Capabilities("Mute", reports=False)
 CLAUDE = Capabilities("Claude", reports=False, silence_s=3.0, tells_answers=True)
 
@@ -179,8 +181,6 @@ def unasked(entry: Entry, case: Case) -> Iterator[tuple[Entry, Fact]]:
     """All facts that come without an order, with the entry as it is saved by then."""
     plain: tuple[Fact, ...] = (Woke(), HookLeft(), PlacesGone(), ServerBack(), Doubted(), SessionBusy())
     yield from ((entry, fact) for fact in (*plain, HookSeen(waits=True), HookSeen(waits=False)))
-    if case.ask.permission is not None:
-        yield entry, NeighbourTold(AnsweredWith((("refused", ""),)))
     yield entry, Judged(StillOpen())  # of an order that was given before the entry changed
     yield replace(entry, waiter_taken=True), HookTook()
     if entry.state.phase == "open":
@@ -241,12 +241,19 @@ def saved(entry: Entry, order: Order | None) -> Entry:
 
 def aged(known: Errand, seconds: float) -> Errand:
     """The errand that much later, its clock at 0 again; ages that no grace tells apart are one."""
+    return _aged(known, seconds, proof(known))
+
+
+def proof(known: Errand) -> str:
+    """The proof of the verdict that still has to be saved: verdicts that differ in it alone are equal."""
+    return getattr(known.proven, "proof", "")
+
+
+@cache
+def _aged(known: Errand, seconds: float, _proof: str) -> Errand:
     times: dict[str, Any] = {name: _past(getattr(known, name), seconds, limits) for name, limits in AGES_S.items()}
     look_s = None if known.look_s is None else max(0.0, known.look_s - seconds)
-    neighbour = known.neighbour
-    if neighbour is not None:
-        neighbour = (neighbour[0], 0.0) if seconds - neighbour[1] < TOGETHER_S else None
-    return replace(known, **times, look_s=look_s, neighbour=neighbour)
+    return replace(known, **times, look_s=look_s)
 
 
 def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> float | None:
@@ -256,24 +263,31 @@ def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> floa
     return -(max(reached) + 0.01) if reached else 0.0
 
 
-def known_of(place: Place, case: Case) -> Place:
+@cache
+def without_the_past(
+    known: Errand,
+    phase: Phase,
+    route: Route | None,
+    is_served: bool,
+    _proof: str,
+) -> Errand:
     """Forget what no order depends on any more, so that the walk ends."""
-    entry, known = place.entry, place.errand
-    state = replace(entry.state, epoch=0, seen=(), outcome=None, answers=())
-    entry = replace(entry, state=state)
     kept = {"phase", "is_busy", "is_released"}
-    if state.phase != "settled":
+    if phase != "settled":
         kept = {one.name for one in fields(Errand)}
-    if state.phase != "settled" and known.proven is not None:
-        kept = {"phase", "is_busy", "proven", "has_spoken", "neighbour"}
-    if case.is_served:
+    if phase != "settled" and known.proven is not None:
+        kept = {"phase", "is_busy", "proven", "has_spoken"}
+    if is_served:
         kept -= {"has_left", "places_gone_s"}
-    if entry.route == "server" or (case.is_served and state.phase == "open"):
+    if route == "server" or (is_served and phase == "open"):
         kept -= {"hook", "hook_at_s", "alone_since_s", "laid_s", "first_laid_s"}
+    if route is not None:
+        kept -= {"is_reached"}
     known = replace(Errand(), **{name: getattr(known, name) for name in kept})
     look_s = 1.0 if known.look_s else known.look_s
-    known = replace(known, failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
-    return replace(place, entry=entry, errand=known)
+    if known.heard is not None:
+        known = replace(known, heard=HEARD)  # which news it was is told by the end alone, and it may end in each way
+    return replace(known, failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
 
 
 @dataclass(frozen=True)
@@ -306,7 +320,8 @@ def edges(case: Case) -> Iterator[Edge]:
             is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
             surprises = here.surprises + surprise
             there = Place(entry, aged(after, 0.0), (here.is_asked or says_open) and not left, is_judged, surprises)
-            place = known_of(there, case)
+            kept = without_the_past(there.errand, entry.state.phase, entry.route, case.is_served, proof(after))
+            place = replace(there, errand=kept)
             is_new = surprises <= SURPRISES and not isinstance(fact, SessionBusy) and key(place) not in known
             yield Edge(here, fact, there, order, is_new)
             if is_new:

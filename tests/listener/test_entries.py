@@ -124,7 +124,8 @@ def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_
         shelf.book.apply(entry.id, Tapped(number, NOW_S, ANN, Arm(0), 0))
         shelf.now_s += 1
         end(shelf, entry)
-    closed = [Closed("ses_1", f"call_{number}", allowed_by_us=False) for number in range(3)]
+    ended = [one.ended_s for one in shelf.book.recently_closed]
+    closed = [Closed("ses_1", f"call_{at}", allowed_by_us=False, ended_s=ended_s) for at, ended_s in enumerate(ended)]
     assert list(shelf.book.recently_closed) == closed
     assert list(Shelf(tmp_path / "store").book.recently_closed) == closed
     assert (shelf.book.recently_closed.maxlen, shelf.book._seen_by_closed.maxlen) == (RECENT, SEEN)

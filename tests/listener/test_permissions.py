@@ -259,6 +259,25 @@ async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House)
 
 
 @BOTH
+@pytest.mark.parametrize("by_us", [True, False])
+async def test_a_request_that_comes_after_the_refusal_that_ends_it_names_it(home: House, *, by_us: bool) -> None:
+    """Contract 4: a refusal ends all requests of its session, also one that Hermes hears of only then."""
+    await home.start()
+    first, session = await wishes(home, "npm i")
+    shown = await home.person.sees("npm i")
+    if by_us:
+        await twice(home, shown, REFUSE, "Yes, refuse")
+    else:
+        home.agent.permit(first, "reject")
+    await home.closed()
+    second, _ = await wishes(home, "ls", session)
+    await home.person.sees("ls", buttons=True)
+    home.agent.permit(second, "reject")
+    where = "together with another request" if by_us else "on the computer"
+    await home.person.sees(f"Refused {where}", buttons=False)
+
+
+@BOTH
 async def test_a_lie_is_no_word(home: House) -> None:
     """Contract 4 and 10.4: `200 true` for nothing proves nothing; it is said again until its tool goes on."""
     await home.start()

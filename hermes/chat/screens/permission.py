@@ -10,6 +10,7 @@ from typing import Final
 from hermes.chat.screens.buttons import Rows, press
 from hermes.chat.screens.screen import Caps, decided, header, project
 from hermes.chat.screens.text import Line, Mark, Span, line, one_line, passage, phrase
+from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
 from hermes.model.ask import DeedKind, Permission
@@ -156,12 +157,6 @@ def word_on(entry: Entry) -> str:
             proof, can = outcome.proof if outcome is not None else "", entry.ask.capabilities
             unless = ", unless the computer was quicker" if proof == "receipt" and can.desk_stays_open else ""
             return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{unless}"
-
-
-def is_refused(entry: Entry) -> bool:
-    """Tell whether the permission was refused, with or without a reason."""
-    decision = entry.state.decision
-    return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
 
 
 def keyboard(entry: Entry, permission: Permission) -> Rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hermes.core import ends
 from hermes.core.errand import advance
+from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import merged
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, StoreError
 from hermes.listener.agent.hooks import wait_id
@@ -27,7 +28,6 @@ from hermes.model.errand import (
     LayReady,
     ListPending,
     LookForHook,
-    NeighbourTold,
     NoteHook,
     PendingListed,
     Release,
@@ -221,9 +221,24 @@ class Errands:
             meant,
             is_served=source.server in self._servers,
             restarts_hooks=adapter.goodbye is None,
+            neighbour=self._neighbour(entry) if entry.ask.permission is not None else "",
             tries=self._matching.tries,
             delay_s=self._matching.delay,
         )
+
+    def _neighbour(self, entry: Entry) -> str:
+        """Return the last lasting word that left for another permission of this session, "" if none did lately."""
+        session_id, now_s = entry.ask.source.session_id, self._now()
+        words = [(one.ended_s, one.word) for one in self._book.recently_closed if one.session_id == session_id]
+        for other in self._book.entries():
+            if other.id != entry.id and other.ask.source.session_id == session_id:
+                outcome = other.state.outcome
+                if outcome is not None:
+                    words.append((outcome.at_s, ends.lasting_word(other)))
+                elif self.get(other.id).has_spoken:
+                    words.append((now_s, ends.lasting_word(other)))
+        lately = [(at_s, word) for at_s, word in words if word and now_s - at_s < TOGETHER_S]
+        return max(lately, default=(0.0, ""))[1]
 
     @staticmethod
     def _is_done_at_once(order: Order) -> bool:
@@ -286,7 +301,6 @@ class Errands:
         ask, decision = entry.ask, entry.state.decision
         if decision is None:
             return Woke()
-        self._tell_neighbours(entry)
         server = self._servers[ask.source.server]
         try:
             if decision.kind == "reject":
@@ -302,17 +316,8 @@ class Errands:
         decision = entry.state.decision
         if decision is None:
             return Woke()
-        self._tell_neighbours(entry)
         self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
         return Laid()
-
-    def _tell_neighbours(self, entry: Entry) -> None:
-        meant = self._terms(entry).meant
-        if entry.ask.permission is None or meant is None:
-            return
-        for other in self._book.entries():
-            if other.id != entry.id and other.ask.source.session_id == entry.ask.source.session_id:
-                self._advance(other.id, NeighbourTold(meant))
 
     async def _list(self, entry: Entry, *, with_busy: bool) -> Fact:
         """List what all reachable servers have pending in the entry's folder."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens.main_message import main, sides
-from hermes.chat.screens.permission import TRAIL_LINES, is_refused, trail_line
+from hermes.chat.screens.permission import TRAIL_LINES, trail_line
+from hermes.core.ends import is_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
