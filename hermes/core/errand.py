@@ -36,6 +36,7 @@ from hermes.core.graces import (
     LEFT_GRACE_S,
     LONGEST_RETRY_S,
     NO_EFFECT_S,
+    OPEN_S,
     PLACES_GRACE_S,
     TAKEN_GRACE_S,
     UNTAKEN_S,
@@ -74,20 +75,26 @@ def advance(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms
 
 def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
     phase = entry.state.phase
-    if errand.is_busy and phase in {"sending", "settled"} and not entry.state.working:
-        return Happen(Worked(terms.at_s))
     if phase == "settled":
         has_hook = entry.waits or not entry.ask.source.server
-        return Release() if has_hook and not errand.is_released else None
+        return Release() if has_hook and not errand.is_released else _worked(entry, errand, terms)
     if errand.proven is not None:
         return _settle(entry, errand, errand.proven, terms)
     if phase == "matching":
         return _next_while_matching(errand, now_s, terms)
-    if errand.also_ask:
-        return AskVerdict(errand.also_ask)
+    other = AskVerdict(errand.also_ask[0][0]) if errand.also_ask else None
     if phase == "open":
-        return _next_while_open(entry, errand, now_s, terms)
-    return _next_while_sending(entry, errand, now_s, terms)
+        return other or _next_while_open(entry, errand, now_s, terms)
+    order = _next_while_sending(entry, errand, now_s, terms)
+    if order is not None and not isinstance(order, Wait):
+        return order
+    # The rest must not hold up an answer: another server may be slow, and the disk full.
+    is_late = errand.failures > 0 and not entry.state.away
+    return other or (Happen(Failed(terms.at_s)) if is_late else None) or _worked(entry, errand, terms) or order
+
+
+def _worked(entry: Entry, errand: Errand, terms: Terms) -> Happen | None:
+    return Happen(Worked(terms.at_s)) if errand.is_busy and not entry.state.working else None
 
 
 def _next_while_matching(errand: Errand, now_s: float, terms: Terms) -> Order:
@@ -138,8 +145,6 @@ def _unless_it_returns(entry: Entry, errand: Errand, grace_s: float, now_s: floa
 def _next_while_sending(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
     if entry.state.decision is None:
         return None
-    if errand.failures and not entry.state.away:
-        return Happen(Failed(terms.at_s))
     if entry.route == "waiter" or not (terms.is_served or entry.ask.source.server):
         return _next_by_hook(entry, errand, now_s, terms)
     if entry.route is None and errand.sent_s is None:
@@ -162,8 +167,8 @@ def _choose_route(errand: Errand, terms: Terms) -> Order:
 def _next_by_server(entry: Entry, errand: Errand, now_s: float) -> Order:
     if errand.look_s is not None and now_s < errand.look_s:
         return Wait(errand.look_s - now_s)
-    if errand.is_open and not is_awaiting_effect(errand, now_s):
-        return Send()
+    if _may_send(errand, now_s) and not is_awaiting_effect(errand, now_s):
+        return Send() if entry.route == "server" else SetRoute("server")
     # A late answer to a dead permission may run its command all the same, so a verdict is asked for there.
     is_first = errand.sent_s is None and not errand.failures and not errand.is_unknown
     return AskVerdict(trusts_events=is_first and entry.ask.permission is None)
@@ -172,7 +177,7 @@ def _next_by_server(entry: Entry, errand: Errand, now_s: float) -> Order:
 def _next_by_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order:
     if errand.look_s is not None and now_s < errand.look_s:
         return Wait(errand.look_s - now_s)
-    if errand.is_open:
+    if _may_send(errand, now_s):
         return SetRoute("server")
     look_in_s = errand.hook_at_s + HOOK_LOOK_S - now_s
     if look_in_s <= 0:
@@ -185,15 +190,16 @@ def _next_by_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> O
         return Happen(Failed(terms.at_s)) if late else Wait(look_in_s)
     # A hook may wait again after it took the text: its plugin had no success with it, or died on the way.
     in_vain = errand.first_laid_s is not None and now_s - errand.first_laid_s > NO_EFFECT_S
-    if in_vain and not entry.state.away:
-        return Happen(Failed(terms.at_s))
-    again_s = LONGEST_RETRY_S if in_vain else LAY_AGAIN_S
-    return LayReady() if now_s - laid_s > again_s else Wait(look_in_s)
+    if now_s - laid_s > (LONGEST_RETRY_S if in_vain else LAY_AGAIN_S):
+        return LayReady() if entry.route == "waiter" else SetRoute("waiter")
+    return Happen(Failed(terms.at_s)) if in_vain and not entry.state.away else Wait(look_in_s)
 
 
 def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
     """No hook waits any more: its plugin or its server tells the result, or the server carries the answer now."""
     alone_s = now_s - (now_s if errand.alone_since_s is None else errand.alone_since_s)
+    if errand.has_left and not terms.is_served and entry.ask.answerable:
+        return _unless_it_returns(entry, errand, LEFT_GRACE_S, now_s, terms)
     if ends.has_only_silence(entry):
         if alone_s < entry.ask.capabilities.silence_s:
             return Wait(entry.ask.capabilities.silence_s - alone_s)
@@ -201,9 +207,11 @@ def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms)
     if terms.is_served:
         grace_s = 0.0 if errand.heard is not None else _hook_grace_s(entry)
         return AskVerdict() if alone_s >= grace_s else None
-    if errand.has_left and entry.ask.answerable:
-        return _unless_it_returns(entry, errand, LEFT_GRACE_S, now_s, terms)
     return _settle(entry, errand, Dead("left"), terms) if alone_s > _hook_grace_s(entry) else None
+
+
+def _may_send(errand: Errand, now_s: float) -> bool:
+    return errand.open_s is not None and now_s - errand.open_s <= OPEN_S
 
 
 def _hook_grace_s(entry: Entry) -> float:

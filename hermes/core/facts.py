@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from hermes.model.answer import Proof
     from hermes.model.entry import Entry
     from hermes.model.errand import Errand, Fact, Hook, News, Terms
-    from hermes.model.verdicts import Verdict
 
 
 def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:
@@ -52,7 +51,7 @@ def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:
         return errand
     hinted = errand.heard is not None or errand.is_quiet
     look_s = now_s if hinted and entry.state.phase == "open" else None
-    begun = replace(errand, phase=entry.state.phase, look_s=look_s, failures=0, is_open=False, is_reached=None)
+    begun = replace(errand, phase=entry.state.phase, look_s=look_s, failures=0, open_s=None, is_reached=None)
     return begun if errand.has_left else replace(begun, hook="unknown", hook_at_s=-math.inf, alone_since_s=None)
 
 
@@ -78,8 +77,8 @@ def _learn_unsettled(entry: Entry, errand: Errand, fact: Fact, now_s: float, ter
         case NewsCame():
             has_news = errand.has_news or not isinstance(fact.news, Quiet)
             return _learn_news(entry, replace(errand, has_news=has_news), fact, now_s, terms)
-        case Judged(verdict):
-            return _learn_verdict(entry, errand, verdict, now_s, terms)
+        case Judged():
+            return _learn_verdict(entry, errand, fact, now_s, terms)
         case Unreached() | Accepted() | Unknown() | ServerBack() | Doubted():
             return _learn_of_server(entry, errand, fact, now_s)
         case PendingListed() | RequestCame() | HeldElsewhere() if entry.state.phase == "matching":
@@ -121,13 +120,18 @@ def _learn_of_hook(
 def _learn_news(entry: Entry, errand: Errand, fact: NewsCame, now_s: float, terms: Terms) -> Errand:
     news = fact.news
     if terms.is_served or entry.state.phase == "matching":
-        if isinstance(news, Quiet):
-            return replace(errand, is_quiet=True, look_s=now_s)
-        return replace(errand, heard=news, look_s=now_s)
+        errand = _hinted(errand, now_s)
+        return replace(errand, is_quiet=True) if isinstance(news, Quiet) else replace(errand, heard=news)
     if fact.heard_by and isinstance(news, Quiet):
         # The server's events may tell that all is over before they tell how: only what it proves counts.
-        return replace(errand, also_ask=fact.heard_by)
+        others = tuple(one for one in errand.also_ask if one[0] != fact.heard_by)
+        return replace(errand, also_ask=(*others, (fact.heard_by, now_s)))
     return _believe(entry, errand, news, terms)
+
+
+def _hinted(errand: Errand, now_s: float) -> Errand:
+    """Look now: what was known of the server may be over."""
+    return replace(errand, hinted_s=now_s, look_s=now_s, open_s=None)
 
 
 def _believe(entry: Entry, errand: Errand, news: News, terms: Terms) -> Errand:
@@ -144,15 +148,18 @@ def _believe(entry: Entry, errand: Errand, news: News, terms: Terms) -> Errand:
             return replace(errand, proven=ends.known_by(terms.meant, "receipt") if given else Dead(proof))
 
 
-def _learn_verdict(entry: Entry, errand: Errand, verdict: Verdict, now_s: float, terms: Terms) -> Errand:
-    if errand.also_ask:
-        errand = replace(errand, also_ask="")
+def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, terms: Terms) -> Errand:
+    verdict = fact.verdict
+    if fact.server:
+        errand = _without_server(errand, fact.server, fact.asked_s)
         return errand if isinstance(verdict, StillOpen | Unproven) else replace(errand, proven=verdict)
     if not terms.is_served:
-        return errand  # nobody asked for it
+        return errand  # its server left the configuration
     match verdict:
+        case StillOpen() if fact.asked_s < errand.hinted_s:
+            return replace(errand, look_s=now_s)  # what hinted at an end meanwhile may be newer
         case StillOpen() if entry.state.phase == "sending":
-            return _still_open(entry, replace(errand, is_reached=True), now_s)
+            return _still_open(entry, replace(errand, is_reached=True), fact.asked_s, now_s)
         case StillOpen():
             again_s = now_s + QUIET_LOOK_S if errand.is_quiet else None
             return replace(errand, failures=0, is_quiet=False, look_s=again_s)
@@ -164,13 +171,18 @@ def _learn_verdict(entry: Entry, errand: Errand, verdict: Verdict, now_s: float,
             return replace(errand, proven=verdict)
 
 
-def _still_open(entry: Entry, errand: Errand, now_s: float) -> Errand:
+def _without_server(errand: Errand, server: str, asked_s: float) -> Errand:
+    """Forget what this server hinted at before it was asked."""
+    return replace(errand, also_ask=tuple(one for one in errand.also_ask if one[0] != server or one[1] > asked_s))
+
+
+def _still_open(entry: Entry, errand: Errand, asked_s: float, now_s: float) -> Errand:
     if entry.route != "waiter" and is_awaiting_effect(errand, now_s):
         return _look_later(errand, now_s)
-    if errand.is_unknown:
-        # It was not there when the reply came, and is there again.
+    if errand.is_unknown or (entry.route != "waiter" and is_awaiting_effect(errand, asked_s)):
+        # It was not there when the reply came, and is there again; or the server is too slow to show any effect.
         return _failed(replace(errand, is_unknown=False), now_s)
-    return replace(errand, is_open=True, look_s=None)
+    return replace(errand, open_s=now_s, look_s=None)
 
 
 def _unproven(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Errand:
@@ -196,20 +208,20 @@ def _learn_of_server(
 ) -> Errand:
     is_sending = entry.state.phase == "sending"
     match fact:
-        case Unreached() if errand.also_ask:
-            return replace(errand, also_ask="")
+        case Unreached(server) if server:
+            return _without_server(errand, server, now_s)
         case Unreached() if is_sending and entry.route is None and has_hook(errand) and errand.sent_s is None:
             return replace(errand, is_reached=False)
         case Unreached():
             return _failed(errand, now_s)
         case Accepted() if is_sending:
-            return replace(errand, sent_s=now_s, has_spoken=True, is_open=False, look_s=None)
+            return replace(errand, sent_s=now_s, has_spoken=True, open_s=None, look_s=None)
         case Unknown() if is_sending:
-            return replace(errand, sent_s=None, has_spoken=True, is_open=False, is_unknown=True, look_s=None)
-        case ServerBack() if is_sending:
-            return replace(errand, failures=0, look_s=None)
-        case ServerBack() | Doubted() if not is_sending:
-            return replace(errand, look_s=now_s)
+            return replace(errand, sent_s=None, has_spoken=False, open_s=None, is_unknown=True, look_s=None)
+        case ServerBack():
+            return replace(_hinted(errand, now_s), failures=0)
+        case Doubted() if not is_sending:
+            return _hinted(errand, now_s)
         case _:
             return errand
 
@@ -235,7 +247,7 @@ def _learn_of_call(
 
 def _failed(errand: Errand, now_s: float) -> Errand:
     pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(errand.failures, 10))
-    return replace(errand, failures=errand.failures + 1, is_open=False, look_s=now_s + pause_s)
+    return replace(errand, failures=errand.failures + 1, open_s=None, look_s=now_s + pause_s)
 
 
 def is_awaiting_effect(errand: Errand, now_s: float) -> bool:

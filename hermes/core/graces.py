@@ -7,6 +7,8 @@ FIRST_RETRY_S: Final = 0.5
 LONGEST_RETRY_S: Final = 30.0
 CONFIRM_S: Final = 0.05
 """The first pause before another look at an accepted reply that shows no effect yet; each further one is longer."""
+OPEN_S: Final = 5.0
+"""The verdict "still open" is a reason to send for this long: a full disk may hold up what comes before."""
 UNCONFIRMED_S: Final = 3.0
 """An accepted reply that shows no effect for this long is sent again."""
 QUIET_LOOK_S: Final = 1.0

@@ -522,7 +522,7 @@ class Listener:
     def _make_store_again(self) -> None:
         self._store.keep_machine(self._machine)
         self._take_locks()
-        self._errands.tell_all(PlacesGone())
+        self._errands.hint_all(PlacesGone())
         self._book.lay_out_again()
         if self._phone_was_locked:
             self._store.lock_phone()

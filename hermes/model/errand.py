@@ -49,11 +49,12 @@ class Errand:
     """All that is known of the agent's side of one open entry, and is not saved. Times are seconds of a steady clock.
 
     `proven` is the verdict that still has to be saved. `heard` is the agent's own news of the end, `is_quiet` true if
-    its session stopped since the last look, `also_ask` the server that told so of an ask that no server listed.
+    its session stopped since the last look, `hinted_s` when anything last hinted at an end. `also_ask` are the servers
+    that told so of an ask that no server listed, and when they did.
     `look_s` is when the server is due to be asked again, None if there is no reason to wait (or, of an open ask, to
-    ask). `is_open` is true if nothing was sent since a verdict said "still open", `is_reached` whether its server could
-    be asked which way the answer goes. `sent_s` is when the last reply was accepted, `has_spoken` true if any
-    answer left in this run, `is_unknown` true if the server did not know the request when the reply came.
+    ask). `open_s` is when a verdict said "still open", None if anything left or was told since then. `is_reached` tells
+    whether its server could be asked which way the answer goes. `sent_s` is when the last reply was accepted,
+    `has_spoken` true if an answer left in this run and the server knew the request, `is_unknown` true if it did not.
     `hook` is what the last look at `hook_at_s` saw, `alone_since_s` since when no hook waits, `has_left` true if a hook
     said that its agent left it.
     `has_news` is true once the agent told of the end, `is_busy` once its session was at work after that.
@@ -63,9 +64,10 @@ class Errand:
     proven: Verdict | None = None
     heard: Replied | Dismissed | None = None
     is_quiet: bool = False
-    also_ask: str = ""
+    hinted_s: float = -math.inf
+    also_ask: tuple[tuple[str, float], ...] = ()
     look_s: float | None = None
-    is_open: bool = False
+    open_s: float | None = None
     is_reached: bool | None = None
     sent_s: float | None = None
     has_spoken: bool = False
@@ -140,14 +142,18 @@ class SessionBusy:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A server gave its verdict."""
+    """The entry's server, or `server` if set, gave its verdict. It was asked at `asked_s` (of the steady clock)."""
 
     verdict: Verdict
+    asked_s: float = math.inf
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A server could not be asked or told something, or refused."""
+    """The entry's server, or `server` if set, could not be asked or told something, or refused."""
+
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)

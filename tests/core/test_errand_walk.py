@@ -19,6 +19,7 @@ from hermes.core.graces import (
     LEFT_GRACE_S,
     LONGEST_RETRY_S,
     NO_EFFECT_S,
+    OPEN_S,
     PLACES_GRACE_S,
     TAKEN_GRACE_S,
     UNCONFIRMED_S,
@@ -81,9 +82,13 @@ if TYPE_CHECKING:
 SURPRISES = 1
 """The walk goes on behind so many facts that came without an order; more take minutes, and showed nothing new."""
 LONG_S = 100.0
+HINT_S = 0.1
+"""A look takes less than this: hints before it are no news to it."""
 PAUSE_S = 0.3
 """The pause after a save that failed."""
 AGES_S = {
+    "hinted_s": (HINT_S,),
+    "open_s": (OPEN_S,),
     "sent_s": (UNCONFIRMED_S,),
     "hook_at_s": (HOOK_LOOK_S,),
     "alone_since_s": (LEFT_GRACE_S, 3.0, TAKEN_GRACE_S, HOOK_GRACE_S),
@@ -181,7 +186,7 @@ def unasked(entry: Entry, case: Case) -> Iterator[tuple[Entry, Fact]]:
     """All facts that come without an order, with the entry as it is saved by then."""
     plain: tuple[Fact, ...] = (Woke(), HookLeft(), PlacesGone(), ServerBack(), Doubted(), SessionBusy())
     yield from ((entry, fact) for fact in (*plain, HookSeen(waits=True), HookSeen(waits=False)))
-    yield entry, Judged(StillOpen())  # of an order that was given before the entry changed
+    yield entry, Judged(StillOpen(), asked_s=-HINT_S / 2)  # of an order that was given before the last fact came
     yield replace(entry, waiter_taken=True), HookTook()
     if entry.state.phase == "open":
         yield entry, Superseded()
@@ -202,9 +207,9 @@ def results(entry: Entry, order: Order | None) -> Iterator[tuple[Entry, Fact]]:
     match order:
         case LookForHook():
             yield from ((entry, HookSeen(*seen)) for seen in ((True, False), (True, True), (False, False)))
-        case AskVerdict():
-            yield entry, Unreached()
-            yield from ((entry, Judged(verdict)) for verdict in verdicts(entry))
+        case AskVerdict(server):
+            yield entry, Unreached(server)
+            yield from ((entry, Judged(verdict, server=server)) for verdict in verdicts(entry))
         case Send():
             yield from ((entry, fact) for fact in (Accepted(), Unknown(), Unreached()))
         case ListPending(with_busy):
@@ -253,7 +258,8 @@ def proof(known: Errand) -> str:
 def _aged(known: Errand, seconds: float, _proof: str) -> Errand:
     times: dict[str, Any] = {name: _past(getattr(known, name), seconds, limits) for name, limits in AGES_S.items()}
     look_s = None if known.look_s is None else max(0.0, known.look_s - seconds)
-    return replace(known, **times, look_s=look_s)
+    also_ask = tuple((server, -1.0) for server, _ in known.also_ask)
+    return replace(known, **times, look_s=look_s, also_ask=also_ask)
 
 
 def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> float | None:
@@ -283,6 +289,10 @@ def without_the_past(
         kept -= {"hook", "hook_at_s", "alone_since_s", "laid_s", "first_laid_s"}
     if route is not None:
         kept -= {"is_reached"}
+    if not is_served:
+        kept -= {"hinted_s", "open_s", "is_reached"}
+    if known.hinted_s < 0.0:
+        kept -= {"hinted_s"}
     known = replace(Errand(), **{name: getattr(known, name) for name in kept})
     look_s = 1.0 if known.look_s else known.look_s
     if known.heard is not None:
@@ -315,7 +325,7 @@ def edges(case: Case) -> Iterator[Edge]:
         moves += [(here.entry, Woke(), pause_s, 0) for pause_s in pauses]
         for entry, fact, later_s, surprise in moves:
             after, order = errand.advance(entry, aged(here.errand, later_s), fact, 0.0, case.terms(entry))
-            says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen)
+            says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen) and not fact.server
             left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unreached)
             is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
             surprises = here.surprises + surprise
@@ -375,8 +385,12 @@ def only_the_frozen_decision_leaves(edge: Edge, _: Case) -> None:
 
 
 def nothing_hangs(edge: Edge, case: Case) -> None:
-    """There is an order for all that is not settled and does not wait for a person."""
+    """There is an order for all that is not settled and does not wait for a person; no hint at an end is lost."""
     phase = edge.after.entry.state.phase
+    hints = isinstance(edge.fact, NewsCame | ServerBack | Doubted)
+    is_older = isinstance(edge.fact, Judged) and edge.fact.asked_s < edge.before.errand.hinted_s
+    if phase == "open" and case.is_served and (hints or is_older):
+        assert edge.order is not None
     if phase in {"matching", "sending"}:
         assert edge.order is not None
     if phase == "open" and case.ask.answerable and not case.is_served and edge.after.errand.alone_since_s is not None:
@@ -435,7 +449,7 @@ def met(entry: Entry, order: Order, truth: Verdict) -> tuple[Entry, Fact]:
     """What an order comes to in such a world."""
     match order:
         case AskVerdict():
-            return entry, Judged(truth)
+            return entry, Judged(truth, server=order.server)
         case LookForHook():
             return entry, HookSeen(waits=False)
         case Send():
@@ -478,8 +492,7 @@ def test_the_laws_hold_on_every_edge(case: Case) -> None:
 Mutant = tuple[str, str, str, str]
 MUTANTS: dict[str, Mutant] = {
     "no_second_answer_before_a_verdict": (
-        "facts", "sent_s=now_s, has_spoken=True, is_open=False", "sent_s=now_s, has_spoken=True",
-        "a question of a server",
+        "errand", "errand.open_s is not None and", "errand.open_s is None or", "a question of a server",
     ),
     "no_permission_without_a_verdict": (
         "errand", "is_first and entry.ask.permission is None", "is_first", "a permission of a server",
@@ -503,8 +516,8 @@ MUTANTS: dict[str, Mutant] = {
         "errand = replace(errand, proven=None)\n    match fact:\n        case SessionBusy():", "a question of a server",
     ),
     "forgetting_leads_to_the_same_end": (
-        "errand", "if errand.failures and not entry.state.away:",
-        "if entry.state.away and not errand.has_spoken:\n        return Wait(1.0)\n    if errand.failures:",
+        "errand", "    order = _next_while_sending(",
+        "    if entry.state.away and not errand.has_spoken:\n        return other\n    order = _next_while_sending(",
         "a question of a server",
     ),
 }  # fmt: skip

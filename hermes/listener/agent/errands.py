@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +11,7 @@ from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import merged
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, StoreError
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
 from hermes.listener.agent.hooks import wait_id
 from hermes.model.errand import (
     Accepted,
@@ -41,7 +42,7 @@ from hermes.model.errand import (
     Wait,
     Woke,
 )  # fmt: skip
-from hermes.model.events import Delivered, Ended
+from hermes.model.events import Delivered, Ended, Failed
 from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Errands:
         self._monotonic = monotonic
         self._errands: dict[str, Errand] = {}
         self._troubles: dict[str, str] = {}
+        self._looks: dict[str, tuple[Order, asyncio.Timeout]] = {}
 
     def get(self, entry_id: str) -> Errand:
         """Return what is known of this entry's agent beside what is saved."""
@@ -137,11 +139,15 @@ class Errands:
         if order is not None:
             self._kick(entry_id)
 
-    def tell_all(self, fact: Fact) -> None:
-        """Take in a fact that is true of all open entries. Raises NotSaved."""
+    def hint(self, entry_id: str, fact: Fact) -> None:
+        """Take in a fact that the next look would tell as well: the step does what follows."""
+        self._advance(entry_id, fact)
+        self._kick(entry_id)
+
+    def hint_all(self, fact: Fact) -> None:
+        """Take in a fact that is true of all open entries, as `hint` does."""
         for entry in self._book.entries():
-            with self._book.apart(entry):
-                self.tell(entry.id, fact)
+            self.hint(entry.id, fact)
 
     async def step(self, entry_id: str) -> float | None:
         """Do the next order of this entry; return the seconds until the one after it, None if only a fact can help.
@@ -154,7 +160,20 @@ class Errands:
             return None
         if isinstance(order, Wait):
             return order.pause_s
-        result = self._do_at_once(entry, order) if self._is_done_at_once(order) else await self._do(entry, order)
+        if self._is_done_at_once(order):
+            result = self._do_at_once(entry, order)
+        else:
+            scope = asyncio.timeout(None)
+            try:
+                async with scope:
+                    self._looks[entry_id] = order, scope
+                    result = await self._do(entry, order)
+            except TimeoutError:
+                if scope.expired():
+                    return 0.0  # the look was given up
+                raise
+            finally:
+                self._looks.pop(entry_id, None)
         self.tell(entry_id, result)
         return 0.0
 
@@ -163,15 +182,15 @@ class Errands:
         return ends.is_ours(entry, AnsweredWith(news.answers), self._terms(entry).meant)
 
     def look_for_hooks(self) -> None:
-        """Tell each entry that depends on a hook whether one waits, if that is news. Raises NotSaved."""
+        """Tell each entry that depends on a hook whether one waits, if that is news."""
         hanging = [entry for entry in self._book.entries() if self._depends_on_a_hook(entry)]
         waiting = self._room.all_waiting() if hanging else set()
         for entry in hanging:
             waits, known = wait_id(entry.ask) in waiting, self.get(entry.id)
-            is_news = known.alone_since_s is not None or known.hook == "unknown" or not entry.waits
+            was_gone = known.alone_since_s is not None or known.has_left
+            is_news = was_gone or known.hook == "unknown" or not entry.waits
             if is_news if waits else known.alone_since_s is None:
-                with self._book.apart(entry):
-                    self.tell(entry.id, HookSeen(waits, has_text=self._room.is_ready(entry.ask)))
+                self.hint(entry.id, HookSeen(waits, has_text=self._room.is_ready(entry.ask)))
 
     def hear_hook(self, kind: str, wait: str) -> None:
         """Take in a hook's word about itself: it took its text ("receipt"), or its agent left it ("waiter.gone").
@@ -207,6 +226,10 @@ class Errands:
             return None
         known = self.get(entry_id)
         self._errands[entry_id], order = advance(entry, known, fact, self._monotonic(), self._terms(entry))
+        looked, scope = self._looks.get(entry_id, (None, None))
+        is_wanted = order is None or isinstance(order, Wait | type(looked))
+        if scope is not None and isinstance(looked, AskVerdict | ListPending | Complete) and not is_wanted:
+            scope.reschedule(0.0)  # a frozen server must not hold up what is wanted by now
         return order
 
     def _terms(self, entry: Entry) -> Terms:
@@ -268,8 +291,8 @@ class Errands:
     async def _do(self, entry: Entry, order: Order) -> Fact:
         try:
             match order:
-                case AskVerdict(server, trusts_events):
-                    return await self._judge(entry, server, trusts_events=trusts_events)
+                case AskVerdict():
+                    return await self._judge(entry, order)
                 case Send():
                     return await self._send(entry)
                 case ListPending(with_busy):
@@ -285,17 +308,18 @@ class Errands:
             if self._troubles.get(entry.id) != str(error):
                 self._troubles[entry.id] = str(error)
                 log.warning("entry %s: %s", entry.id, error)
-            return Unreached()
+            return Unreached(order.server if isinstance(order, AskVerdict) else "")
         return Woke()
 
-    async def _judge(self, entry: Entry, server_name: str, *, trusts_events: bool) -> Fact:
-        name = server_name or entry.ask.source.server
+    async def _judge(self, entry: Entry, order: AskVerdict) -> Fact:
+        name, asked_s = order.server or entry.ask.source.server, self._monotonic()
         server = self._servers.get(name)
         if server is None:
             raise AgentAway(f"the server {name!r} is no longer in the configuration")
-        if trusts_events and server.sees_open(entry.ask):
-            return Judged(StillOpen())
-        return Judged(await server.verdict(entry.ask))
+        is_seen = order.trusts_events and server.sees_open(entry.ask)
+        verdict = StillOpen() if is_seen else await server.verdict(entry.ask)
+        self._troubles.pop(entry.id, None)
+        return Judged(verdict, asked_s, order.server)
 
     async def _send(self, entry: Entry) -> Fact:
         ask, decision = entry.ask, entry.state.decision
@@ -342,12 +366,9 @@ class Errands:
         return False
 
     def release(self, ask: Ask) -> None:
-        """Take back the text of an ask that is over, and release the hook that waits for it."""
+        """Take back the text of an ask that is over, and release the hook that waits for it. Raises StoreError."""
         self._room.withdraw(ask)
-        try:
-            self.dismiss(ask)
-        except StoreError as error:
-            log.warning("request %s: its hook goes on waiting for now: %s", ask.source.request_id, error)
+        self.dismiss(ask)
 
     def dismiss(self, ask: Ask) -> None:
         """Release the hook that waits for an ask that nobody will answer on the phone. Raises StoreError."""
@@ -367,6 +388,8 @@ def _log_end(entry: Entry, event: Event, verdict: Verdict | None) -> None:
             log.info("entry %s: %s%s, known by: %s", entry.id, type(verdict).__name__, by, proof)
         case Ended(reason="ambiguous"):
             log.warning("entry %s: several requests could be it; nothing will be sent", entry.id)
+        case Failed():
+            log.info("entry %s: its answer is not delivered yet", entry.id)
         case Ended(reason="ended"):
             log.info("entry %s: its call never became a request", entry.id)
         case _:

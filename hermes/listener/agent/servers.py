@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Book
     from hermes.model.ask import Ask
     from hermes.model.entry import Entry
-    from hermes.model.errand import Fact
     from hermes.model.signals import Signal
 
 log = logging.getLogger(__name__)
@@ -114,23 +113,19 @@ class Follower:
             self._spawn(self._list_until_known(unknown))
         for entry in self._without_server():
             # A hook told of an ask whose end this server had already told: it can be proven here alone.
-            self._tell(entry, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
+            self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
         for entry in mine:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
-            self._tell(entry, ServerBack())
+            self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
         self._heard_s = self._now()
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
     def doubt(self) -> None:
-        """Look whether an ask ended without an event. Raises StoreError."""
+        """Look whether an ask ended without an event."""
         if self.is_connected:
             for entry in self._entries():
-                self._tell(entry, Doubted())
-
-    def _tell(self, entry: Entry, fact: Fact) -> None:
-        with self._book.apart(entry):
-            self._errands.tell(entry.id, fact)
+                self._errands.hint(entry.id, Doubted())
 
     def _entries(self) -> list[Entry]:
         return [entry for entry in self._book.entries() if entry.ask.source.server == self.server.name]
@@ -146,7 +141,7 @@ class Follower:
     def _look_for_requests(self) -> None:
         for entry in self._book.entries():
             if entry.state.phase == "matching":
-                self._tell(entry, Doubted())
+                self._errands.hint(entry.id, Doubted())
 
     # --- events -----------------------------------------------------------------------------------------------------
 
@@ -162,7 +157,7 @@ class Follower:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""
         for entry in self._entries():
             if directory in {"", entry.ask.source.directory}:
-                self._tell(entry, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
+                self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
 
     async def _take_new(self, asked: Asked) -> None:
         source = asked.ask.source
@@ -173,7 +168,7 @@ class Follower:
         entry = self._book.find(source)
         if entry is not None and not is_known and not asked.ask.source.session_title:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
-            self._tell(entry, Doubted())
+            self._errands.hint(entry.id, Doubted())
         self._learn_later(asked.ask)
 
     # --- lists ------------------------------------------------------------------------------------------------------
@@ -204,7 +199,7 @@ class Follower:
                 _, folders = await self._list_all(folders)
                 # An ask may have ended during its listing, and its event came when no entry had it.
                 for entry in self._entries():
-                    self._tell(entry, Doubted())
+                    self._errands.hint(entry.id, Doubted())
             except StoreError as error:
                 log.error("server %s: %s", self.server.name, error)  # noqa: TRY400 (a full disk, not a defect)
 

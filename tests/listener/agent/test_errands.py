@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
@@ -22,12 +23,12 @@ from hermes.core.graces import (
 )
 from hermes.errors import AgentAway, NotSaved
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room
+from hermes.listener.agent.hooks import Room, wait_id
 from hermes.listener.entries import Book
 from hermes.model.actions import Pick
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
-from hermes.model.errand import Doubted, Errand, HookTook, NewsCame, Woke
+from hermes.model.errand import Doubted, Errand, HookTook, NewsCame, RequestCame, Woke
 from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
@@ -84,6 +85,9 @@ class Hooks(Room):
 
     def waiting(self, _: Ask) -> bool:
         return self.there
+
+    def all_waiting(self) -> set[str]:
+        return {wait_id(ask())} if self.there else set()
 
     def put(self, _: Ask, text: str) -> None:
         self.ready = text
@@ -168,6 +172,41 @@ async def test_what_was_proven_while_the_disk_was_full_is_noted_later(way: Way) 
     blocked.rmdir()
     await way.step()
     assert way.outcome() == "answered"
+
+
+async def test_a_hook_that_waits_beside_one_that_left_is_news(way: Way) -> None:
+    """It is heard of at the next look."""
+    source = replace(way.entry().ask.source, server="")
+    way.book.change(way.id, lambda found: replace(found, ask=replace(found.ask, source=source)))
+    way.hooks.there = True
+    way.errands.look_for_hooks()
+    await way.step()
+    way.errands.hear_hook("waiter.gone", wait_id(way.entry().ask))
+    assert way.errands.get(way.id).has_left
+    way.errands.look_for_hooks()
+    assert not way.errands.get(way.id).has_left
+
+
+async def test_a_look_at_a_frozen_server_is_given_up_for_what_is_wanted_now(way: Way) -> None:
+    """The list of another server does not come; meanwhile the request of the call came by an event."""
+    source = replace(ask(question()).source, request_id=None, call_id="call_1")
+    call = way.book.create(replace(ask(question()), source=source), matching=True)
+    asked = asyncio.Event()
+
+    class Frozen(Desk):
+        async def questions(self, _: str) -> tuple[Ask, ...]:
+            asked.set()
+            await asyncio.Event().wait()
+            return ()
+
+    way.servers["frozen"] = Frozen([StillOpen()])
+    look = asyncio.create_task(way.errands.step(call.id))
+    await asked.wait()
+    way.errands.tell(call.id, RequestCame(replace(call.ask, source=replace(source, request_id="que_9"))))
+    assert await asyncio.wait_for(look, 5.0) == 0.0
+    found = way.book.get(call.id)
+    assert found is not None
+    assert found.state.phase == "open"
 
 
 async def test_of_what_is_settled_nothing_is_remembered(way: Way) -> None:

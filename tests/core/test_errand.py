@@ -1,0 +1,183 @@
+"""Single stories of an errand: what is known, and the order that follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes.core import dialog
+from hermes.core.ends import ALLOWED
+from hermes.core.errand import advance
+from hermes.core.graces import LEFT_GRACE_S, OPEN_S, UNCONFIRMED_S
+from hermes.model.answer import Answer, Decision
+from hermes.model.ask import Capabilities
+from hermes.model.entry import Entry, Phone
+from hermes.model.errand import (
+    Accepted,
+    AskVerdict,
+    Doubted,
+    Errand,
+    Happen,
+    HookLeft,
+    HookSeen,
+    Judged,
+    LookForHook,
+    NewsCame,
+    Send,
+    SessionBusy,
+    SetRoute,
+    Terms,
+    Unknown,
+    Unreached,
+    Wait,
+    Woke,
+)
+from hermes.model.events import Delivered, Ended, Failed, Worked
+from hermes.model.signals import Dismissed, Quiet, Replied
+from hermes.model.verdicts import AnsweredWith, StillOpen, Unproven
+from tests.asks import ANN, ask, question, wish
+
+if TYPE_CHECKING:
+    from hermes.model.ask import Ask
+    from hermes.model.entry import Route
+    from hermes.model.errand import Fact, Order
+
+THEIRS = Replied("que_1", "ses_1", (("Redis",),))
+QUESTION, PERMISSION = ask(question()), wish()
+CLAUDE = Capabilities("Claude", reports=False, silence_s=3.0, tells_answers=True)
+
+
+class Story:
+    """One entry, its errand and a clock; `order` is what has to be done now."""
+
+    def __init__(
+        self, an_ask: Ask, *, is_served: bool = True, route: Route | None = None, is_sent: bool = False
+    ) -> None:
+        server = "desk" if is_served else ""
+        an_ask = replace(an_ask, source=replace(an_ask.source, server=server))
+        self.entry = Entry("e1", "k7", an_ask, dialog.start(an_ask, matching=False), Phone(11), 1000.0, route=route)
+        if is_sent:
+            decision = Decision("answer", 1000.0, (Answer((1,)),), ANN)
+            self.entry = replace(self.entry, state=replace(self.entry.state, phase="sending", decision=decision))
+        meant = AnsweredWith((("once",),) if an_ask.permission is not None else (("SQLite",),), "")
+        self.terms = Terms(1000.0, meant if is_sent else None, is_served, restarts_hooks=True)
+        self.errand = Errand()
+        self.now_s = 100.0
+        self.order: Order | None = None
+
+    def learn(self, *facts: Fact) -> Order | None:
+        """Take these in, and return the order behind the last."""
+        for fact in facts:
+            self.errand, self.order = advance(self.entry, self.errand, fact, self.now_s, self.terms)
+        return self.order
+
+    def later(self, seconds: float) -> Order | None:
+        """Let time pass."""
+        self.now_s += seconds
+        return self.learn(Woke())
+
+
+# --- hints --------------------------------------------------------------------------------------------------------
+
+
+def test_news_that_comes_during_a_look_is_looked_into() -> None:
+    """The look began before it, and says "still open"."""
+    story = Story(QUESTION)
+    assert story.learn(Doubted()) == AskVerdict()
+    asked_s = story.now_s
+    story.now_s += 1.0
+    story.learn(NewsCame(THEIRS))
+    assert story.learn(Judged(StillOpen(), asked_s)) == AskVerdict()
+    assert story.learn(Judged(StillOpen(), story.now_s)) is None
+
+
+def test_every_server_that_tells_of_an_end_is_asked() -> None:
+    """One of them may know nothing of it."""
+    story = Story(QUESTION, is_served=False)
+    quiet = Quiet("ses_1")
+    assert story.learn(NewsCame(quiet, "one"), NewsCame(quiet, "two")) == AskVerdict("one")
+    assert story.learn(Judged(Unproven(), story.now_s, "one")) == AskVerdict("two")
+    asked_s = story.now_s
+    story.now_s += 1.0
+    story.learn(NewsCame(quiet, "two"))
+    assert story.learn(Unreached("one"), Judged(Unproven(), asked_s, "two")) == AskVerdict("two")
+    assert story.learn(Judged(Unproven(), story.now_s, "two")) is None
+
+
+# --- an answer on its way by a server -----------------------------------------------------------------------------
+
+
+def test_a_verdict_is_no_reason_to_send_after_news_or_for_long() -> None:
+    """A full disk may hold up what comes before: a late word to a dead permission may run its command."""
+    story = Story(PERMISSION, is_sent=True, route="server")
+    assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
+    assert story.later(OPEN_S + 1.0) == AskVerdict()
+    assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
+    assert story.learn(NewsCame(Dismissed("per_1", "ses_1"))) == AskVerdict()
+
+
+def test_the_route_is_saved_before_the_first_answer_leaves() -> None:
+    """After a restart no other way may carry it, too."""
+    story = Story(QUESTION, is_sent=True)
+    story.learn(HookSeen(waits=False), Judged(StillOpen(), story.now_s))
+    assert story.order == SetRoute("server")
+    hooked = Story(QUESTION, is_sent=True, is_served=False)
+    assert hooked.learn(HookSeen(waits=True)) == SetRoute("waiter")
+
+
+def test_a_delay_that_cannot_be_saved_holds_up_no_answer() -> None:
+    """It is only told; the server is asked again in its time."""
+    story = Story(QUESTION, is_sent=True, route="server")
+    assert story.learn(Unreached()) == Happen(Failed(1000.0))
+    assert isinstance(story.later(1.0), AskVerdict)
+    assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
+
+
+def test_a_session_at_work_that_cannot_be_saved_holds_up_no_end() -> None:
+    """The end comes first."""
+    story = Story(QUESTION, is_sent=True, route="server")
+    story.learn(NewsCame(THEIRS), SessionBusy(), Judged(AnsweredWith(THEIRS.answers)))
+    assert isinstance(story.order, Happen)
+    assert isinstance(story.order.event, Ended)
+    story.entry = replace(story.entry, state=dialog.step(story.entry.ask, story.entry.state, story.order.event).state)
+    assert story.learn(Woke()) == Happen(Worked(1000.0))
+
+
+def test_a_server_that_is_slower_than_any_effect_is_asked_less_and_less() -> None:
+    """It would else be told the same again and again without a pause."""
+    story = Story(QUESTION, is_sent=True, route="server")
+    story.learn(Judged(StillOpen(), story.now_s), Accepted())
+    asked_s = story.now_s
+    story.now_s += UNCONFIRMED_S + 1.0
+    assert story.learn(Judged(StillOpen(), asked_s)) == Happen(Failed(1000.0))
+    assert story.errand.look_s is not None
+    assert story.errand.look_s > story.now_s
+
+
+def test_what_a_server_did_not_know_was_not_our_word() -> None:
+    """How long it was allowed for is not known, then."""
+    story = Story(PERMISSION, is_sent=True, route="server")
+    story.learn(Judged(StillOpen(), story.now_s), Unknown(), Judged(AnsweredWith(ALLOWED), story.now_s))
+    assert isinstance(story.order, Happen)
+    assert story.order.event == Delivered(1000.0, "record", ALLOWED)
+
+
+# --- hooks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_hook_that_could_not_print_handed_nothing_over() -> None:
+    """It took the text, and said that its agent had left it: silence proves nothing then."""
+    story = Story(replace(PERMISSION, capabilities=CLAUDE), is_sent=True, is_served=False, route="waiter")
+    story.entry = replace(story.entry, waiter_taken=True, waits=True)
+    assert story.learn(HookLeft(), HookSeen(waits=False)) == Wait(LEFT_GRACE_S)
+    assert story.later(LEFT_GRACE_S) == LookForHook()
+    story.learn(HookSeen(waits=False))
+    assert isinstance(story.order, Happen)
+    assert isinstance(story.order.event, Ended)
+
+
+def test_a_hook_that_waits_takes_the_place_of_one_that_left() -> None:
+    """Two hooks of one call: if the second one dies its plugin starts it again."""
+    story = Story(QUESTION, is_served=False)
+    story.learn(HookLeft(), HookSeen(waits=True))
+    assert not story.errand.has_left
