@@ -16,12 +16,10 @@ def main() -> None:
         from hermes.hook import run
 
         sys.exit(run.main(sys.argv[2:]))
-    hidden = [name for name in UNUSED if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    if sys.argv[1:2] != ["mcp"]:  # its library cannot do without
+        sys.modules.update(dict.fromkeys(UNUSED))  # type: ignore[arg-type]
     from hermes.commands import cli
 
-    for name in hidden:
-        del sys.modules[name]  # `hermes mcp` imports `cryptography` later
     cli.main()
 
 

@@ -9,31 +9,25 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
 import hermes
 from hermes import clock as clocks
-from hermes.clock import Clock
 from hermes.commands import install as installing
 from hermes.config import reading as configuration
 from hermes.config.logs import set_up
 from hermes.config.settings import Config
-from hermes.errors import ConfigError, Held, HermesError, NotSaved
-from hermes.hook import run as hooks, spool
-from hermes.listener.daemon import IDLE_S, Listener
+from hermes.errors import ConfigError, Held, HermesError
+from hermes.hook import run as hooks
 from hermes.listener.sd_notify import Supervisor
 from hermes.model.ask import OnExpiry
 from hermes.storage.store import LISTENER, Store
 
 log = logging.getLogger(__name__)
 
-HELD_TRIES: Final = 30
-HELD_PAUSE_S: Final = 1.0
 FIRST, DAILY, RUNNING = "First steps", "Every day", "Running it"
 FAILED: Final = 1
 WRONG: Final = 2
@@ -357,110 +351,24 @@ def listen(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Leave once nothing has been open for ten minutes.")
     ] = False,
-    idle_after_s: Annotated[float, typer.Option(hidden=True)] = IDLE_S,
+    idle_after_s: Annotated[float | None, typer.Option(hidden=True)] = None,
     test_clock: TestClockOption = None,
 ) -> None:
     """Run: post to your phone what agents ask, and bring your answers back. Ctrl-C stops it."""
+    from hermes.commands import listening
+
     clock = clocks.bent(test_clock)
 
-    def made() -> _Listening:
+    def made() -> listening.Listening:
         followed = configuration.Followed(config, environ=os.environ)
         # If a hook started this listener, its standard error is the log file already.
         loaded = _loaded(config, log_json=log_json, console=not until_idle, store=store, log_file=log_file)
-        return _Listening(loaded, followed, clock)
+        return listening.Listening(loaded, followed, clock)
 
     if until_idle:
-        _detached(made, store, idle_after_s)
+        listening.listen_until_idle(made, store, idle_after_s)
     else:
-        _run(_listen_always(made(), Supervisor(os.environ)), clock)
-
-
-def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:
-    with asyncio.Runner(loop_factory=clock.loop) as runner:
-        runner.run(work)
-
-
-@dataclass(slots=True)
-class _Listening:
-    """The parts to make a listener from, and the listener that was made last."""
-
-    config: Config
-    followed: configuration.Followed
-    clock: Clock
-    listener: Listener | None = None
-
-    async def serve(self, idle_s: float | None = None, supervisor: Supervisor | None = None) -> None:
-        """Make a listener, and run it until it ends. Raises as `Listener.run`."""
-        self.listener = Listener(
-            self.config,
-            now=self.clock.now,
-            monotonic=self.clock.monotonic,
-            idle_s=idle_s,
-            supervisor=supervisor,
-            is_outdated=self.followed.has_changed,
-        )
-        await self.listener.run()
-
-
-def _detached(made: Callable[[], _Listening], store: Path | None, idle_s: float) -> None:
-    """Serve as a listener that a hook started. If it cannot start, write the reason into the store for the hooks."""
-    listening: _Listening | None = None
-    try:
-        listening = made()
-        store = listening.config.store.path
-        _run(_listen_until_idle(listening, idle_s), listening.clock)
-    except Held:
-        raise
-    except Exception as error:
-        serves = listening is not None and listening.listener is not None and listening.listener.serves
-        may_have_room = isinstance(error, NotSaved) and error.disk_full  # the next listener may find room
-        if store is not None and not serves and not may_have_room:
-            known = isinstance(error, HermesError)
-            with contextlib.suppress(OSError):
-                spool.refuse(store, str(error) if known else f"it failed ({type(error).__name__}); its log says more")
-        raise
-
-
-async def _listen_until_idle(
-    listening: _Listening,
-    idle_s: float,
-    *,
-    tries: int = HELD_TRIES,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> None:
-    """Serve, or leave the work to the listener that holds the lock; retry while the inbox is not empty.
-
-    That listener may be about to end, and would then leave the inbox unread.
-    """
-    for tries_left in reversed(range(tries)):
-        try:
-            await listening.serve(idle_s)
-        except Held as held:
-            if not spool.listing(listening.config.store.path):
-                return
-            if tries_left == 0:
-                # For example, a listener of another store has the same bot.
-                log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
-                if Store(listening.config.store.path).holder(LISTENER) is None:
-                    spool.refuse(listening.config.store.path, str(held))
-                return
-            await sleep(HELD_PAUSE_S)
-        else:
-            return
-
-
-async def _listen_always(listening: _Listening, supervisor: Supervisor) -> None:
-    """Serve. As a service, wait until another listener ends, such as one that a hook started meanwhile."""
-    while True:
-        try:
-            await listening.serve(supervisor=supervisor)
-        except Held as held:
-            if not supervisor.watches:
-                raise
-            supervisor.say(f"waiting: {held}")
-            await supervisor.pause(HELD_PAUSE_S)
-        else:
-            return
+        listening.listen_always(made(), Supervisor(os.environ))
 
 
 @app.command(rich_help_panel=RUNNING)
@@ -473,17 +381,15 @@ def reap(
     test_clock: TestClockOption = None,
 ) -> None:
     """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
-    loaded, clock = _loaded(config, log_json=log_json, store=store, log_file=log_file), clocks.bent(test_clock)
+    from hermes.commands import listening
+
+    loaded = _loaded(config, log_json=log_json, store=store, log_file=log_file)
     try:
-        _run(_reap(loaded, clock), clock)
+        listening.reap(loaded, clocks.bent(test_clock))
     except Held:
         if Store(loaded.store.path).holder(LISTENER) is None:  # a listener of another store holds the bot
             raise
         typer.echo("A listener is at work and does this by itself.")
-
-
-async def _reap(config: Config, clock: Clock) -> None:
-    await Listener(config, now=clock.now, monotonic=clock.monotonic).run_once()
 
 
 @app.command(

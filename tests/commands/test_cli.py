@@ -17,7 +17,7 @@ import pytest
 
 import hermes
 from hermes.clock import Clock
-from hermes.commands import cli
+from hermes.commands import cli, listening
 from hermes.commands.install import AGENTS
 from hermes.config.reading import Followed
 from hermes.hook import spool
@@ -196,9 +196,9 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
 
     with process_lock.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
         loaded = cli._loaded(config, log_json=False, console=False)
-        listening = cli._Listening(loaded, Followed(config, environ={}), Clock())
-        asyncio.run(cli._listen_until_idle(listening, 0.0, tries=2, sleep=sleep))
-    assert waits == [cli.HELD_PAUSE_S]
+        made = listening.Listening(loaded, Followed(config, environ={}), Clock())
+        asyncio.run(listening.serve_until_idle(made, 0.0, tries=2, sleep=sleep))
+    assert waits == [listening.HELD_PAUSE_S]
     assert "another store" in spool.refusal(tmp_path / "store"), "hooks that wait must not wait for ever"
     assert (
         "what agents asked lies in the inbox, and hermes listen of another store"
@@ -399,9 +399,30 @@ def test_an_interrupt_before_anything_runs(config: Path, tmp_path: Path) -> None
         assert process.wait() == 130
 
 
-def test_what_only_draws_is_not_loaded() -> None:
-    """A listener keeps for years whatever it loads at its start: no tables, no colours of source code, no ciphers."""
-    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from hermes.__main__ import main; main()"
-    told = subprocess.run([sys.executable, "-I", "-c", code, "--version"], capture_output=True, text=True, check=True)
-    assert "hermes.listener.daemon" in told.stdout
-    assert not {"rich", "pygments", "click", "cryptography"} & set(told.stdout.split())
+LOADED = """
+import atexit, sys
+atexit.register(lambda: print(*(f"{name}:{module is None}" for name, module in sys.modules.items())))
+from hermes.__main__ import main
+main()
+"""
+BY_FEW = {"rich", "pygments", "click"}
+
+
+def loaded(*words: str) -> dict[str, str]:
+    """The modules of a process that runs this command, and "True" for those that are hidden."""
+    told = subprocess.run([sys.executable, "-I", "-c", LOADED, *words], capture_output=True, text=True, check=False)
+    return dict(word.split(":") for word in told.stdout.split() if word.count(":") == 1)
+
+
+def test_a_listener_loads_nothing_that_only_draws(config: Path) -> None:
+    """It keeps for years whatever it loads: no tables, no colours of source code, no ciphers."""
+    found = loaded("reap", "--config", str(config))
+    assert "hermes.listener.daemon" in found
+    assert not BY_FEW & set(found)
+    assert found["cryptography"] == "True"
+
+
+def test_a_command_that_needs_no_listener_loads_none() -> None:
+    """It starts in a blink: no client of the Bot API, no event loop's worth of libraries."""
+    found = loaded("--version")
+    assert not ({"hermes.listener.daemon", "telegram", "httpx"} | BY_FEW) & set(found)
