@@ -21,7 +21,7 @@ NEIGHBOURS = {"hook": {"disk"}, "disk": {"errors"}}
 SIDES = ("listener.phone", "listener.agent")
 """They meet only in `listener.entries`."""
 PURE = ("core.*", "model.*", "chat.screens.*", "agents.fields", "agents.questions", "commands.ask.typed")
-PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.*.matching", "agents.*.alive")
+PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.*.alive")
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
 STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
 """The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""
@@ -104,10 +104,27 @@ def test_a_room_imports_only_from_lower_floors(file: Path) -> None:
         ("hook.run", "import json, hermes.hook.spool, hermes.model.ask", ["model.ask"]),
         ("storage.store", "import hermes.core.dialog", ["core.dialog"]),
         ("sandbox.phone", "import hermes.commands.cli", ["commands.cli"]),
-        ("listener.agent.delivery", "import hermes.listener.phone.polling", ["listener.phone.polling"]),
-        ("listener.agent.delivery", "import hermes.listener.entries, hermes.listener.agent.hooks", []),
+        ("listener.agent.errands", "import hermes.listener.phone.polling", ["listener.phone.polling"]),
+        ("listener.agent.errands", "import hermes.listener.entries, hermes.listener.agent.hooks", []),
     ],
 )
 def test_a_trespass_is_seen(name: str, source: str, wrong: list[str]) -> None:
     """The test above can fail."""
     assert trespasses(name, source) == wrong
+
+
+ENDS = {"Ended": {"core.ends"}, "Delivered": {"core.ends"}, "Failed": {"core.errand"}, "Matched": {"core.errand"}}
+"""The events of the agent's side, and the module that alone makes each: nobody else decides that an ask has ended."""
+
+
+@pytest.mark.parametrize("event", ENDS)
+def test_the_errand_alone_decides_what_the_agent_did(event: str) -> None:
+    """All others are told by it."""
+    makers = {name_of(file) for file in FILES if event in calls(file.read_text(encoding="utf-8"))}
+    assert makers == ENDS[event]
+
+
+def calls(source: str) -> set[str]:
+    """The names that are called in it; the patterns of a `match` call nothing."""
+    found = {node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
+    return {node.id for node in found if isinstance(node, ast.Name)}
