@@ -35,8 +35,8 @@ def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> 
             return Delivered(at_s, proof)
         case AnsweredWith(answers, proof):
             refused = entry.ask.permission is not None and is_no(answers)
-            is_together = entry.ask.permission is not None and bool(answers) and answers[0][:1] == (terms.neighbour,)
-            together = "together" if is_together else ""
+            word = answers[0][:1] if entry.ask.permission is not None and answers else ()
+            together = "together" if word == (terms.neighbours_word,) else ""
             return Ended(at_s, "rejected_at_desk" if refused else "answered_at_desk", answers, together, proof)
         case WasDismissed(proof=proof):
             return Ended(at_s, "rejected_at_desk", proof=proof)

@@ -82,15 +82,29 @@ def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | N
         return _settle(entry, errand, errand.proven, terms)
     if phase == "matching":
         return _next_while_matching(errand, now_s, terms)
-    other = AskVerdict(errand.also_ask[0][0]) if errand.also_ask else None
     if phase == "open":
-        return other or _next_while_open(entry, errand, now_s, terms)
+        return _sooner(_next_while_open(entry, errand, now_s, terms), _next_elsewhere(errand, now_s))
     order = _next_while_sending(entry, errand, now_s, terms)
     if order is not None and not isinstance(order, Wait):
         return order
     # The rest must not hold up an answer: another server may be slow, and the disk full.
-    is_late = errand.failures > 0 and not entry.state.away
-    return other or (Happen(Failed(terms.at_s)) if is_late else None) or _worked(entry, errand, terms) or order
+    if errand.failures and not entry.state.away:
+        return Happen(Failed(terms.at_s))
+    return _worked(entry, errand, terms) or _sooner(order, _next_elsewhere(errand, now_s))
+
+
+def _next_elsewhere(errand: Errand, now_s: float) -> AskVerdict | Wait | None:
+    """Ask the servers that hinted at an end, one after the other."""
+    if not errand.also_ask:
+        return None
+    other = min(errand.also_ask, key=lambda one: one.due_s)
+    return AskVerdict(other.server) if other.due_s <= now_s else Wait(other.due_s - now_s)
+
+
+def _sooner(order: Order | None, other: Order | None) -> Order | None:
+    if isinstance(order, Wait) and isinstance(other, Wait):
+        return Wait(min(order.pause_s, other.pause_s))
+    return other if order is None or (isinstance(order, Wait) and other is not None) else order
 
 
 def _worked(entry: Entry, errand: Errand, terms: Terms) -> Happen | None:

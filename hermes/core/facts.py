@@ -26,6 +26,7 @@ from hermes.model.errand import (
     Judged,
     Laid,
     NewsCame,
+    Other,
     PendingListed,
     PlacesGone,
     Released,
@@ -124,8 +125,8 @@ def _learn_news(entry: Entry, errand: Errand, fact: NewsCame, now_s: float, term
         return replace(errand, is_quiet=True) if isinstance(news, Quiet) else replace(errand, heard=news)
     if fact.heard_by and isinstance(news, Quiet):
         # The server's events may tell that all is over before they tell how: only what it proves counts.
-        others = tuple(one for one in errand.also_ask if one[0] != fact.heard_by)
-        return replace(errand, also_ask=(*others, (fact.heard_by, now_s)))
+        others = tuple(one for one in errand.also_ask if one.server != fact.heard_by)
+        return replace(errand, also_ask=(*others, Other(fact.heard_by, hinted_s=now_s, due_s=now_s)))
     return _believe(entry, errand, news, terms)
 
 
@@ -151,7 +152,8 @@ def _believe(entry: Entry, errand: Errand, news: News, terms: Terms) -> Errand:
 def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, terms: Terms) -> Errand:
     verdict = fact.verdict
     if fact.server:
-        errand = _without_server(errand, fact.server, fact.asked_s)
+        answered = {one for one in errand.also_ask if one.server == fact.server and one.hinted_s <= fact.asked_s}
+        errand = replace(errand, also_ask=tuple(one for one in errand.also_ask if one not in answered))
         return errand if isinstance(verdict, StillOpen | Unproven) else replace(errand, proven=verdict)
     if not terms.is_served:
         return errand  # its server left the configuration
@@ -169,11 +171,6 @@ def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, ter
             return _unproven_while_open(entry, replace(errand, failures=0, look_s=None), terms)
         case _:
             return replace(errand, proven=verdict)
-
-
-def _without_server(errand: Errand, server: str, asked_s: float) -> Errand:
-    """Forget what this server hinted at before it was asked."""
-    return replace(errand, also_ask=tuple(one for one in errand.also_ask if one[0] != server or one[1] > asked_s))
 
 
 def _still_open(entry: Entry, errand: Errand, asked_s: float, now_s: float) -> Errand:
@@ -209,7 +206,9 @@ def _learn_of_server(
     is_sending = entry.state.phase == "sending"
     match fact:
         case Unreached(server) if server:
-            return _without_server(errand, server, now_s)
+            due_s = now_s + LONGEST_RETRY_S
+            others = (replace(one, due_s=due_s) if one.server == server else one for one in errand.also_ask)
+            return replace(errand, also_ask=tuple(others))
         case Unreached() if is_sending and entry.route is None and has_hook(errand) and errand.sent_s is None:
             return replace(errand, is_reached=False)
         case Unreached():
@@ -217,7 +216,7 @@ def _learn_of_server(
         case Accepted() if is_sending:
             return replace(errand, sent_s=now_s, has_spoken=True, open_s=None, look_s=None)
         case Unknown() if is_sending:
-            return replace(errand, sent_s=None, has_spoken=False, open_s=None, is_unknown=True, look_s=None)
+            return replace(errand, sent_s=None, open_s=None, is_unknown=True, look_s=None)
         case ServerBack():
             return replace(_hinted(errand, now_s), failures=0)
         case Doubted() if not is_sending:

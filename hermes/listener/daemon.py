@@ -412,6 +412,7 @@ class Listener:
     def _changed(self, entry: Entry) -> None:
         """Wake the steps that have something to do about this change."""
         phase = entry.state.phase
+        self._errands.changed(entry)
         if phase == "matching":
             self._steps.kick("errand", entry.id)
             return

@@ -28,17 +28,26 @@ class Terms:
 
     `meant` is the verdict that proves its decision. `is_served` is true if its server is configured, `restarts_hooks`
     if its agent's plugin starts a dead hook again. A call gets `tries` quick looks for its request, `delay_s` apart.
-    `neighbour` is the last lasting word (`ends.lasting_word`) for another permission of its session. `at_s` is the time
-    (epoch) that is stored with what happens.
+    `neighbours_word` is the last lasting word (`ends.lasting_word`) for another permission of its session. `at_s` is
+    the time (epoch) that is stored with what happens.
     """
 
     at_s: float
     meant: Verdict | None = None
     is_served: bool = False
     restarts_hooks: bool = False
-    neighbour: str = ""
+    neighbours_word: str = ""
     tries: int = 1
     delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A server that hinted at the end of an ask that it does not list, at `hinted_s`. It is to be asked at `due_s`."""
+
+    server: str
+    hinted_s: float
+    due_s: float
 
 
 Hook = Literal["unknown", "waits", "has text", "gone"]
@@ -50,11 +59,11 @@ class Errand:
 
     `proven` is the verdict that still has to be saved. `heard` is the agent's own news of the end, `is_quiet` true if
     its session stopped since the last look, `hinted_s` when anything last hinted at an end. `also_ask` are the servers
-    that told so of an ask that no server listed, and when they did.
-    `look_s` is when the server is due to be asked again, None if there is no reason to wait (or, of an open ask, to
-    ask). `open_s` is when a verdict said "still open", None if anything left or was told since then. `is_reached` tells
-    whether its server could be asked which way the answer goes. `sent_s` is when the last reply was accepted,
-    `has_spoken` true if an answer left in this run and the server knew the request, `is_unknown` true if it did not.
+    that told so of an ask that no server listed.
+    `look_s` is when its server is to be asked again; None is at once, but of an open ask not at all. `open_s` is when a
+    verdict said "still open", None if an answer left or a hint came after it. `is_reached` tells whether its server
+    could be asked which way the answer goes. `sent_s` is when the last reply was accepted, `has_spoken` true if an
+    answer left in this run and the server knew the request, `is_unknown` true if it did not know it the last time.
     `hook` is what the last look at `hook_at_s` saw, `alone_since_s` since when no hook waits, `has_left` true if a hook
     said that its agent left it.
     `has_news` is true once the agent told of the end, `is_busy` once its session was at work after that.
@@ -65,7 +74,7 @@ class Errand:
     heard: Replied | Dismissed | None = None
     is_quiet: bool = False
     hinted_s: float = -math.inf
-    also_ask: tuple[tuple[str, float], ...] = ()
+    also_ask: tuple[Other, ...] = ()
     look_s: float | None = None
     open_s: float | None = None
     is_reached: bool | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.core import dialog
 from hermes.core.ends import ALLOWED
 from hermes.core.errand import advance
-from hermes.core.graces import LEFT_GRACE_S, OPEN_S, UNCONFIRMED_S
+from hermes.core.graces import LEFT_GRACE_S, LONGEST_RETRY_S, OPEN_S, UNCONFIRMED_S
 from hermes.model.answer import Answer, Decision
 from hermes.model.ask import Capabilities
 from hermes.model.entry import Entry, Phone
@@ -100,7 +100,9 @@ def test_every_server_that_tells_of_an_end_is_asked() -> None:
     asked_s = story.now_s
     story.now_s += 1.0
     story.learn(NewsCame(quiet, "two"))
-    assert story.learn(Unreached("one"), Judged(Unproven(), asked_s, "two")) == AskVerdict("two")
+    assert story.learn(Judged(Unproven(), asked_s, "two")) == AskVerdict("two")
+    assert story.learn(Unreached("two")) == Wait(LONGEST_RETRY_S)
+    assert story.later(LONGEST_RETRY_S) == AskVerdict("two")
     assert story.learn(Judged(Unproven(), story.now_s, "two")) is None
 
 
@@ -160,6 +162,17 @@ def test_what_a_server_did_not_know_was_not_our_word() -> None:
     story.learn(Judged(StillOpen(), story.now_s), Unknown(), Judged(AnsweredWith(ALLOWED), story.now_s))
     assert isinstance(story.order, Happen)
     assert story.order.event == Delivered(1000.0, "record", ALLOWED)
+
+
+def test_what_a_server_does_not_know_any_more_may_be_our_word() -> None:
+    """An earlier reply was accepted, and took effect at last."""
+    story = Story(PERMISSION, is_sent=True, route="server")
+    story.learn(Judged(StillOpen(), story.now_s), Accepted())
+    story.now_s += UNCONFIRMED_S + 1.0
+    assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
+    story.learn(Unknown(), Judged(AnsweredWith(ALLOWED), story.now_s))
+    assert isinstance(story.order, Happen)
+    assert story.order.event == Delivered(1000.0, "record")
 
 
 # --- hooks --------------------------------------------------------------------------------------------------------

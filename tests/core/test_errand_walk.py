@@ -258,7 +258,8 @@ def proof(known: Errand) -> str:
 def _aged(known: Errand, seconds: float, _proof: str) -> Errand:
     times: dict[str, Any] = {name: _past(getattr(known, name), seconds, limits) for name, limits in AGES_S.items()}
     look_s = None if known.look_s is None else max(0.0, known.look_s - seconds)
-    also_ask = tuple((server, -1.0) for server, _ in known.also_ask)
+    due_s = {one.server: LONGEST_RETRY_S if one.due_s > seconds else 0.0 for one in known.also_ask}
+    also_ask = tuple(replace(one, hinted_s=-1.0, due_s=due_s[one.server]) for one in known.also_ask)
     return replace(known, **times, look_s=look_s, also_ask=also_ask)
 
 
@@ -517,7 +518,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "forgetting_leads_to_the_same_end": (
         "errand", "    order = _next_while_sending(",
-        "    if entry.state.away and not errand.has_spoken:\n        return other\n    order = _next_while_sending(",
+        "    if entry.state.away and not errand.has_spoken:\n        return None\n    order = _next_while_sending(",
         "a question of a server",
     ),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import merged
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, StoreError
 from hermes.listener.agent.hooks import wait_id
 from hermes.model.errand import (
     Accepted,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hermes.model.errand import Fact, Order
     from hermes.model.events import Event
     from hermes.model.signals import Replied
+    from hermes.model.state import Phase
     from hermes.model.verdicts import Verdict
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class Errands:
         self._monotonic = monotonic
         self._errands: dict[str, Errand] = {}
         self._troubles: dict[str, str] = {}
-        self._looks: dict[str, tuple[Order, asyncio.Timeout]] = {}
+        self._looks: dict[str, tuple[Phase, asyncio.Timeout]] = {}
 
     def get(self, entry_id: str) -> Errand:
         """Return what is known of this entry's agent beside what is saved."""
@@ -135,12 +136,26 @@ class Errands:
             entry = self._book.get(entry_id)
             if entry is None or not self._is_done_at_once(order):
                 break
-            order = self._advance(entry_id, self._do_at_once(entry, order))
+            try:
+                order = self._advance(entry_id, self._do_at_once(entry, order))
+            except StoreError as error:
+                self._kick(entry_id)
+                if not isinstance(order, Release):
+                    raise
+                log.warning("request %s: its hook goes on waiting for now: %s", entry.ask.source.request_id, error)
+                return
         if order is not None:
             self._kick(entry_id)
 
+    def changed(self, entry: Entry) -> None:
+        """Give up a look that began in another phase: a frozen server must not hold up what is wanted by now."""
+        phase, scope = self._looks.get(entry.id, (entry.state.phase, None))
+        if scope is not None and phase != entry.state.phase:
+            del self._looks[entry.id]
+            scope.reschedule(0.0)
+
     def hint(self, entry_id: str, fact: Fact) -> None:
-        """Take in a fact that the next look would tell as well: the step does what follows."""
+        """Take in a fact without saving anything: the step does what follows."""
         self._advance(entry_id, fact)
         self._kick(entry_id)
 
@@ -162,11 +177,11 @@ class Errands:
             return order.pause_s
         if self._is_done_at_once(order):
             result = self._do_at_once(entry, order)
-        else:
+        elif isinstance(order, AskVerdict | ListPending | Complete):
             scope = asyncio.timeout(None)
             try:
                 async with scope:
-                    self._looks[entry_id] = order, scope
+                    self._looks[entry_id] = entry.state.phase, scope
                     result = await self._do(entry, order)
             except TimeoutError:
                 if scope.expired():
@@ -174,6 +189,8 @@ class Errands:
                 raise
             finally:
                 self._looks.pop(entry_id, None)
+        else:
+            result = await self._do(entry, order)
         self.tell(entry_id, result)
         return 0.0
 
@@ -226,10 +243,6 @@ class Errands:
             return None
         known = self.get(entry_id)
         self._errands[entry_id], order = advance(entry, known, fact, self._monotonic(), self._terms(entry))
-        looked, scope = self._looks.get(entry_id, (None, None))
-        is_wanted = order is None or isinstance(order, Wait | type(looked))
-        if scope is not None and isinstance(looked, AskVerdict | ListPending | Complete) and not is_wanted:
-            scope.reschedule(0.0)  # a frozen server must not hold up what is wanted by now
         return order
 
     def _terms(self, entry: Entry) -> Terms:
@@ -244,12 +257,12 @@ class Errands:
             meant,
             is_served=source.server in self._servers,
             restarts_hooks=adapter.goodbye is None,
-            neighbour=self._neighbour(entry) if entry.ask.permission is not None else "",
+            neighbours_word=self._neighbours_word(entry) if entry.ask.permission is not None else "",
             tries=self._matching.tries,
             delay_s=self._matching.delay,
         )
 
-    def _neighbour(self, entry: Entry) -> str:
+    def _neighbours_word(self, entry: Entry) -> str:
         """Return the last lasting word that left for another permission of this session, "" if none did lately."""
         session_id, now_s = entry.ask.source.session_id, self._now()
         words = [(one.ended_s, one.word) for one in self._book.recently_closed if one.session_id == session_id]
@@ -258,9 +271,9 @@ class Errands:
                 outcome = other.state.outcome
                 if outcome is not None:
                     words.append((outcome.at_s, ends.lasting_word(other)))
-                elif self.get(other.id).has_spoken:
+                elif other.route is not None:  # it was saved before the word left
                     words.append((now_s, ends.lasting_word(other)))
-        lately = [(at_s, word) for at_s, word in words if word and now_s - at_s < TOGETHER_S]
+        lately = [(at_s, word) for at_s, word in words if word and 0 <= now_s - at_s < TOGETHER_S]
         return max(lately, default=(0.0, ""))[1]
 
     @staticmethod
@@ -318,7 +331,6 @@ class Errands:
             raise AgentAway(f"the server {name!r} is no longer in the configuration")
         is_seen = order.trusts_events and server.sees_open(entry.ask)
         verdict = StillOpen() if is_seen else await server.verdict(entry.ask)
-        self._troubles.pop(entry.id, None)
         return Judged(verdict, asked_s, order.server)
 
     async def _send(self, entry: Entry) -> Fact:
@@ -334,6 +346,7 @@ class Errands:
         except NotThere:
             log.info("request %s ended while its answer was on the way", ask.source.request_id)
             return Unknown()
+        self._troubles.pop(entry.id, None)
         return Accepted()
 
     def _lay_ready(self, entry: Entry) -> Fact:
