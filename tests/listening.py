@@ -245,12 +245,12 @@ class House:
 
     def ticks(self, seconds: float, *, answerable: bool = True) -> None:
         """Let a still listener see this time pass, in steps that a clock takes."""
-        time = self.listener._time
+        time = self.listener._phone.timekeeper
         while seconds > 0:
             step_s = min(seconds, 20.0)
             seconds -= step_s
             self.clock.advance(step_s)
-            time.tick(self.listener._book, answerable=answerable)
+            time.tick(answerable=answerable)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 

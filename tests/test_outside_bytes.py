@@ -32,7 +32,6 @@ from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room, wait_id
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
-from hermes.listener.entries import Book
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Side, Timing
 from hermes.model.signals import Announced, Asked
@@ -41,6 +40,7 @@ from hermes.storage.codec import CHATS, ENTRIES
 from hermes.storage.store import Store
 from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
+from tests.books import a_book
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
 from tests.storage.store_process import an_entry
@@ -130,28 +130,28 @@ def test_what_was_recorded_is_understood(version: str) -> None:
 # --- the inbox ----------------------------------------------------------------------------------------------------
 
 
+class Listening(Errands):
+    """Errands that note the words of hooks."""
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.words: list[tuple[str, str]] = []
+
+    def hear_hook(self, kind: str, wait: str) -> None:
+        self.words.append((kind, wait))
+
+
 class Desk:
     """An inbox with its store, its book and one ask that is open."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.store = Store(root)
-        self.book = Book(
-            self.store,
-            chat_id=11,
-            now=lambda: 1000.0,
-            retimed=lambda found, _: found.timing,
-            on_change=lambda _: None,
-        )
-        self.book.open()
-        self.words: list[tuple[str, str]] = []
+        self.store = Store(root, now=lambda: 1000.0)
+        self.book = a_book(self.store)
         room = Room(root)
-        clocks = {"now": lambda: 1000.0, "monotonic": lambda: 1000.0}
-        errands = Errands(self.book, {}, room, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
-        intake = Intake(self.book, errands, room, rules=Rules())
-        self.inbox = Inbox(
-            root, self.store, ADAPTERS, took=intake.take, word=lambda kind, wait: self.words.append((kind, wait))
-        )
+        self.errands = Listening(self.book, {}, room, ADAPTERS, Matching(), monotonic=lambda: 1000.0)
+        intake = Intake(self.book, self.errands, room, rules=Rules())
+        self.inbox = Inbox(root, self.store, ADAPTERS, intake, self.errands)
 
     def drops(self, request_id: str) -> None:
         """Let a hook drop a good question."""
@@ -205,7 +205,7 @@ def test_no_depth_jams_the_inbox(place: str, tmp_path: Path) -> None:
         }
         desk = drained_with(shapes[place] % nested(levels), tmp_path / f"{levels}")
         assert len(desk.store.quarantined()) == 1
-        assert desk.words == []
+        assert desk.errands.words == []
 
 
 # --- the waiting room ---------------------------------------------------------------------------------------------

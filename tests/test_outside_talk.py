@@ -25,14 +25,19 @@ from hermes.chat.poll import Offset, Poller, read_update
 from hermes.chat.screens.buttons import encode
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
-from hermes.listener.entries import Book
+from hermes.listener.background import Background
 from hermes.listener.phone.chat_commands import Commands
-from hermes.listener.phone.phone import PhoneSide
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
 from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
+from tests.books import a_book
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 
 if TYPE_CHECKING:
@@ -131,46 +136,30 @@ class Said:
         assert type(message_id) is int
 
 
+class AtOnce(Background):
+    """Does at once what could wait."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        with pytest.raises(StopIteration):
+            work.send(None)
+
+
 class Phone:
     """The phone side of a listener with one ask that is on the phone."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.store = Store(root, now=lambda: 1000.0)
-        self.book = Book(
-            self.store,
-            chat_id=CHAT_ID,
-            now=lambda: 1000.0,
-            retimed=lambda found, _: found.timing,
-            on_change=lambda _: None,
-        )
-        self.book.open()
-        self.entry_id = self.book.create(ask(question(multiple=True))).id
-        self.moves: list[object] = []
+        self.book = book = a_book(self.store)
+        self.entry_id = book.create(ask(question(multiple=True))).id
         self.aside: list[object] = []
-        look = Look(tz=UTC, group=False, context_chars=600)
-        self.side = PhoneSide(
-            self.book,
-            cast("Outbox", Said()),
-            look,
-            users=frozenset({ANN.id}),
-            machine="laptop",
-            bot_id=7,
-            moved=self.moves.append,
-            commands=lambda say: Commands(
-                self.book, look, machine="laptop", say=say, connected=list, now=lambda: 1000.0
-            ),
-            blocked=lambda _: None,
-            spawn=self.spawn,
-            now=lambda: 1000.0,
-        )
-
-    @staticmethod
-    def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do at once what could wait."""
-        with pytest.raises(StopIteration):
-            work.send(None)
-        return cast("asyncio.Task[None]", None)
+        outbox, look = cast("Outbox", Said()), Look(tz=UTC, group=False, context_chars=600)
+        self.memory = Memory(self.store, 7)
+        messenger = Messenger(book, outbox, AtOnce(), machine="laptop")
+        link = ChatLink(book, self.memory)
+        commands = Commands(book, look, machine="laptop", connected={})
+        parties = Parties(7, frozenset({ANN.id}))
+        self.side = PhoneSide(book, outbox, look, parties, messenger, link, Row(book, look), commands)
 
     def content(self) -> dict[str, bytes]:
         """What is kept of open asks and of the chat."""
@@ -190,7 +179,7 @@ def test_any_update_is_handled_or_changes_nothing(data: st.DataObject) -> None:
             assert phone.content() == before
         assert [one.id for one in phone.store.open()] == [phone.entry_id]
         assert phone.store.quarantined() == []
-        assert all(type(one) is int for one in phone.moves)
+        assert type(phone.book.chat_id) is int
 
 
 class Queue:

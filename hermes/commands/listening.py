@@ -45,7 +45,7 @@ class Listening:
             monotonic=self.clock.monotonic,
             idle_s=idle_s,
             supervisor=supervisor,
-            is_outdated=self.followed.has_changed,
+            followed=self.followed,
         )
         await self.listener.run()
 

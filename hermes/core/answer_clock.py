@@ -122,9 +122,43 @@ def _reminder_due(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
     return clock.counted_s - timing.set_at >= pace.remind_s * (2.0 ** (timing.reminded + 1) - 1)
 
 
-def is_quiet(now_s: float, start: time, end: time, zone: tzinfo | None) -> bool:
-    """Tell whether `now_s` lies in the quiet hours from `start` to `end` (which may pass midnight)."""
-    clock = datetime.fromtimestamp(now_s).astimezone(zone).time()
-    if start <= end:
-        return start <= clock < end
-    return clock >= start or clock < end
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """The quiet hours from `start` to `end`, which may pass midnight; a `zone` of None is that of the machine."""
+
+    start: time
+    end: time
+    zone: tzinfo | None
+
+    def holds(self, now_s: float) -> bool:
+        """Tell whether this time (epoch) lies in the quiet hours."""
+        clock = datetime.fromtimestamp(now_s).astimezone(self.zone).time()
+        if self.start <= self.end:
+            return self.start <= clock < self.end
+        return clock >= self.start or clock < self.end
+
+
+class AnswerTimes:
+    """The timings of asks, by one answerable clock. `now` is the epoch clock; no phone rings in the `quiet` hours."""
+
+    def __init__(
+        self, clock: AnswerableClock, pace: Pace, *, now: Callable[[], float], quiet: Quiet | None = None
+    ) -> None:
+        self.clock = clock
+        self.pace = pace
+        self._now = now
+        self._quiet = quiet
+
+    def started(self, entry: Entry, extra_s: float = 0.0) -> Timing:
+        """Return the timing of an ask whose time to answer starts (again) now; it is `extra_s` longer than usual."""
+        timing = entry.timing if entry.timing.posted_s is not None else None
+        ttl_s = self.pace.ttl_s if entry.ask.ttl_s is None else entry.ask.ttl_s
+        return self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
+
+    def touched(self, entry: Entry, extra_s: float) -> Timing:
+        """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted."""
+        return entry.timing if entry.timing.posted_s is None else self.started(entry, extra_s)
+
+    def is_quiet(self) -> bool:
+        """Tell whether the phone must not ring now."""
+        return self._quiet is not None and self._quiet.holds(self._now())

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hermes.core.ends import is_refused
+
 if TYPE_CHECKING:
     from hermes.model.ask import Ask, Source
+    from hermes.model.entry import Entry
 
 
 def merged(known: Ask, told: Ask) -> Ask:
@@ -38,3 +41,14 @@ def merged(known: Ask, told: Ask) -> Ask:
 
 def _with_titles(source: Source, told: Source) -> Source:
     return replace(source, directory=told.directory or source.directory)
+
+
+def awaits_news(entry: Entry) -> bool:
+    """Tell whether our answer ended this ask while its call goes on: its agent tells later that the call has ended.
+
+    No such news comes of a call that was refused, or whose end was known by it.
+    """
+    outcome = entry.state.outcome
+    if outcome is None or outcome.kind != "answered" or outcome.proof == "plugin":
+        return False
+    return entry.ask.source.call_id is not None and not is_refused(entry)

@@ -1,7 +1,7 @@
 """The open asks in memory, as the store has them on disk, found by their ids and identities.
 
-The steps of the listener (intake, posting, delivery, expiry) share their state only here. Each change is on disk
-before it is visible here; `on_change` then wakes the steps that must react to it.
+The parts of the listener share their state only here. Each change is on disk before it is visible here; then the entry
+goes to the queue `wakes`, which the workers read.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes.core import dialog, ends
+from hermes.core.intake import awaits_news
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
 from hermes.hook import spool
-from hermes.model.entry import Entry, Phone, Timing
+from hermes.listener.wakes import Wakes
+from hermes.model.entry import Entry, Phone
 from hermes.model.state import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes.core.answer_clock import AnswerTimes
     from hermes.model.ask import Ask, Source
     from hermes.model.events import Event
     from hermes.storage.store import Store
@@ -41,12 +44,13 @@ Identity = tuple[str, ...]
 class Closed:
     """A closed ask in short, and when it ended (epoch). `word` is its `ends.lasting_word`.
 
-    `allowed_by_us`: a permission that was allowed by Hermes' answer, not at the agent.
+    `awaits_news`: its agent may still tell that its call has ended.
     """
 
+    id: str
     session_id: str
     call_id: str | None
-    allowed_by_us: bool
+    awaits_news: bool
     word: str = ""
     ended_s: float = 0.0
 
@@ -57,25 +61,17 @@ class Book:
     `recently_closed` has the last closed asks, the newest at its end. `unsaved` is the error of the last new ask if it
     could not be saved, else None; `times_unsaved` counts the periods of such errors.
 
-    `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `retimed(entry, extra_s)`
-    returns the timing of an ask that a person just touched.
+    `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `now` is the epoch clock of
+    the store.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        chat_id: int,
-        now: Callable[[], float],
-        retimed: Callable[[Entry, float], Timing],
-        on_change: Callable[[Entry], None],
-    ) -> None:
+    def __init__(self, store: Store, times: AnswerTimes, *, chat_id: int) -> None:
         self.store = store
+        self.now = store.now
         self.chat_id = chat_id
         self.newest_message = 0
-        self._now = now
-        self._retimed = retimed
-        self._on_change = on_change
+        self.wakes = Wakes()
+        self._times = times
         self._open: dict[str, Entry] = {}
         self._by_identity: dict[Identity, str] = {}
         self.recently_closed: deque[Closed] = deque(maxlen=RECENT)
@@ -148,7 +144,7 @@ class Book:
             ask=ask,
             state=dialog.start(ask, matching=matching),
             phone=Phone(self.chat_id, after_id=self.newest_message),
-            asked_s=self._now(),
+            asked_s=self.now(),
             waits=waits,
         )
         try:
@@ -159,7 +155,7 @@ class Book:
             raise
         self.unsaved = None
         self._index(entry)
-        self._on_change(entry)
+        self.wakes.put(entry.id)
         return entry
 
     def apply(self, entry_id: str, event: Event) -> Step:
@@ -170,7 +166,7 @@ class Book:
             step = dialog.step(entry.ask, entry.state, event)
             steps.append(step)
             entry = replace(entry, state=step.state)
-            return replace(entry, timing=self._retimed(entry, step.extra_s)) if step.touched else entry
+            return replace(entry, timing=self._times.touched(entry, step.extra_s)) if step.touched else entry
 
         self.change(entry_id, happen)
         return steps[-1]
@@ -182,7 +178,7 @@ class Book:
         self._index(entry)
         self._said.pop(entry_id, None)
         if before is None or entry.revision != before.revision:
-            self._on_change(entry)
+            self.wakes.put(entry.id)
         return entry
 
     def close(self, entry_id: str) -> None:
@@ -229,13 +225,15 @@ class Book:
             self._by_identity[identity] = entry.id
 
     def _remember_closed(self, entry: Entry) -> None:
-        source, outcome = entry.ask.source, entry.state.outcome
-        is_ours = entry.ask.permission is not None and outcome is not None and outcome.kind == "answered"
-        is_allowed, ended_s = is_ours and not ends.is_refused(entry), 0.0 if outcome is None else outcome.at_s
-        self.recently_closed.append(
-            Closed(source.session_id, source.call_id, is_allowed, ends.lasting_word(entry), ended_s)
-        )
+        self.recently_closed.append(in_short(entry))
         self._seen_by_closed.extend(entry.state.seen)
+
+
+def in_short(entry: Entry) -> Closed:
+    """Return a settled entry in short."""
+    source, outcome = entry.ask.source, entry.state.outcome
+    ended_s = 0.0 if outcome is None else outcome.at_s
+    return Closed(entry.id, source.session_id, source.call_id, awaits_news(entry), ends.lasting_word(entry), ended_s)
 
 
 def identities(source: Source) -> tuple[Identity, ...]:

@@ -22,22 +22,23 @@ TIMEOUT_S: Final = 10.0
 
 
 class Pinger:
-    """Fetches `url` while `is_well()` is true. Of several failures in a row only the first is logged, as a warning.
+    """Fetches `url` about once a minute if the listener has set `is_well` since the last time.
 
-    `proxy` and `tls` are those of the bot; the proxy and TLS variables of the environment are ignored.
+    Of several failures in a row only the first is logged, as a warning. `proxy` and `tls` are those of the bot; the
+    proxy and TLS variables of the environment are ignored.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        is_well: Callable[[], bool],
         proxy: str | None = None,
         tls: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._url, self._is_well, self._sleep = url, is_well, sleep
+        self._url, self._sleep = url, sleep
+        self.is_well = False
         self._proxy, self._tls, self._transport = proxy, True if tls is None else tls, transport
         self._failing = False
 
@@ -47,10 +48,11 @@ class Pinger:
             timeout=TIMEOUT_S, proxy=self._proxy, verify=self._tls, transport=self._transport, trust_env=False
         ) as client:
             # Right after a start no poll has succeeded yet: look each second, so that the first ping is not late.
-            while not self._is_well():
+            while not self.is_well:
                 await self._sleep(1.0)
             while True:
-                if self._is_well():
+                if self.is_well:
+                    self.is_well = False
                     self._note(await self._ping(client))
                 await self._sleep(EVERY_S)
 

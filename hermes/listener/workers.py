@@ -18,12 +18,12 @@ from hermes.errors import AgentError, ChatAway, ChatError, HermesError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from hermes.listener.wakes import Wakes, Worker
+
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S: Final = 0.3
 LONGEST_PAUSE_S: Final = 30.0
-
-Key = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -33,24 +33,20 @@ class _Run:
 
 
 class Steps:
-    """The steps by name, and the entries that they are at work on.
-
-    `failed(error)` hears of every error that a step raised.
-    """
+    """The step of each worker, and the entries that they are at work on. They read no `wakes`, but wait for them."""
 
     def __init__(
         self,
-        steps: Mapping[str, Callable[[str], Awaitable[float | None]]],
-        *,
-        failed: Callable[[HermesError], None] = lambda _: None,
+        steps: Mapping[Worker, Callable[[str], Awaitable[float | None]]],
+        wakes: Wakes,
     ) -> None:
         self._steps = dict(steps)
-        self._failed = failed
-        self._runs: dict[Key, _Run] = {}
+        self._wakes = wakes
+        self._runs: dict[tuple[Worker, str], _Run] = {}
         self._turn = asyncio.Lock()
         self._closed = False
 
-    def kick(self, name: str, entry_id: str, *, after_s: float = 0.0) -> None:
+    def kick(self, name: Worker, entry_id: str, *, after_s: float = 0.0) -> None:
         """Let the step look at this entry, now or as soon as it has finished what it is doing.
 
         One that has nothing under way begins `after_s` later.
@@ -66,14 +62,15 @@ class Steps:
     @property
     def busy(self) -> bool:
         """Tell whether anything is left to do."""
-        return bool(self._runs)
+        return bool(self._runs or self._wakes)
 
     async def idle(self, longest_s: float) -> None:
         """Return when nothing is left to do, or after `longest_s`."""
         try:
             async with asyncio.timeout(longest_s):
-                while tasks := [run.task for run in self._runs.values() if run.task is not None]:
-                    await asyncio.wait(tasks)
+                while self.busy:
+                    tasks = [run.task for run in self._runs.values() if run.task is not None]
+                    await (asyncio.wait(tasks) if tasks else asyncio.sleep(0))
         except TimeoutError:
             return
 
@@ -86,7 +83,7 @@ class Steps:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._runs.clear()
 
-    async def _keep_at_it(self, name: str, entry_id: str, run: _Run, after_s: float) -> None:
+    async def _keep_at_it(self, name: Worker, entry_id: str, run: _Run, after_s: float) -> None:
         failures = 0
         try:
             await asyncio.sleep(after_s)
@@ -105,20 +102,13 @@ class Steps:
         finally:
             self._runs.pop((name, entry_id), None)
 
-    def _tell(self, error: HermesError) -> None:
-        try:
-            self._failed(error)
-        except HermesError as another:
-            log.error("%s", another)  # noqa: TRY400 (a full disk, not a defect)
-
-    async def _once(self, name: str, entry_id: str, failures: int) -> float | None:
+    async def _once(self, name: Worker, entry_id: str, failures: int) -> float | None:
         """Return the pause that the step wants, None where it is done, a negative one after an error."""
         try:
             return await self._steps[name](entry_id)
         except HermesError as error:
             if failures == 0 or not isinstance(error, ChatAway | AgentError):
                 log.warning("entry %s: %s: %s", entry_id, name, error)
-            self._tell(error)
             told_s = error.retry_after_s if isinstance(error, ChatAway) else None
             permanent = isinstance(error, ChatError) and error.permanent
             return -(told_s or (LONGEST_PAUSE_S if permanent else _grown_s(failures)))

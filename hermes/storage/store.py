@@ -78,7 +78,7 @@ class Store:
         self.too_new: list[Path] = []
         self.unread: list[Path] = []
         self.put_away = 0
-        self._now = now
+        self.now = now
         self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
         self._chat = root / "telegram.json"
         self._phone_lock = root / "locked"
@@ -274,7 +274,7 @@ class Store:
             line = ""
             with contextlib.suppress(TooNew):
                 line = _line(self._get(path))
-            self._done.take(path, self._now(), line)
+            self._done.take(path, self.now(), line)
 
     # --- settled entries and quarantine ----------------------------------------------------------------
 
@@ -400,7 +400,7 @@ class Store:
         """
         self._make_folders()
         with disk.saving(self._locks):
-            return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self._now)
+            return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
 
     def holder(self, name: str) -> process_lock.Holder | None:
         """Return the process that holds the lock `name`, or None."""

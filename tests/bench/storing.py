@@ -12,9 +12,10 @@ from hermes import disk
 from hermes.chat.bot import Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look
-from hermes.config.settings import Questions
+from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
+from hermes.listener.background import Background
 from hermes.listener.entries import Book
-from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import Pick
 from hermes.model.answer import Answer
@@ -26,8 +27,7 @@ from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
 
-BOT_ID = 1234567890
-TOKEN = f"{BOT_ID}:{'x' * 35}"
+TOKEN = f"{1234567890}:{'x' * 35}"
 
 
 def figures(effort: Effort) -> tuple[Figure, ...]:
@@ -68,14 +68,14 @@ def _book(root: Path, count: int) -> Book:
     for number in range(count):
         entry = _entry(f"bench{number:05d}")
         (root / "pending" / f"{entry.id}.json").write_bytes(ENTRIES.encode(entry))
-    made = Book(store, chat_id=CHAT_ID, now=time.time, retimed=lambda entry, _: entry.timing, on_change=_nobody)
+    made = Book(store, _times(), chat_id=CHAT_ID)
     made.open()
     assert len(made.entries()) == count
     return made
 
 
-def _nobody(_: Entry) -> None:
-    """Nobody is woken: the cost of the listener's other steps is in other figures."""
+def _times() -> AnswerTimes:
+    return AnswerTimes(AnswerableClock(0.0, monotonic=time.monotonic), Pace(1800.0), now=time.time)
 
 
 def _entry(entry_id: str) -> Entry:
@@ -123,11 +123,9 @@ def _written(path: Path) -> Callable[[], object]:
 
 def _looks(book: Book, effort: Effort) -> list[float]:
     """What the listener does four times a second: count the time, and see whether anything is due."""
-    memory, look = Memory(book.store, BOT_ID), Look(tz=None, group=False, context_chars=600)
+    look, times = Look(tz=None, group=False, context_chars=600), _times()
     outbox = Outbox(Bot(TOKEN, api_base="http://127.0.0.1:9"))
-    keeper = Timekeeper(
-        memory, outbox, look, Questions(), spawn=lambda _: None, now=time.time, monotonic=time.monotonic
-    )
-    keeper.tick(book, answerable=True)
-    keeper.clock.gap_at = None  # else every entry's time would be set anew by the first looks
-    return [_lasted_s(lambda: keeper.tick(book, answerable=True)) for _ in range(effort.rounds)]
+    keeper = Timekeeper(book, times, look, Messenger(book, outbox, Background(), machine="bench"))
+    keeper.tick(answerable=True)
+    times.clock.gap_at = None  # else every entry's time would be set anew by the first looks
+    return [_lasted_s(lambda: keeper.tick(answerable=True)) for _ in range(effort.rounds)]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, Pace, call_lead_s, due, is_quiet
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, Pace, Quiet, call_lead_s, due
 from hermes.core.dialog import start, step
 from hermes.model.actions import Pick
 from hermes.model.entry import Entry, Side, Timing
@@ -174,8 +174,8 @@ def test_quiet_hours_may_pass_midnight() -> None:
         return datetime(2026, 11, 20, hour, 30, tzinfo=zone).astimezone(UTC).timestamp()
 
     night = (time(22), time(7))
-    assert [hour for hour in range(24) if is_quiet(at(hour), *night, zone)] == [0, 1, 2, 3, 4, 5, 6, 22, 23]
-    assert [hour for hour in range(24) if is_quiet(at(hour), time(13), time(14), zone)] == [13]
+    assert [hour for hour in range(24) if Quiet(*night, zone).holds(at(hour))] == [0, 1, 2, 3, 4, 5, 6, 22, 23]
+    assert [hour for hour in range(24) if Quiet(time(13), time(14), zone).holds(at(hour))] == [13]
 
 
 def test_what_was_open_when_a_listener_was_killed_has_ten_minutes_left(watch: Watch) -> None:

@@ -66,13 +66,13 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await home.polled()
-    home.listener._time.clock.counted_s = 77.0
+    home.listener._times.clock.counted_s = 77.0
     os.kill(os.getpid(), number)
     await home.ended()
     assert not spool.nudge(home.store)
     tap = home.person.tap(shown, "SQLite")
     await home.start()
-    assert home.listener._time.clock.counted_s >= 77.0
+    assert home.listener._times.clock.counted_s >= 77.0
     assert await home.person.toast(tap) == "SQLite"
     await home.person.sees("✅ SQLite", buttons=False)
     assert len(home.agent.effects) == 1
@@ -147,7 +147,7 @@ async def test_a_part_that_stumbles_begins_anew(home: House, caplog: pytest.LogC
     assert not (home.store / "inbox").exists()
     (home.store / "inbox").write_text("no folder")
     spool.nudge(home.store)
-    await until(lambda: "a part of the listener stumbled and begins anew" in caplog.text, "a line in the log")
+    await until(lambda: "a part of the listener failed, and starts again" in caplog.text, "a line in the log")
     home.agent.ask([question()])
     await home.person.taps(await home.person.sees(ASKED), "SQLite")
     await home.person.sees("✅ SQLite", buttons=False)
@@ -263,17 +263,17 @@ async def test_what_nothing_waits_for_may_fail(home: House, caplog: pytest.LogCa
         raise ZeroDivisionError("a defect")
 
     async with home.still() as listener:
-        listener._spawn(failing())
+        listener._background.spawn(failing())
         await until(lambda: "ZeroDivisionError: a defect" in caplog.text, "a line in the log")
 
 
 async def test_nothing_is_due_twice(home: House) -> None:
     """The step that ends joined texts finds nothing to do for an ask that is closed, or has nothing due."""
     async with home.still() as listener:
-        assert await listener._due("nobody22") is None
+        assert await listener._phone.connection.join("nobody22") is None
         home.hook("question.asked", a_request())
         listener._take_inbox()
-        assert await listener._due(home.entry().id) is None
+        assert await listener._phone.connection.join(home.entry().id) is None
 
 
 # --- reaping ------------------------------------------------------------------------------------------------------
@@ -425,7 +425,7 @@ async def test_a_removed_store_is_made_again_for_what_is_open(home: House, how: 
         await until(lambda: all(entry.waits for entry in home.entries() if not entry.ask.source.server), "the hook")
         home.listener._store.lock_phone()
         spool.nudge(home.store)
-        await until(lambda: home.listener._phone_was_locked, "the lock noticed")
+        await until(lambda: home.listener._watch._phone_was_locked, "the lock noticed")
         remove(home.store, how)
         spool.nudge(home.store)
         await home.person.sees(store_made_again(2, spool.host()).text)
@@ -469,7 +469,7 @@ async def test_a_store_that_cannot_be_made_again_is_tried_until_it_can(home: Hou
     remove(home.store, "removed")
     home.store.touch()
     spool.nudge(home.store)
-    await until(lambda: not home.listener._locks, "the locks released")
+    await until(lambda: not home.listener._locks.has_bot(), "the locks released")
     with process_lock.hold_bot(home.config().telegram.bot_id, home.store, "a test"):
         pass
     spool.nudge(home.store)

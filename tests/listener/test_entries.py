@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.errors import Missing, NotSaved, Stuck
-from hermes.listener.entries import RECENT, SEEN, Book, Closed, identities
+from hermes.listener.entries import RECENT, SEEN, Closed, identities
+from hermes.listener.wakes import Wake
 from hermes.model.actions import Arm
 from hermes.model.ask import Ask, Permission, Source
 from hermes.model.entry import Entry, Timing
 from hermes.model.events import Ended, Tapped
 from hermes.storage.store import Store
-from tests.asks import ANN, CHAT_ID, ask, question
+from tests.asks import ANN, ask, question
+from tests.books import TTL_S, a_book, woken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,21 +30,13 @@ NOW_S = 1_757_000_000.0
 
 
 class Shelf:
-    """A book with its store, and what it told of changes."""
+    """A book with its store."""
 
     def __init__(self, root: Path, now_s: float = NOW_S) -> None:
         self.now_s = now_s
         self.store = Store(root, now=lambda: self.now_s)
         self.store.open()
-        self.told: list[Entry] = []
-        self.book = Book(
-            self.store,
-            chat_id=CHAT_ID,
-            now=lambda: self.now_s,
-            retimed=lambda _entry, extra_s: Timing(posted_s=1.0, expires_at=extra_s),
-            on_change=self.told.append,
-        )
-        self.book.open()
+        self.book = a_book(self.store)
 
 
 @pytest.fixture
@@ -67,12 +61,13 @@ def test_a_change_is_on_disk_before_it_is_told(shelf: Shelf) -> None:
     """And what changes nothing is not told."""
     entry = shelf.book.create(an_ask())
     assert [one.id for one in shelf.store.pending()] == [entry.id]
+    shelf.book.change(entry.id, lambda found: replace(found, timing=Timing(posted_s=1.0)))
     shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
     assert shelf.store.get(entry.id).state.armed is not None
-    assert shelf.store.get(entry.id).timing == Timing(posted_s=1.0, expires_at=0), "a touch starts the time anew"
-    told = len(shelf.told)
+    assert shelf.store.get(entry.id).timing.expires_at == TTL_S, "a touch starts the time again"
+    assert woken(shelf.book) == [Wake(entry.id)]
     shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
-    assert len(shelf.told) == told == 2
+    assert woken(shelf.book) == []
 
 
 def test_asks_are_found_by_request_and_by_call(shelf: Shelf) -> None:
@@ -124,8 +119,12 @@ def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_
         shelf.book.apply(entry.id, Tapped(number, NOW_S, ANN, Arm(0), 0))
         shelf.now_s += 1
         end(shelf, entry)
+    ids = [one.id for one in shelf.book.recently_closed]
     ended = [one.ended_s for one in shelf.book.recently_closed]
-    closed = [Closed("ses_1", f"call_{at}", allowed_by_us=False, ended_s=ended_s) for at, ended_s in enumerate(ended)]
+    closed = [
+        Closed(entry_id, "ses_1", f"call_{at}", awaits_news=False, ended_s=ended_s)
+        for at, (entry_id, ended_s) in enumerate(zip(ids, ended, strict=True))
+    ]
     assert list(shelf.book.recently_closed) == closed
     assert list(Shelf(tmp_path / "store").book.recently_closed) == closed
     assert (shelf.book.recently_closed.maxlen, shelf.book._seen_by_closed.maxlen) == (RECENT, SEEN)
@@ -155,7 +154,7 @@ def test_nothing_in_memory_grows_with_closed_asks(shelf: Shelf) -> None:
         one = an_ask(f"que_{number}")
         one = replace(one, permission=Permission("edit", "change", "a.py", detail=change))
         end(shelf, shelf.book.create(one))
-        shelf.told.clear()
+        woken(shelf.book)
 
     for number in range(RECENT + 20):
         play(number)
@@ -204,12 +203,12 @@ def test_an_entry_whose_file_went_bad_loses_nothing(
     """What it said is known here: it is written anew, and what was found there is kept for a person to look at."""
     entry = shelf.book.create(an_ask())
     spoil(shelf, entry, damage)
-    shelf.told.clear()
+    woken(shelf.book)
     shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
     assert f"entry {entry.id}: its file is bad" in caplog.text
     (found,) = shelf.store.pending()
     assert (found.state.phase, found.revision) == ("settled", entry.revision + 1)
-    assert shelf.told == [found]
+    assert woken(shelf.book) == [Wake(entry.id)]
     assert [path.read_text() for path in shelf.store.quarantined()] == ([] if damage == "gone" else ["{"])
 
 

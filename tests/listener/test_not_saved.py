@@ -11,15 +11,20 @@ import pytest
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatAway, ChatRefused, NotSaved
-from hermes.listener.entries import Book
-from hermes.listener.phone.phone import PhoneSide
+from hermes.listener.background import Background
+from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
+from tests.books import a_book
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes.listener.phone.chat_commands import Commands
 
 FULL = NotSaved("nothing was saved in /x: the disk is full; free some space, then try again", disk_full=True)
 PERSON, CHAT = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}, {"id": CHAT_ID, "type": "private"}
@@ -64,28 +69,14 @@ def told() -> Told:
 
 @pytest.fixture
 def side(told: Told, tmp_path: Path) -> PhoneSide:
-    """A phone side with an empty book, which spawns nothing."""
-
-    def never(*_: Any) -> Any:
-        raise AssertionError("nothing is left to run beside")
-
-    book = Book(
-        Store(tmp_path), chat_id=CHAT_ID, now=lambda: 1.0, retimed=lambda entry, _: entry.timing, on_change=never
-    )
-    return PhoneSide(
-        book,
-        cast("Outbox", told),
-        Look(tz=UTC, group=False, context_chars=600),
-        users=frozenset({ANN.id}),
-        machine="laptop",
-        bot_id=7,
-        moved=never,
-        blocked=never,
-        commands=lambda _: cast("Commands", None),
-        spawn=never,
-        now=lambda: 1.0,
-        sorry_s=0.3,
-    )
+    """A phone side with an empty book, and nothing beside it."""
+    book = a_book(Store(tmp_path, now=lambda: 1.0))
+    outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
+    messenger = Messenger(book, outbox, Background(), machine="laptop")
+    link = ChatLink(book, Memory(book.store, 7))
+    commands = Commands(book, look, machine="laptop", connected={})
+    parties = Parties(7, frozenset({ANN.id}))
+    return PhoneSide(book, outbox, look, parties, messenger, link, Row(book, look), commands, sorry_s=0.3)
 
 
 async def test_a_tap_is_told_by_its_acknowledgement(side: PhoneSide, told: Told) -> None:

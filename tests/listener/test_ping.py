@@ -47,9 +47,7 @@ class Playing:
         self.well = True
         self.pings: list[str] = []
         self.answer: Callable[[], httpx.Response] = lambda: httpx.Response(200)
-        self.pinger = Pinger(
-            URL, is_well=lambda: self.well, transport=httpx.MockTransport(self._answered), sleep=self.minutes.sleep
-        )
+        self.pinger = Pinger(URL, transport=httpx.MockTransport(self._answered), sleep=self.minutes.sleep)
 
     def _answered(self, request: httpx.Request) -> httpx.Response:
         self.pings.append(f"{request.method} {request.url}")
@@ -156,7 +154,8 @@ async def test_a_listener_pings_once_telegram_answers(home: House, monkeypatch: 
 async def test_a_ping_goes_by_the_bots_own_proxy() -> None:
     """Where Telegram is reached by a proxy, so is the monitor."""
     async with hearing() as (port, heard):
-        pinger = Pinger("http://monitor.test/ping", is_well=lambda: True, proxy=f"http://127.0.0.1:{port}")
+        pinger = Pinger("http://monitor.test/ping", proxy=f"http://127.0.0.1:{port}")
+        pinger.is_well = True
         running = asyncio.create_task(pinger.run())
         await until(lambda: heard, "a ping")
         running.cancel()

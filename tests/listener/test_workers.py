@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.errors import AgentAway, ChatAway, ChatRefused, HermesError, NotSaved
+from hermes.errors import AgentAway, ChatAway, ChatRefused, NotSaved
 from hermes.listener import workers as steps_module
+from hermes.listener.wakes import Wakes
 from hermes.listener.workers import FIRST_PAUSE_S, LONGEST_PAUSE_S, Steps
 from tests.listening import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Scripted:
@@ -35,10 +31,10 @@ class Scripted:
         return behaviour
 
 
-async def run(step: Scripted, failed: Callable[[HermesError], None] = lambda _: None) -> None:
+async def run(step: Scripted) -> None:
     """Kick the step once and wait until it is done."""
-    steps = Steps({"it": step}, failed=failed)
-    steps.kick("it", "e1")
+    steps = Steps({"phone": step}, Wakes())
+    steps.kick("phone", "e1")
     assert steps.busy
     await steps.idle(20)
     assert not steps.busy
@@ -64,13 +60,13 @@ async def test_a_kick_ends_a_pause_and_none_is_lost() -> None:
         await go_on.wait()
         return 60.0 if calls == 2 else None
 
-    steps = Steps({"it": step})
-    steps.kick("it", "e1")
+    steps = Steps({"phone": step}, Wakes())
+    steps.kick("phone", "e1")
     await under_way.wait()
-    steps.kick("it", "e1")
+    steps.kick("phone", "e1")
     go_on.set()
     await until(lambda: calls == 2, "the second look")
-    steps.kick("it", "e1")
+    steps.kick("phone", "e1")
     await steps.idle(20)
     assert calls == 3
 
@@ -85,14 +81,14 @@ async def test_entries_do_not_wait_for_each_other() -> None:
         seen.append(entry_id)
         return None
 
-    steps = Steps({"it": step})
+    steps = Steps({"phone": step}, Wakes())
     for entry_id in ("stuck", "e1", "e2"):
-        steps.kick("it", entry_id)
+        steps.kick("phone", entry_id)
     await steps.idle(0.05)
     assert seen == ["e1", "e2"]
     assert steps.busy
     await steps.close()
-    steps.kick("it", "e3")
+    steps.kick("phone", "e3")
     await steps.idle(20)
     assert seen == ["e1", "e2"], "nothing begins after the end"
 
@@ -115,14 +111,12 @@ async def test_pauses_grow_with_each_error_and_start_anew(
     pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     """0.3 s, 0.6 s; an outage is one line in the log, whatever its length."""
-    heard: list[HermesError] = []
     away = AgentAway("nobody answers")
     step = Scripted(away, away, 0.0, away)
-    await run(step, heard.append)
+    await run(step)
     gaps = [after - before for before, after in zip(step.at_s, step.at_s[1:], strict=False)]
     assert pauses == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 0.0, FIRST_PAUSE_S]
     assert all(gap >= pause_s for gap, pause_s in zip(gaps, pauses, strict=True))
-    assert heard == [away] * 3
     assert caplog.text.count("nobody answers") == 2
 
 
@@ -143,12 +137,12 @@ async def test_telegrams_own_pause_is_obeyed(pauses: list[float]) -> None:
 async def test_what_will_not_pass_by_itself_is_tried_rarely() -> None:
     """A refusal waits as long as any pause is; a kick is what ends it."""
     step = Scripted(ChatRefused("forbidden", blocked=True))
-    steps = Steps({"it": step})
-    steps.kick("it", "e1")
+    steps = Steps({"phone": step}, Wakes())
+    steps.kick("phone", "e1")
     await steps.idle(4 * FIRST_PAUSE_S)
     assert step.calls == ["e1"]
     assert LONGEST_PAUSE_S > 4 * FIRST_PAUSE_S
-    steps.kick("it", "e1")
+    steps.kick("phone", "e1")
     await steps.idle(20)
     assert len(step.calls) == 2
 
@@ -156,29 +150,16 @@ async def test_what_will_not_pass_by_itself_is_tried_rarely() -> None:
 async def test_a_defect_in_one_step_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     """Logged with its traceback, and tried again after a longer pause."""
     odd, fine = Scripted(ZeroDivisionError("a defect")), Scripted(None)
-    steps = Steps({"odd": odd, "fine": fine})
-    steps.kick("odd", "e1")
-    steps.kick("fine", "e1")
+    steps = Steps({"phone": odd, "errand": fine}, Wakes())
+    steps.kick("phone", "e1")
+    steps.kick("errand", "e1")
     await steps.idle(0.1)
     assert fine.calls
     assert len(odd.calls) == 1
     assert "ZeroDivisionError: a defect" in caplog.text
-    steps.kick("odd", "e1")
+    steps.kick("phone", "e1")
     await steps.idle(20)
     assert len(odd.calls) == 2
-
-
-async def test_who_hears_of_an_error_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:
-    """The step goes on all the same."""
-    caplog.set_level(logging.ERROR)
-
-    def failed(_: HermesError) -> None:
-        raise NotSaved("nor could that be noted")
-
-    step = Scripted(AgentAway("nobody answers"))
-    await run(step, failed)
-    assert len(step.calls) == 2
-    assert "nor could that be noted" in caplog.text
 
 
 async def test_other_work_is_done_between_the_steps_of_many_entries() -> None:
@@ -193,9 +174,26 @@ async def test_other_work_is_done_between_the_steps_of_many_entries() -> None:
             done.append("other")
             await asyncio.sleep(0)
 
-    steps = Steps({"draw": step})
+    steps = Steps({"phone": step}, Wakes())
     for number in range(100):
-        steps.kick("draw", str(number))
+        steps.kick("phone", str(number))
     await asyncio.gather(other(), steps.idle(60))
     assert sum(one != "other" for one in done) == 100
     assert all("other" in pair for pair in pairwise(done))
+
+
+async def test_entries_that_wait_to_be_looked_at_count_as_work() -> None:
+    """Whoever waits for the end of all work waits for them, too."""
+    wakes, step = Wakes(), Scripted()
+    steps = Steps({"phone": step}, wakes)
+    wakes.put("e1")
+    wakes.put("e1")
+    assert steps.busy
+
+    async def read() -> None:
+        for wake in await wakes.take():
+            steps.kick("phone", wake.entry_id)
+
+    await asyncio.gather(steps.idle(20), read())
+    assert step.calls == ["e1"]
+    assert not steps.busy

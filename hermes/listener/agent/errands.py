@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes.core import ends
 from hermes.core.errand import advance
@@ -46,8 +46,9 @@ from hermes.model.events import Delivered, Ended, Failed
 from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
+    from hermes.agents.opencode.client import OpenCodeServer
     from hermes.agents.registry import Adapter
     from hermes.config.settings import Matching
     from hermes.listener.agent.hooks import Room
@@ -63,51 +64,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Server(Protocol):
-    """An agent's server. Methods raise AgentAway and AgentRefused."""
-
-    async def verdict(self, ask: Ask) -> Verdict:
-        """Return what is true of this request now."""
-        ...
-
-    def sees_open(self, ask: Ask) -> bool:
-        """Tell whether the events of an unbroken stream show the request alive now."""
-        ...
-
-    async def reply(self, ask: Ask, answers: ends.Answers) -> None:
-        """Send the answers; returning proves nothing. Raises NotThere: the request is not known."""
-        ...
-
-    async def reject(self, ask: Ask) -> None:
-        """Send the rejection; as `reply`."""
-        ...
-
-    async def questions(self, directory: str) -> Sequence[Ask]:
-        """Return all pending asks of a directory."""
-        ...
-
-    async def busy(self, directory: str) -> frozenset[str]:
-        """Return the ids of the sessions of a directory that are at work."""
-        ...
-
-    async def context(self, ask: Ask) -> Ask:
-        """Return the ask with its titles and the last words before it. Never raises."""
-        ...
-
-
 class Errands:
-    """One errand for each open entry. `kick(entry_id)` makes the listener call `step` soon."""
+    """One errand for each open entry."""
 
     def __init__(
         self,
         book: Book,
-        servers: Mapping[str, Server],
+        servers: Mapping[str, OpenCodeServer],
         room: Room,
         adapters: Mapping[str, Adapter],
         matching: Matching,
         *,
-        kick: Callable[[str], None],
-        now: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
         self._book = book
@@ -115,8 +82,6 @@ class Errands:
         self._room = room
         self._adapters = adapters
         self._matching = matching
-        self._kick = kick
-        self._now = now
         self._monotonic = monotonic
         self._errands: dict[str, Errand] = {}
         self._troubles: dict[str, str] = {}
@@ -139,13 +104,13 @@ class Errands:
             try:
                 order = self._advance(entry_id, self._do_at_once(entry, order))
             except StoreError as error:
-                self._kick(entry_id)
+                self._book.wakes.put(entry_id, "errand")
                 if not isinstance(order, Release):
                     raise
                 log.warning("request %s: its hook goes on waiting for now: %s", entry.ask.source.request_id, error)
                 return
         if order is not None:
-            self._kick(entry_id)
+            self._book.wakes.put(entry_id, "errand")
 
     def changed(self, entry: Entry) -> None:
         """Give up a look that began in another phase: a frozen server must not hold up what is wanted by now."""
@@ -157,7 +122,7 @@ class Errands:
     def hint(self, entry_id: str, fact: Fact) -> None:
         """Take in a fact without saving anything: the step does what follows."""
         self._advance(entry_id, fact)
-        self._kick(entry_id)
+        self._book.wakes.put(entry_id, "errand")
 
     def hint_all(self, fact: Fact) -> None:
         """Take in a fact that is true of all open entries, as `hint` does."""
@@ -253,7 +218,7 @@ class Errands:
             is_dismissal = decision.kind == "reject" and entry.ask.permission is None
             meant = WasDismissed(proof="") if is_dismissal else AnsweredWith(adapter.answers(entry.ask, decision), "")
         return Terms(
-            self._now(),
+            self._book.now(),
             meant,
             is_served=source.server in self._servers,
             restarts_hooks=adapter.goodbye is None,
@@ -264,7 +229,7 @@ class Errands:
 
     def _neighbours_word(self, entry: Entry) -> str:
         """Return the last lasting word that left for another permission of this session, "" if none did lately."""
-        session_id, now_s = entry.ask.source.session_id, self._now()
+        session_id, now_s = entry.ask.source.session_id, self._book.now()
         words = [(one.ended_s, one.word) for one in self._book.recently_closed if one.session_id == session_id]
         for other in self._book.entries():
             if other.id != entry.id and other.ask.source.session_id == session_id:

@@ -12,10 +12,12 @@ from hermes.listener.agent.hooks import lay_ready
 from hermes.model.signals import Announced, Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from hermes.agents.registry import Adapter
+    from hermes.listener.agent.errands import Errands
+    from hermes.listener.agent.intake import Intake
     from hermes.model.signals import Signal
     from hermes.storage.store import Store
 
@@ -26,26 +28,16 @@ VERSION: Final = 1
 
 
 class Inbox:
-    """Takes in all records, the oldest first.
-
-    `took(signal)` gets the signal of an agent, `word(type, wait_id)` a hook's word about itself ("receipt",
-    "waiter.gone").
-    """
+    """Takes in all records, the oldest first: what agents tell goes to `intake`, a hook's word to `errands`."""
 
     def __init__(
-        self,
-        root: Path,
-        store: Store,
-        adapters: Mapping[str, Adapter],
-        *,
-        took: Callable[[Signal], None],
-        word: Callable[[str, str], None],
+        self, root: Path, store: Store, adapters: Mapping[str, Adapter], intake: Intake, errands: Errands
     ) -> None:
         self._root = root
         self._store = store
         self._adapters = adapters
-        self._took = took
-        self._word = word
+        self._intake = intake
+        self._errands = errands
         self._left: dict[str, str] = {}
 
     def drain(self) -> None:
@@ -115,13 +107,13 @@ class Inbox:
             kind = payload.get("type")
             if not isinstance(kind, str):
                 raise PayloadError("a hook's word about itself has no type")
-            self._word(kind, payload["waitID"])
+            self._errands.hear_hook(kind, payload["waitID"])
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it names no agent and machine that this Hermes knows")
         host = record.get("host")
         # A record of an older Hermes has the host's name for its machine.
-        self._took(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
+        self._intake.take(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
 
 
 def _with_host(signal: Signal, host: str) -> Signal:

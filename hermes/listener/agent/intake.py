@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 from hermes.core.intake import merged
 from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved
+from hermes.listener.entries import in_short
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hermes.core.permission_rules import Rules
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.hooks import Room
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EARLY_NEWS: Final = 1000
-UNHEARD: Final = 200
-"""So many of the newest settled asks are remembered until their agent tells that their call has ended."""
+"""So much of the newest news of unknown asks is kept, because the ask may come after its end."""
 
 
 class Intake:
     """Takes signals in: a new ask becomes an entry, and news of an ask goes to its errand.
 
-    `rules` say which permissions are asked for on the phone.
+    `rules` say which permissions are asked for on the phone. An ask has at most one news of its end: `_heard` has the
+    ids of the asks that had theirs, `_again` of those whose news could not be saved and comes again.
     """
 
     def __init__(self, book: Book, errands: Errands, room: Room, *, rules: Rules) -> None:
@@ -45,7 +44,8 @@ class Intake:
         self._errands = errands
         self._room = room
         self._rules = rules
-        self._unheard: dict[str, tuple[str, str] | None] = {}
+        self._heard: set[str] = set()
+        self._again: set[str] = set()
         self._early: dict[str, Replied | Dismissed] = {}
 
     def take(self, signal: Signal, *, heard_by: str = "") -> None:
@@ -70,7 +70,7 @@ class Intake:
                 if not meant and signal.request_id:
                     self._remember_early(signal.request_id, signal)
             case Quiet():
-                self._forget_unheard(signal.session_id)
+                self._expect_no_more(signal.session_id)
                 self._tell_session(signal.session_id, NewsCame(signal, heard_by))
             case Busy():
                 self._tell_session(signal.session_id, SessionBusy())
@@ -115,13 +115,12 @@ class Intake:
 
     def _pass_on(self, entry: Entry, news: Replied | Dismissed, heard_by: str) -> None:
         """Tell the errand. If the end cannot be saved the news comes again, and its ask may be settled by then."""
-        self._unheard.pop(entry.id, None)
         try:
             self._errands.tell(entry.id, NewsCame(news, heard_by))
         except NotSaved:
-            if not news.request_id:
-                self._unheard[entry.id] = news.session_id, news.call_id
+            self._again.add(entry.id)
             raise
+        self._heard.add(entry.id)
 
     def _meant(self, signal: Replied | Dismissed) -> list[Entry]:
         """Return what this speaks of: the ask that it names, or the one that its call can only mean.
@@ -142,40 +141,28 @@ class Intake:
 
     # --- asks that are known by their call alone ---------------------------------------------------------------------
 
-    def settled(self, entry: Entry) -> None:
-        """Remember an ask that was allowed by us and handed over: the news that its call has ended is still to come."""
-        outcome, decision, source = entry.state.outcome, entry.state.decision, entry.ask.source
-        if outcome is None or outcome.kind != "answered" or outcome.proof != "receipt" or entry.id in self._unheard:
-            return
-        if source.call_id is not None and decision is not None and all(one.text is None for one in decision.answers):
-            self._unheard[entry.id] = source.session_id, source.call_id
-            if len(self._unheard) > UNHEARD:
-                del self._unheard[next(iter(self._unheard))]
-
-    def recall(self, closed: Iterable[Closed]) -> None:
-        """Remember what was allowed before a restart; should its news have come, the next news is not believed."""
-        for place, one in enumerate(closed):
-            if one.allowed_by_us and one.call_id is not None:
-                self._unheard[f"closed {place}"] = one.session_id, one.call_id
-
     def _is_of_a_settled_one(self, news: Replied | Dismissed) -> bool:
         """Tell whether this is the news of an ask that was settled before; each takes it once, the oldest first."""
-        call = news.session_id, news.call_id
-        same = (entry_id for entry_id, known in self._unheard.items() if known == call)
-        oldest = next((entry_id for entry_id in same if not self._is_open(entry_id)), None)
+        oldest = next((one.id for one in self._unheard(news.session_id) if one.call_id == news.call_id), None)
         if oldest is not None:
-            # Kept without its call: it may be seen again, still settled, before it is closed.
-            self._unheard[oldest] = None
+            self._heard.add(oldest)
         return oldest is not None
 
-    def _is_open(self, entry_id: str) -> bool:
-        entry = self._book.get(entry_id)
-        return entry is not None and entry.state.phase != "settled"
+    def _expect_no_more(self, session_id: str) -> None:
+        """Note that the turn has ended: a command that was stopped is told of by nothing else."""
+        self._heard.update([one.id for one in self._unheard(session_id)])
 
-    def _forget_unheard(self, session_id: str) -> None:
-        for entry_id, known in self._unheard.items():
-            if known is not None and known[0] == session_id:
-                self._unheard[entry_id] = None
+    def _unheard(self, session_id: str) -> list[Closed]:
+        """Return the closed and the settled asks of this session whose news is still to come."""
+        settled = [entry for entry in self._book.entries() if entry.state.phase == "settled"]
+        closed = [*self._book.recently_closed, *map(in_short, settled)]
+        known = {one.id for one in self._book.recently_closed} | {entry.id for entry in self._book.entries()}
+        for ids in (self._heard, self._again):
+            ids.intersection_update(known)
+        return [one for one in closed if one.session_id == session_id and self._is_unheard(one)]
+
+    def _is_unheard(self, one: Closed) -> bool:
+        return (one.awaits_news or one.id in self._again) and one.id not in self._heard
 
     def _supersede(self, ask: Ask) -> None:
         """Close what this session has asked before in the same words, unless a hook still waits for that one, too."""

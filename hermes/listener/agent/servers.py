@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.events import Connected, Disposed, Heard, Lost, follow
@@ -19,11 +19,12 @@ from hermes.model.signals import Asked, Quiet
 from hermes.model.verdicts import Dead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Awaitable, Callable, Collection
 
     from hermes.agents.opencode.client import OpenCodeServer
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.intake import Intake
+    from hermes.listener.background import Background
     from hermes.listener.entries import Book
     from hermes.model.ask import Ask
     from hermes.model.entry import Entry
@@ -41,7 +42,11 @@ LONGEST_AWAY_S: Final = 7 * 86400.0
 
 
 class Follower:
-    """Follows one server. `heard_s` is the time (epoch) until which its events are known."""
+    """Follows one server.
+
+    `heard_s` is the time (epoch) until which its events are known. `connected` is for others to read: it holds the
+    server's name, and whether it is connected now.
+    """
 
     def __init__(  # noqa: PLR0913 (one argument for each thing that it joins)
         self,
@@ -49,25 +54,36 @@ class Follower:
         book: Book,
         intake: Intake,
         errands: Errands,
+        background: Background,
+        connected: dict[str, bool],
         *,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
         ttl_s: float,
         heard_s: float,
-        now: Callable[[], float],
         monotonic: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.server = server
-        self.is_connected = False
         self._book = book
         self._intake = intake
         self._errands = errands
-        self._spawn = spawn
+        self._background = background
+        self._connected = connected
         self._ttl_s = ttl_s
         self._heard_s = heard_s
-        self._now = now
         self._monotonic = monotonic
+        self._sleep = sleep
         self._listings = 0
         self._learning: set[str] = set()
+        self.is_connected = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether its events arrive now, and its asks are known."""
+        return self._connected[self.server.name]
+
+    @is_connected.setter
+    def is_connected(self, is_so: bool) -> None:
+        self._connected[self.server.name] = is_so
 
     async def run(self) -> None:
         """Follow the events for ever."""
@@ -89,7 +105,7 @@ class Follower:
                 log.error("server %s: %s", self.server.name, error)  # noqa: TRY400 (an outage, not a defect)
             # The last event may not be saved, so later events do not count as heard until the list was read again.
             self.is_connected = False
-            await asyncio.sleep(FOLLOW_PAUSE_S)
+            await self._sleep(FOLLOW_PAUSE_S)
 
     def followed(self) -> Followed:
         """Return until when the events are known."""
@@ -105,12 +121,12 @@ class Follower:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
         mine = self._entries()
         # Asks of the time in which nobody followed count as if they came just now.
-        away_s = min(max(0.0, self._now() - self._heard_s), LONGEST_AWAY_S)
-        folders = set(await self.server.directories(self._ttl_s + away_s, now=self._now))
+        away_s = min(max(0.0, self._book.now() - self._heard_s), LONGEST_AWAY_S)
+        folders = set(await self.server.directories(self._ttl_s + away_s, now=self._book.now))
         folders |= {entry.ask.source.directory for entry in mine}
         count, unknown = await self._list_all(folders - {""})
         if unknown:
-            self._spawn(self._list_until_known(unknown))
+            self._background.spawn(self._list_until_known(unknown))
         for entry in self._without_server():
             # A hook told of an ask whose end this server had already told: it can be proven here alone.
             self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
@@ -118,7 +134,7 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        self._heard_s = self._now()
+        self._heard_s = self._book.now()
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
     def doubt(self) -> None:
@@ -193,7 +209,7 @@ class Follower:
         turn = self._listings
         pause_s, until_s = FIRST_LIST_PAUSE_S, self._monotonic() + self._ttl_s
         while folders and self._listings == turn and self._monotonic() < until_s:
-            await asyncio.sleep(pause_s)
+            await self._sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_LIST_PAUSE_S)
             try:
                 _, folders = await self._list_all(folders)
@@ -221,7 +237,7 @@ class Follower:
         entry = self._book.find(ask.source)
         if entry is not None and _is_bare(entry.ask) and entry.id not in self._learning:
             self._learning.add(entry.id)
-            self._spawn(self._learn(ask, entry.id))
+            self._background.spawn(self._learn(ask, entry.id))
 
     async def _learn(self, ask: Ask, entry_id: str) -> None:
         """Complete an ask whose server did not tell all of it when it came: nobody allows half a command for good.
@@ -230,7 +246,7 @@ class Follower:
         """
         try:
             for pause_s in LEARN_PAUSES_S:
-                await asyncio.sleep(pause_s)
+                await self._sleep(pause_s)
                 entry = self._book.get(entry_id)
                 if entry is None or entry.state.phase != "open" or not _is_bare(entry.ask):
                     return

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import notices
 from hermes.errors import ChatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping
 
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
@@ -25,25 +25,21 @@ _COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(\s+[\w-]+)?\s*\Z", re.IGNORE
 _GREETINGS: Final = {"start": "help"}
 
 
-class Commands:
-    """Runs chat commands and replies. `connected()` returns (name, whether it is connected) of each followed server."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that was run, and the reply; None if it is for another bot."""
 
-    def __init__(
-        self,
-        book: Book,
-        look: Look,
-        *,
-        machine: str,
-        say: Callable[..., None],
-        connected: Callable[[], Sequence[tuple[str, bool]]],
-        now: Callable[[], float],
-    ) -> None:
+    screen: Screen | None
+
+
+class Commands:
+    """Runs chat commands. `connected` tells of each followed server whether it is connected now."""
+
+    def __init__(self, book: Book, look: Look, *, machine: str, connected: Mapping[str, bool]) -> None:
         self._book = book
         self._look = look
         self._machine = machine
-        self._say = say
         self._connected = connected
-        self._now = now
         self._username = ""
 
     async def introduce(self, bot: Bot) -> None:
@@ -54,20 +50,19 @@ class Commands:
         except ChatError as error:
             log.info("the commands were not registered: %s", error)
 
-    def take(self, text: Text) -> bool:
-        """Run the command in this text; return whether the text is one. Raises StoreError, such as NotSaved."""
+    def take(self, text: Text) -> Ran | None:
+        """Run the command in this text, and return it; None if the text is none. Raises StoreError."""
         found = _COMMAND.match((text.text or "").strip())
         name = found[1].lower() if found else ""
         if found and found[3] and name not in _GREETINGS:
-            return False  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
+            return None  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
         name = _GREETINGS.get(name, name)
         if found is None or name not in notices.COMMANDS:
-            return False
+            return None
         if found[2] and self._username and found[2].lower() != self._username.lower():
-            return True  # it is for another bot
+            return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
-        self._say(self._answer(name), reply_to=text.message_id)
-        return True
+        return Ran(self._answer(name))
 
     def _answer(self, name: str) -> Screen:
         match name:
@@ -77,7 +72,9 @@ class Commands:
                 self._book.store.lock_phone()
                 return notices.locked(self._machine)
             case "status":
-                return notices.status(self._open(), self._connected(), self._machine, self._now(), self._look)
+                return notices.status(
+                    self._open(), tuple(self._connected.items()), self._machine, self._book.now(), self._look
+                )
             case _:
                 return notices.help_screen()
 

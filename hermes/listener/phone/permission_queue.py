@@ -16,8 +16,6 @@ from hermes.chat.screens.permission import TRAIL_LINES, trail_line
 from hermes.core.ends import is_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hermes.chat.screens.main_message import Look
     from hermes.listener.entries import Book
     from hermes.model.entry import Entry
@@ -47,14 +45,21 @@ class Left:
 
 
 class Row:
-    """Decides which permission may be posted, and which message it replaces. `now` is the epoch clock, in seconds."""
+    """Decides which permission may be posted, and which message it replaces."""
 
-    def __init__(self, book: Book, look: Look, *, now: Callable[[], float]) -> None:
+    def __init__(self, book: Book, look: Look) -> None:
         self._book = book
         self._look = look
-        self._now = now
         self._left: dict[str, Left] = {}
         self._moved_s: dict[str, float] = {}
+
+    def behind(self, over: Entry) -> list[Entry]:
+        """Return the permissions that may follow this one now that it is settled."""
+        if over.ask.permission is None or over.state.phase != "settled":
+            return []
+        session_id = over.ask.source.session_id
+        others = (entry for entry in self._book.entries() if entry.ask.source.session_id == session_id)
+        return [entry for entry in others if entry.ask.permission is not None]
 
     def wait_s(self, entry: Entry) -> float | None:
         """Return the seconds until the next check if it is not this permission's turn yet, else None.
@@ -78,7 +83,7 @@ class Row:
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return False
-        had_its_time = not 0 <= self._now() - outcome.at_s < DRAWING_S
+        had_its_time = not 0 <= self._book.now() - outcome.at_s < DRAWING_S
         return entry.phone.message_id is None or had_its_time or self._is_shown(entry)
 
     def _is_shown(self, entry: Entry) -> bool:
@@ -88,14 +93,14 @@ class Row:
     def _refusing_s(self, entry: Entry) -> float | None:
         """Return how long a permission that was asked before a refusal still waits for its own end, else None."""
         left = self._left.get(entry.ask.source.session_id)
-        if left is None or entry.asked_s > left.refused_s or not 0 <= self._now() - left.at_s < REFUSING_S:
+        if left is None or entry.asked_s > left.refused_s or not 0 <= self._book.now() - left.at_s < REFUSING_S:
             return None
-        return REFUSING_S - (self._now() - left.at_s)
+        return REFUSING_S - (self._book.now() - left.at_s)
 
     def left_for(self, entry: Entry) -> Left | None:
         """Return the message of the permission before, for this one to replace, or None."""
         left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
-        if left is None or left.chat_id != entry.phone.chat_id or abs(self._now() - left.at_s) > IN_A_ROW_S:
+        if left is None or left.chat_id != entry.phone.chat_id or abs(self._book.now() - left.at_s) > IN_A_ROW_S:
             return None
         return left
 
@@ -105,7 +110,7 @@ class Row:
         If a permission ends while it is being posted, the next one may be posted to replace the same message: only one
         of them deletes it.
         """
-        now_s = self._now()
+        now_s = self._book.now()
         self._moved_s = {one: at_s for one, at_s in self._moved_s.items() if 0 <= now_s - at_s < FRESH_S}
         self._moved_s[entry.id] = now_s
         if self._left.get(left.session_id) is not left:
@@ -115,7 +120,7 @@ class Row:
 
     def is_fresh(self, entry_id: str) -> bool:
         """Tell whether the entry has just replaced another one, so that a tap may have been meant for that one."""
-        return 0 <= self._now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
+        return 0 <= self._book.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
     def put_away(self, entry: Entry) -> None:
         """Close an entry; keep the message of a permission for the next one of its session to replace."""
@@ -123,7 +128,7 @@ class Row:
         phone, decision, session_id = entry.phone, entry.state.decision, entry.ask.source.session_id
         if entry.ask.permission is None or phone.message_id is None:
             return
-        now_s = self._now()
+        now_s = self._book.now()
         self._left = {one: left for one, left in self._left.items() if abs(now_s - left.at_s) <= IN_A_ROW_S}
         refused_s = decision.at_s if decision is not None and is_refused(entry) else -math.inf
         trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:]

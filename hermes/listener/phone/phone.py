@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.access import followed, permitted
@@ -12,68 +12,64 @@ from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import notices
 from hermes.chat.screens.buttons import decode
 from hermes.core import routing
-from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.errors import ChatAway, NotSaved, StoreError
 from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
 from hermes.model.entry import Entry
 from hermes.model.events import Disarmed, Tap, Tapped, Text, Torn
 from hermes.model.state import Toast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look, Screen
+    from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Book
     from hermes.listener.phone.chat_commands import Commands
+    from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.permission_queue import Row
 
 log = logging.getLogger(__name__)
 
 SORRY_S: Final = 10.0
 """The poll loop waits at most this long for the message that tells the person that nothing was saved."""
-INSIST_PAUSE_S: Final = 5.0
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
 STALE: Final = notices.TOASTS["page_changed"]
 
 
-class PhoneSide:
-    """Handles updates, acknowledges taps, and replies to texts that need a reply at once.
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """Who talks with whom: the id of our own bot, and the users who may answer."""
 
-    `bot_id` is the id of our own bot. `moved(chat_id)` is called if the group became a supergroup, `blocked(reason)` if
-    the chat blocked or removed the bot. `is_fresh(entry_id)` tells whether an entry has just replaced another one on
-    the phone, so that a tap may have been meant for that one.
-    """
+    bot_id: int
+    users: frozenset[int]
+
+
+class PhoneSide:
+    """Handles updates, acknowledges taps, and replies to texts that need a reply at once."""
 
     def __init__(  # noqa: PLR0913 (one argument for each part that it connects)
         self,
         book: Book,
         outbox: Outbox,
         look: Look,
+        parties: Parties,
+        messenger: Messenger,
+        link: ChatLink,
+        row: Row,
+        commands: Commands,
         *,
-        bot_id: int,
-        users: frozenset[int],
-        machine: str,
-        moved: Callable[[int], None],
-        blocked: Callable[[str], None],
-        commands: Callable[[Callable[..., None]], Commands],
-        spawn: Callable[[Any], asyncio.Task[None]],
-        now: Callable[[], float],
-        is_fresh: Callable[[str], bool] = lambda _: False,
         sorry_s: float = SORRY_S,
     ) -> None:
         self._book = book
         self._outbox = outbox
         self._look = look
-        self._bot_id = bot_id
-        self._users = users
-        self._machine = machine
-        self._moved = moved
-        self._blocked = blocked
-        self._spawn = spawn
-        self._now = now
-        self._commands = commands(self.say)
-        self._is_fresh = is_fresh
+        self._parties = parties
+        self._messenger = messenger
+        self._link = link
+        self._row = row
+        self._commands = commands
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
         """The ids of entries whose joined text lacks a part, because that part could not be saved."""
@@ -90,7 +86,7 @@ class PhoneSide:
             raise NotSaved(str(error)) from error
 
     def _read(self, raw: dict[str, Any]) -> Incoming:
-        return read_update(raw, bot_id=self._bot_id, now=self._now)
+        return read_update(raw, bot_id=self._parties.bot_id, now=self._book.now)
 
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, Tap | Text) and incoming.chat_id == self._book.chat_id:
@@ -99,7 +95,7 @@ class PhoneSide:
             case Tap() | Text() if not self._is_permitted(incoming):
                 return
             case Tap() if self._book.store.is_phone_locked():
-                self._outbox.answer(incoming.query_id, notices.locked_toast(self._machine))
+                self._outbox.answer(incoming.query_id, notices.locked_toast(self._messenger.machine))
             case Text() if self._book.store.is_phone_locked():
                 self._shut_out(incoming)
             case Tap():
@@ -108,21 +104,21 @@ class PhoneSide:
                 await self._texted(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
-                    self._moved(new)
+                    self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._book.chat_id:
-                self._blocked("the bot was blocked, or removed from the group")
+                self._link.in_trouble("the bot was blocked, or removed from the group")
 
     def _shut_out(self, text: Text) -> None:
         for entry_id in self._joining(text):
             self._book.apply(entry_id, Torn())
-        self.say(notices.locked(self._machine), reply_to=text.message_id)
+        self._messenger.say(notices.locked(self._messenger.machine), reply_to=text.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
             self.torn.update(self._joining(incoming))
-        sorry = notices.not_saved(self._machine, "disk full" if error.disk_full else "see its log")
+        sorry = notices.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this. A slow Telegram must not delay it until Telegram drops the waiting taps.
@@ -139,26 +135,8 @@ class PhoneSide:
         found = [(entry.id, entry.state.joining) for entry in self._book.entries()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
-    def insist(self, screen: Screen, *, sent: Callable[[], None]) -> None:
-        """Send a message in the background, retry until Telegram accepts it, then call `sent`."""
-        self._spawn(self._insist(screen, sent))
-
-    async def _insist(self, screen: Screen, sent: Callable[[], None]) -> None:
-        while True:
-            try:
-                await self._outbox.send(self._book.chat_id, screen)
-            except ChatError as error:
-                log.warning("what the person must hear of was not sent: %s", error)
-                await asyncio.sleep(INSIST_PAUSE_S)
-            else:
-                return sent()
-
-    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
-        """Send a message in the background; a failure is only logged."""
-        self._spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
-
     def _is_permitted(self, incoming: Tap | Text) -> bool:
-        return permitted(incoming, users=self._users, chat_id=self._book.chat_id)
+        return permitted(incoming, users=self._parties.users, chat_id=self._book.chat_id)
 
     # --- taps -----------------------------------------------------------------------------------------------
 
@@ -173,7 +151,7 @@ class PhoneSide:
         if entry is None:
             self._late(entry_id, tap)
             return
-        if isinstance(action, Pick | Confirmed) and self._is_fresh(entry_id):
+        if isinstance(action, Pick | Confirmed) and self._row.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
             self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
@@ -196,7 +174,7 @@ class PhoneSide:
             return
         self._outbox.answer(tap.query_id, notices.toast(entry, Toast("settled"), self._look))
         if tap.message_id != entry.phone.message_id:
-            self._spawn(self._outbox.discard(tap.chat_id, tap.message_id))
+            self._messenger.delete(tap.chat_id, tap.message_id)
 
     def _disarm_others(self, entry_id: str, user_id: int) -> None:
         for other in self._book.entries():
@@ -222,7 +200,12 @@ class PhoneSide:
     # --- texts ----------------------------------------------------------------------------------------------
 
     async def _texted(self, text: Text) -> None:
-        if self._book.was_seen(text.update_id) or self._commands.take(text):
+        if self._book.was_seen(text.update_id):
+            return
+        told = self._commands.take(text)
+        if told is not None:
+            if told.screen is not None:
+                self._messenger.say(told.screen, reply_to=text.message_id)
             return
         if routing.route(text, self._book.entries()) == routing.Tell("too_early"):
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
@@ -241,4 +224,4 @@ class PhoneSide:
 
     def _tell(self, kind: notices.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._book.get(entry_ids[0]) if len(entry_ids) == 1 else None
-        self.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)
+        self._messenger.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.main_message import Look, SideScreen
+    from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Book
+    from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.permission_queue import Left, Row
-    from hermes.model.entry import Entry, Phone, SideKind, Timing
+    from hermes.model.entry import Entry, Phone, SideKind
 
 log = logging.getLogger(__name__)
 
@@ -46,34 +48,26 @@ class _Post:
 
 
 class Posting:
-    """Posts, edits and deletes the messages of an entry.
+    """Posts, edits and deletes the messages of an entry."""
 
-    `started(entry)` returns the timing of an ask whose time to answer begins; `quiet()` tells whether the phone must
-    not ring now; `sent()` is called after the chat has accepted a question.
-    """
-
-    def __init__(  # noqa: PLR0913 (one argument for each part that it connects)
+    def __init__(
         self,
         book: Book,
         outbox: Outbox,
         look: Look,
         row: Row,
+        times: AnswerTimes,
+        link: ChatLink,
         *,
         post_after_s: float,
-        started: Callable[[Entry], Timing],
-        quiet: Callable[[], bool],
-        sent: Callable[[], None] = lambda: None,
-        now: Callable[[], float],
     ) -> None:
         self._book = book
         self._outbox = outbox
         self._look = look
         self._row = row
+        self._times = times
+        self._link = link
         self._post_after_s = post_after_s
-        self._started = started
-        self._quiet = quiet
-        self._sent = sent
-        self._now = now
         # Messages that were sent but could not be noted (a full disk), by entry id: they must not be sent again.
         self._unnoted: dict[str, _Post] = {}
 
@@ -87,6 +81,13 @@ class Posting:
         entry = self._book.get(entry_id)
         if entry is None or entry.state.phase == "matching":
             return None
+        try:
+            return await self._next(entry)
+        except ChatRefused as error:
+            self._link.refused(error)
+            raise
+
+    async def _next(self, entry: Entry) -> float | None:
         if entry.phone.message_id is None:
             return await self._post(entry)
         if entry.timing.posted_s is None:
@@ -114,7 +115,7 @@ class Posting:
         self._note_post(post)
         if post.left is not None and self._row.moved(entry, post.left):
             await self._outbox.discard(post.left.chat_id, post.left.message_id)
-        self._sent()
+        self._link.sent()
         log.info("posted: entry %s is message %d", entry.id, post.message_id)
         return AT_ONCE
 
@@ -123,9 +124,9 @@ class Posting:
         if entry.timing.posted_s is None:
             left = self._row.left_for(entry)
             trail = entry.trail if left is None else left.trail
-            timed = replace(entry, timing=self._started(entry), trail=trail)
+            timed = replace(entry, timing=self._times.started(entry), trail=trail)
         screen = main(timed, self._look)
-        sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._quiet())
+        sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._times.is_quiet())
         self._book.note_message(sent.message_id)
         return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
 
@@ -138,7 +139,7 @@ class Posting:
 
     def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
-        age_s = self._now() - entry.asked_s
+        age_s = self._book.now() - entry.asked_s
         # If the age is negative, the wall clock was set back: do not wait because of that.
         if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
             return self._post_after_s - age_s
@@ -171,7 +172,7 @@ class Posting:
 
         def noted(found: Entry) -> Entry:
             phone = replace(found.phone, copies=(*found.phone.copies, *more))
-            return replace(found, phone=phone, timing=self._started(found))
+            return replace(found, phone=phone, timing=self._times.started(found))
 
         self._book.change(entry.id, noted)
         return AT_ONCE
@@ -195,7 +196,7 @@ class Posting:
 
     def _settles_in(self, entry: Entry) -> float:
         """Return the seconds to wait for the next state, which usually follows at once, or 0."""
-        state, now_s = entry.state, self._now()
+        state, now_s = entry.state, self._book.now()
         since_s = LINGER_S
         if state.phase == "sending" and state.decision is not None and not state.away:
             since_s = now_s - state.decision.at_s
@@ -226,7 +227,7 @@ class Posting:
         return None
 
     async def _send_beside(self, entry: Entry, kind: SideKind, side: SideScreen) -> float:
-        silent = not side.ring or self._quiet()
+        silent = not side.ring or self._times.is_quiet()
         reply_to = entry.phone.message_id if side.reply else None
         chat_id = entry.phone.chat_id
         if side.document is None:
@@ -272,7 +273,7 @@ class Posting:
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return None
-        passed_s = self._now() - outcome.at_s
+        passed_s = self._book.now() - outcome.at_s
         if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
             return LINGER_S - passed_s
         log.info("closed: entry %s, %s", entry.id, outcome.kind)

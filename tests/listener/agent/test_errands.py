@@ -24,7 +24,6 @@ from hermes.core.graces import (
 from hermes.errors import AgentAway, NotSaved
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room, wait_id
-from hermes.listener.entries import Book
 from hermes.model.actions import Pick
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
@@ -33,13 +32,14 @@ from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 from hermes.storage.store import Store
-from tests.asks import ANN, CHAT_ID, ask, question
+from tests.asks import ANN, ask, question
+from tests.books import a_book
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes.listener.agent.errands import Server
+    from hermes.agents.opencode.client import OpenCodeServer
     from hermes.model.errand import Fact
 
 SQLITE = AnsweredWith((("SQLite",),))
@@ -105,19 +105,13 @@ class Way:
         self.back_s = 0.0  # how far the wall clock was set back
         self.servers: dict[str, Desk] = {}
         self.hooks = Hooks(root)
-        self.book = Book(
-            Store(root),
-            chat_id=CHAT_ID,
-            now=lambda: self.now_s,
-            retimed=lambda entry, _: entry.timing,
-            on_change=lambda _: None,
-        )
-        self.book.open()
+        self.book = a_book(Store(root, now=lambda: self.now_s))
         one = ask(question())
         self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
-        clocks = {"now": lambda: self.now_s, "monotonic": lambda: self.now_s + self.back_s}
-        servers = cast("dict[str, Server]", self.servers)
-        self.errands = Errands(self.book, servers, self.hooks, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
+        servers = cast("dict[str, OpenCodeServer]", self.servers)
+        self.errands = Errands(
+            self.book, servers, self.hooks, ADAPTERS, Matching(), monotonic=lambda: self.now_s + self.back_s
+        )
 
     def entry(self) -> Entry:
         """The ask as it stands."""

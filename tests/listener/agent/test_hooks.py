@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import Missing, NotSaved
 from hermes.hook import spool
+from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room, wait_id
 from hermes.listener.agent.inbox import VERSION, Inbox
+from hermes.listener.agent.intake import Intake
 from hermes.model.signals import Asked, Signal
 from hermes.storage.store import Store
 from tests.asks import ask, question
@@ -30,13 +32,16 @@ class Kept:
         self.store.open()
         self.signals: list[Signal] = []
         self.words: list[tuple[str, str]] = []
-        self.inbox = Inbox(
-            root,
-            self.store,
-            ADAPTERS,
-            took=failing or self.signals.append,
-            word=lambda kind, wait: self.words.append((kind, wait)),
-        )
+        self._failing = failing
+        self.inbox = Inbox(root, self.store, ADAPTERS, cast("Intake", self), cast("Errands", self))
+
+    def take(self, signal: Signal) -> None:
+        """Stand where the intake stands."""
+        (self._failing or self.signals.append)(signal)
+
+    def hear_hook(self, kind: str, wait: str) -> None:
+        """Stand where the errands stand."""
+        self.words.append((kind, wait))
 
     def names(self) -> list[str]:
         """The names of what is still in the inbox."""

@@ -13,8 +13,8 @@ from hermes.core.permission_rules import Rules
 from hermes.errors import NotSaved
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room
-from hermes.listener.agent.intake import EARLY_NEWS, UNHEARD, Intake
-from hermes.listener.entries import Book, Closed
+from hermes.listener.agent.intake import EARLY_NEWS, Intake
+from hermes.listener.entries import RECENT, Book
 from hermes.model.answer import Answer, Decision, Proof
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
@@ -22,12 +22,14 @@ from hermes.model.errand import Fact, NewsCame, RequestCame
 from hermes.model.events import Delivered, Ended
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Receipt, Replied, Signal
 from hermes.storage.store import Store
-from tests.asks import ANN, CHAT_ID, ask, question
+from tests.asks import ANN, ask, question
+from tests.books import a_book
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NOW_S = 1_757_000_000.0
+YES = Answer((0,))
 
 
 class Places(Room):
@@ -45,8 +47,7 @@ class Noted(Errands):
     """Errands that note news, and take in everything else."""
 
     def __init__(self, book: Book, room: Room) -> None:
-        clocks = {"now": lambda: NOW_S, "monotonic": lambda: NOW_S}
-        super().__init__(book, {}, room, ADAPTERS, Matching(), kick=lambda _: None, **clocks)
+        super().__init__(book, {}, room, ADAPTERS, Matching(), monotonic=lambda: NOW_S)
         self.news: list[tuple[str | None, Signal]] = []
         self.is_full = False
 
@@ -69,14 +70,7 @@ class Desk:
     """A book, and what takes signals in."""
 
     def __init__(self, root: Path) -> None:
-        self.book = Book(
-            Store(root, now=lambda: NOW_S),
-            chat_id=CHAT_ID,
-            now=lambda: NOW_S,
-            retimed=lambda entry, _: entry.timing,
-            on_change=lambda _: None,
-        )
-        self.book.open()
+        self.book = a_book(Store(root, now=lambda: NOW_S))
         self.places = Places(root)
         self.waiting = self.places.requests
         self.errands = Noted(self.book, self.places)
@@ -91,19 +85,15 @@ class Desk:
         made = {entry.ask.source.request_id: entry for entry in self.book.entries()}
         return [made[request_id] for request_id in request_ids]
 
-    def allow(self, entry: Entry) -> None:
-        """Send our yes to one of them."""
-        decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
+    def allow(self, entry: Entry, answer: Answer = YES) -> None:
+        """Send our yes to one of them, or another answer."""
+        decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (answer,), ANN))
         self.book.change(entry.id, lambda found: replace(found, state=decided))
 
     def hand_over(self, entry: Entry, proof: Proof = "receipt") -> None:
         """Settle it by the receipt of its hook, which says no more, or by its news, and put it away."""
         self.waiting.discard(entry.ask.source.request_id)
         self.book.apply(entry.id, Delivered(NOW_S, proof))
-        settled = self.book.get(entry.id)
-        assert settled is not None
-        for _ in range(2):  # told at each change
-            self.intake.settled(settled)
         self.book.close(entry.id)
 
     def news(self) -> list[str | None]:
@@ -334,9 +324,6 @@ def test_news_that_came_before_the_end_was_known_is_not_expected_again(desk: Des
     desk.allow(first)
     assert desk.news() == ["first"]
     desk.book.apply(first.id, Delivered(NOW_S, "plugin"))
-    settled = desk.book.get(first.id)
-    assert settled is not None
-    desk.intake.settled(settled)
     desk.book.close(first.id)
     desk.calls("second")
     assert desk.news() == ["second"]
@@ -344,20 +331,23 @@ def test_news_that_came_before_the_end_was_known_is_not_expected_again(desk: Des
 
 def test_news_of_a_call_that_was_allowed_before_a_restart_settles_no_other(desk: Desk) -> None:
     """It may be still to come; what was refused, and other turns, are told of by no such news."""
+    for request_id, told in (("first", Answer((0,))), ("refused", Answer(text="no"))):
+        (one,) = desk.calls(request_id)
+        desk.allow(one, told)
+        desk.hand_over(one)
+    desk = Desk(desk.places.root)
     desk.calls("second")
-    call = desk.book.entries()[0].ask.source.call_id
-    desk.intake.recall([Closed("ses_1", call, allowed_by_us=True), Closed("ses_1", call, allowed_by_us=False)])
     assert desk.news() == []
     assert desk.news() == ["second"]
 
 
 def test_so_much_news_is_expected_and_no_more(desk: Desk) -> None:
     """What is remembered of closed asks does not grow with them."""
-    for number in range(UNHEARD + 1):
+    for number in range(RECENT + 1):
         (one,) = desk.calls(str(number))
         desk.allow(one)
         desk.hand_over(one)
     desk.calls("last")
-    for _ in range(UNHEARD):
+    for _ in range(RECENT):
         assert desk.news() == []
     assert desk.news() == ["last"]

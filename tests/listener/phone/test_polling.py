@@ -99,11 +99,11 @@ async def test_an_unknown_token_is_loud(home: House) -> None:
     await home.start()
     home.api.control.fault(method="getUpdates", action="error", status=401, times=50)
     await until(lambda: "does not accept the bot's token" in memory(home).trouble, "the trouble on disk")
-    assert not home.listener._connection.answerable
+    assert not home.listener._phone.connection.answerable
     home.api.control.clear_faults()
     await until(lambda: home.api.control.state().polling, "a poll that goes well")
     await home.polled()
-    await until(lambda: home.listener._connection.answerable, "its end")
+    await until(lambda: home.listener._phone.connection.answerable, "its end")
     assert not home.listener._memory.at.trouble
 
 
@@ -214,7 +214,7 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     team.agent.ask([question("And now?")])
     await team.person.sees("And now?", chat=new)
     await team.person.sees(ASKED, chat=new)
-    team.listener._connection.moved(new)
+    team.listener._phone.link.moved(new)
     assert team.listener._memory.at.moved_from == GROUP
 
 

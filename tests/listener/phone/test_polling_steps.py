@@ -14,13 +14,15 @@ from hermes.chat.bot import Bot
 from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatRefused, NotSaved
-from hermes.listener.entries import Book
+from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import ABSENCE_S, Connection
 from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import Store
 from tests.asks import ask, question
+from tests.books import a_book
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +33,8 @@ CONFIGURED, MOVED, AGAIN = -4_001, -100_4001, -100_4002
 
 class Phone:
     """What stands where the phone side stands: what it was told to say."""
+
+    machine = "laptop"
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -50,7 +54,7 @@ class Line:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 1_757_000_000.0
-        self.store = Store(root)
+        self.store = Store(root, now=lambda: self.now_s)
         self.store.open()
         self.phone = Phone()
         self.memory = Memory(self.store, 7)
@@ -58,26 +62,11 @@ class Line:
 
     def connected(self) -> Connection:
         """A connection as a start makes it."""
-        self.book = Book(
-            self.store,
-            chat_id=self.memory.chat_id(CONFIGURED),
-            now=lambda: self.now_s,
-            retimed=lambda entry, _: entry.timing,
-            on_change=lambda _: None,
-        )
-        self.book.open()
+        self.book = a_book(self.store, chat_id=self.memory.chat_id(CONFIGURED))
+        self.link = ChatLink(self.book, self.memory)
         look = Look(tz=UTC, group=True, context_chars=600)
-        phone, bot = cast("PhoneSide", self.phone), cast("Bot", None)
-        return Connection(
-            bot,
-            self.book,
-            phone,
-            self.memory,
-            look,
-            supervisor=Supervisor(),
-            machine="laptop",
-            now=lambda: self.now_s,
-        )
+        phone, messenger, bot = cast("PhoneSide", self.phone), cast("Messenger", self.phone), cast("Bot", None)
+        return Connection(bot, self.book, phone, messenger, self.memory, self.link, look, supervisor=Supervisor())
 
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""
@@ -122,8 +111,8 @@ def unwritable(line: Line, entry_id: str) -> Iterator[None]:
 
 def test_a_group_that_moves_twice_is_still_the_configured_one(line: Line) -> None:
     """What the configuration names is remembered, not the place in between; also after a restart."""
-    line.connection.moved(MOVED)
-    line.connection.moved(AGAIN)
+    line.link.moved(MOVED)
+    line.link.moved(AGAIN)
     kept = line.store.load_chat(7)
     assert (kept.chat_id, kept.moved_from) == (AGAIN, CONFIGURED)
     assert Memory(line.store, 7).chat_id(CONFIGURED) == AGAIN
@@ -134,7 +123,7 @@ def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> Non
     """Messages of the old group are out of reach, and the new one counts its messages from the beginning."""
     line.asked()
     line.book.note_message(500)
-    line.connection.moved(MOVED)
+    line.link.moved(MOVED)
     assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()] == [(MOVED, None)] * 2
     assert (line.book.newest_message, line.store.load_chat(7).newest_message) == (0, 0)
     assert {one.phone.chat_id for one in line.store.open()} == {MOVED}
@@ -142,10 +131,10 @@ def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> Non
 
 def test_told_once_more_a_move_changes_nothing(line: Line) -> None:
     """Each refused message tells of it."""
-    line.connection.moved(MOVED)
+    line.link.moved(MOVED)
     line.asked()
     before = line.book.entries()
-    line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+    line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
     assert line.book.entries() == before
 
 
@@ -154,9 +143,9 @@ def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(line:
     line.asked()
     first = line.book.entries()[0]
     with unwritable(line, first.id), pytest.raises(NotSaved):
-        line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+        line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
     assert {one.phone.chat_id for one in line.book.entries()} >= {CONFIGURED}
-    line.connection.refused(ChatRefused("upgraded", moved_to=MOVED))
+    line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
     assert {one.phone.chat_id for one in line.book.entries()} == {MOVED}
 
 
@@ -217,19 +206,19 @@ def test_what_is_not_loud_is_told_nobody(line: Line) -> None:
 
 def test_a_blocked_bot_is_in_trouble_until_a_message_goes_through(line: Line) -> None:
     """Polls go well all the while."""
-    line.connection.refused(ChatRefused("bot was blocked by the user", blocked=True))
+    line.link.refused(ChatRefused("bot was blocked by the user", blocked=True))
     line.polled()
     assert "blocked" in line.on_disk()
-    line.connection.sent()
+    line.link.sent()
     assert line.on_disk() == ""
 
 
 def test_trouble_with_polling_is_over_with_a_good_poll_alone(line: Line) -> None:
     """That a message went out says nothing of what comes in."""
     line.trouble("unauthorized", "the token")
-    line.connection.sent()
+    line.link.sent()
     assert line.on_disk() == "the token"
     line.polled()
     assert line.on_disk() == ""
-    line.connection.refused(ChatRefused("not enough rights"))
+    line.link.refused(ChatRefused("not enough rights"))
     assert line.on_disk() == ""

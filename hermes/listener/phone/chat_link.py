@@ -1,0 +1,85 @@
+"""The chat that Hermes writes to: whether it works, and a group that becomes a supergroup."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes.errors import ChatRefused, NotSaved
+from hermes.model.entry import Phone
+
+if TYPE_CHECKING:
+    from hermes.errors import ChatError
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.chat_memory import Memory
+
+log = logging.getLogger(__name__)
+
+
+class ChatLink:
+    """Keeps the id of the chat and the sentence about why it does not work, which `hermes status` shows."""
+
+    def __init__(self, book: Book, memory: Memory) -> None:
+        self._book = book
+        self._memory = memory
+        # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
+        self._poll_trouble = memory.at.trouble
+        book.note_message(memory.at.newest_message)
+
+    def in_trouble(self, sentence: str) -> None:
+        """Log once and save why the chat does not work, until it works again."""
+        if sentence == self._memory.at.trouble:
+            return
+        log.error("the chat does not work: %s", sentence)
+        try:
+            self._memory.save(trouble=sentence)
+        except NotSaved as error:
+            log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
+
+    def poll_failed(self, sentence: str) -> None:
+        """Note trouble that only a good poll clears."""
+        self._poll_trouble = sentence
+        self.in_trouble(sentence)
+
+    def polled(self) -> None:
+        """Clear trouble with polls."""
+        self._clear(self._poll_trouble)
+
+    def sent(self) -> None:
+        """Clear trouble with messages, since the chat has accepted one."""
+        if self._memory.at.trouble != self._poll_trouble:
+            self._clear(self._memory.at.trouble)
+
+    def refused(self, error: ChatError) -> None:
+        """Handle a refused message: follow a group that became a supergroup, note a blocked bot. Raises NotSaved."""
+        if isinstance(error, ChatRefused):
+            if error.moved_to is not None:
+                self.moved(error.moved_to)
+            elif error.blocked:
+                self.in_trouble(str(error))
+
+    def moved(self, chat_id: int) -> None:
+        """Follow a group that became a supergroup, and post its asks again: the group's messages are out of reach.
+
+        Raises NotSaved; a second call then does the rest.
+        """
+        if chat_id != self._book.chat_id:
+            log.warning("the group became a supergroup: its id is now %d", chat_id)
+            moved_from = self._memory.at.moved_from or self._book.chat_id
+            self._memory.save(chat_id=chat_id, moved_from=moved_from, newest_message=0)
+            self._book.chat_id, self._book.newest_message = chat_id, 0
+        self.bring_along()
+
+    def bring_along(self) -> None:
+        """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
+        phone = Phone(self._book.chat_id)
+        for entry in self._book.entries():
+            if entry.phone.chat_id != phone.chat_id:
+                with self._book.apart(entry):
+                    self._book.change(entry.id, lambda found: replace(found, phone=phone))
+
+    def _clear(self, trouble: str) -> None:
+        if trouble and self._memory.at.trouble == trouble:
+            log.info("the chat works again")
+            self._memory.note(trouble="")

@@ -1,0 +1,63 @@
+"""Messages to the chat that stand beside the asks: replies, and what a person must hear of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from hermes.errors import ChatError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Screen
+    from hermes.listener.background import Background
+    from hermes.listener.entries import Book
+
+log = logging.getLogger(__name__)
+
+INSIST_PAUSE_S: Final = 5.0
+
+
+class Messenger:
+    """Sends messages in the background, to the chat in which asks are posted now; they name this `machine`."""
+
+    def __init__(
+        self,
+        book: Book,
+        outbox: Outbox,
+        background: Background,
+        *,
+        machine: str,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.machine = machine
+        self._book = book
+        self._outbox = outbox
+        self._background = background
+        self._sleep = sleep
+
+    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
+        """Send a message; a failure is only logged."""
+        self._background.spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
+
+    def insist(self, screen: Screen) -> None:
+        """Send a message, again and again until Telegram accepts it."""
+        self._background.spawn(self.insisted(screen))
+
+    def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete a message; a failure is only logged."""
+        self._background.spawn(self._outbox.discard(chat_id, message_id))
+
+    async def insisted(self, screen: Screen) -> None:
+        """Return once Telegram has accepted this message."""
+        while True:
+            try:
+                await self._outbox.send(self._book.chat_id, screen)
+            except ChatError as error:
+                log.warning("what the person must hear of was not sent: %s", error)
+                await self._sleep(INSIST_PAUSE_S)
+            else:
+                return

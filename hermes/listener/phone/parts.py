@@ -1,0 +1,100 @@
+"""Makes the parts of the phone side from the configuration, and connects them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hermes.chat.bot import Bot
+from hermes.chat.outbox import Outbox
+from hermes.chat.screens.screen import Look
+from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.polling import Connection
+from hermes.listener.phone.posting import Posting
+from hermes.listener.phone.timekeeper import Timekeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes.config.settings import Config, Telegram
+    from hermes.core.answer_clock import AnswerTimes
+    from hermes.listener.background import Background
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.chat_memory import Memory
+    from hermes.listener.sd_notify import Supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneParts:
+    """The parts of the phone side."""
+
+    bot: Bot
+    outbox: Outbox
+    messenger: Messenger
+    link: ChatLink
+    row: Row
+    commands: Commands
+    connection: Connection
+    posting: Posting
+    timekeeper: Timekeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the phone side gets beside the configuration; `rate_scale` 2 sends twice as fast as Telegram allows."""
+
+    book: Book
+    memory: Memory
+    times: AnswerTimes
+    background: Background
+    supervisor: Supervisor
+    connected: Mapping[str, bool]
+    machine: str
+    monotonic: Callable[[], float]
+    rate_scale: float
+
+
+def phone_parts(config: Config, given: Given) -> PhoneParts:
+    """Make the parts of the phone side."""
+    telegram, book, look = config.telegram, given.book, look_of(config)
+    bot = bot_of(telegram)
+    outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
+    messenger = Messenger(book, outbox, given.background, machine=given.machine)
+    link, row = ChatLink(book, given.memory), Row(book, look)
+    commands = Commands(book, look, machine=given.machine, connected=given.connected)
+    parties = Parties(telegram.bot_id, frozenset(telegram.users))
+    phone = PhoneSide(book, outbox, look, parties, messenger, link, row, commands)
+    return PhoneParts(
+        bot,
+        outbox,
+        messenger,
+        link,
+        row,
+        commands,
+        Connection(bot, book, phone, messenger, given.memory, link, look, supervisor=given.supervisor),
+        Posting(book, outbox, look, row, given.times, link, post_after_s=config.questions.post_after),
+        Timekeeper(book, given.times, look, messenger),
+    )
+
+
+def look_of(config: Config) -> Look:
+    """Return how asks look on the phone."""
+    questions = config.questions
+    return Look(
+        tz=questions.zone,
+        group=config.telegram.chat_id < 0,
+        context_chars=questions.context_chars,
+        on_expiry=questions.on_expiry,
+        permission_expiry=config.permissions.on_expiry,
+        remind_s=questions.remind_at,
+    )
+
+
+def bot_of(telegram: Telegram) -> Bot:
+    """Return the bot of the configuration."""
+    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
+    return Bot(telegram.token.get_secret_value(), api_base=telegram.api_base, proxy=proxy, ca_file=telegram.ca_file)

@@ -1,0 +1,121 @@
+"""Holds the locks of the store and of the bot, and notices that the folder of the store was removed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hermes.chat.screens import notices
+from hermes.errors import HermesError, NotSaved, StoreError
+from hermes.hook import spool
+from hermes.model.errand import PlacesGone
+from hermes.storage import process_lock
+from hermes.storage.store import LISTENER
+
+if TYPE_CHECKING:
+    from hermes.listener.agent.errands import Errands
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.chat_memory import Memory
+    from hermes.listener.phone.messenger import Messenger
+    from hermes.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Locks:
+    """The locks of one listener: of its store, and of the bot with this id. `who` tells others who holds them."""
+
+    def __init__(self, store: Store, bot_id: int, who: str) -> None:
+        self.store = store
+        self._bot_id = bot_id
+        self._who = who
+        self._held: list[process_lock.Holding] = []
+
+    def take(self) -> None:
+        """Take both. Raises Held: another listener has one of them; StoreError."""
+        self._held.append(self.store.hold(LISTENER, self._who))
+        self._held.append(process_lock.hold_bot(self._bot_id, self.store.root, self._who, now=self.store.now))
+
+    def release(self) -> None:
+        """Release what is held."""
+        while self._held:
+            self._held.pop().release()
+
+    def has_store(self) -> bool:
+        """Tell whether the file of the store's lock is there, and ours."""
+        return bool(self._held) and self._held[0].is_there()
+
+    def has_bot(self) -> bool:
+        """Tell whether the file of the bot's lock is there, and ours; a logout removes it."""
+        return bool(self._held) and self._held[1].is_there()
+
+
+class StoreWatch:
+    """Makes the store again if its folder was removed while asks are open."""
+
+    def __init__(self, locks: Locks, book: Book, errands: Errands, memory: Memory, messenger: Messenger) -> None:
+        self._locks = locks
+        self._store = locks.store
+        self._book = book
+        self._errands = errands
+        self._memory = memory
+        self._messenger = messenger
+        self._machine = self._store.machine()
+        self._phone_was_locked = False
+
+    def look(self) -> None:
+        """Notice that the folder of the store was removed or replaced: make it again for open asks.
+
+        If only folders in it are gone (a removal may still go on while it is made again), these are made again. If it
+        cannot be made while something is open (a full disk), the listener goes on without its locks, saves nothing,
+        and tries again at each look.
+
+        Raises:
+            HermesError: the listener must leave. It holds nothing any more.
+        """
+        is_ours = self._locks.has_store()
+        if is_ours and self._store.is_whole():
+            self._phone_was_locked = self._store.is_phone_locked()
+            self._keep_bot()
+            return
+        count = sum(entry.state.phase != "settled" for entry in self._book.entries())
+        self._locks.release()
+        if not is_ours and not count and not self._was_written_to():
+            raise StoreError(f"{self._store.root} was removed while Hermes listened; nothing was open: leaving")
+        try:
+            self._make_again()
+        except HermesError as error:
+            self._locks.release()
+            if count and isinstance(error, NotSaved):
+                log.error("%d asks are open: %s", count, error)  # noqa: TRY400 (a full disk, not a defect)
+                return
+            raise
+        log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.root, count)
+        if count:
+            self._messenger.insist(notices.store_made_again(count, self._messenger.machine))
+
+    def _make_again(self) -> None:
+        self._store.keep_machine(self._machine)
+        self._locks.take()
+        self._errands.hint_all(PlacesGone())
+        self._book.lay_out_again()
+        if self._phone_was_locked:
+            self._store.lock_phone()
+        self._memory.save()
+
+    def _was_written_to(self) -> bool:
+        """Tell whether a hook has made the folder again, and left something there."""
+        try:
+            return bool(spool.listing(self._store.root))
+        except OSError:
+            return False
+
+    def _keep_bot(self) -> None:
+        """Take the bot's lock again if its file was removed. Raises Held: another listener has it now."""
+        if not self._locks.has_bot():
+            self._locks.release()
+            try:
+                self._locks.take()
+            except HermesError:
+                self._locks.release()
+                raise

@@ -1,0 +1,55 @@
+"""The queue between all that changes an entry and the workers, which read it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hermes.model.entry import Entry
+
+Worker = Literal["phone", "errand", "join"]
+"""The workers: one for the messages of an entry, one for its errand, one for a text that is being joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """An entry to look at, by this worker; None: by all that have something to do about its state."""
+
+    entry_id: str
+    worker: Worker | None = None
+
+
+class Wakes:
+    """The wakes that no worker has read yet, in their order, each once."""
+
+    def __init__(self) -> None:
+        self._unread: dict[Wake, None] = {}
+        self._some = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._unread)
+
+    def put(self, entry_id: str, worker: Worker | None = None) -> None:
+        """Let a worker look at this entry soon."""
+        self._unread[Wake(entry_id, worker)] = None
+        self._some.set()
+
+    async def take(self) -> list[Wake]:
+        """Wait until there are wakes, and return all of them."""
+        await self._some.wait()
+        self._some.clear()
+        unread, self._unread = list(self._unread), {}
+        return unread
+
+
+def due(entry: Entry) -> tuple[Worker, ...]:
+    """Return the workers that have something to do about the state of this entry."""
+    match entry.state.phase:
+        case "matching":
+            return ("errand",)
+        case "sending" | "settled":
+            return ("phone", "errand")
+        case _:
+            return ("phone",) if entry.state.due_s is None else ("phone", "join")

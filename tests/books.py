@@ -1,0 +1,29 @@
+"""The open asks of a store, without the rest of a listener."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
+from hermes.listener.entries import Book
+from tests.asks import CHAT_ID
+
+if TYPE_CHECKING:
+    from hermes.listener.wakes import Wake
+    from hermes.storage.store import Store
+
+TTL_S = 1800.0
+
+
+def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Book:
+    """A book that is open; its answerable clock stands at 0."""
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=store.now)
+    made = Book(store, times, chat_id=chat_id)
+    made.open()
+    return made
+
+
+def woken(book: Book) -> list[Wake]:
+    """Take what the queue of the workers holds."""
+    unread, book.wakes._unread = list(book.wakes._unread), {}
+    return unread
