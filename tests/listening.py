@@ -227,7 +227,7 @@ class House:
     async def stop(self) -> None:
         """Stop the listener, if it runs, and one that a hook has started."""
         if self._listener is not None and self._running is not None:
-            self._listener._stop.set()
+            self._listener._ending.begin()
             running, self._running = self._running, None
             await running
         await asyncio.to_thread(end_listener, self.store)
@@ -245,7 +245,7 @@ class House:
 
     def ticks(self, seconds: float, *, answerable: bool = True) -> None:
         """Let a still listener see this time pass, in steps that a clock takes."""
-        time = self.listener._phone.timekeeper
+        time = self.listener._parts.phone.timekeeper
         while seconds > 0:
             step_s = min(seconds, 20.0)
             seconds -= step_s
@@ -256,7 +256,7 @@ class House:
 
     def entries(self) -> list[Entry]:
         """What is open."""
-        return self.listener._book.entries()
+        return self.listener._parts.book.entries()
 
     def entry(self) -> Entry:
         """The one entry that is open."""

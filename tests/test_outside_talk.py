@@ -32,6 +32,8 @@ from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import Row
 from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.texts import Texts
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
 from hermes.storage.store import Store
@@ -159,7 +161,9 @@ class Phone:
         link = ChatLink(book, self.memory)
         commands = Commands(book, look, machine="laptop", connected={})
         parties = Parties(7, frozenset({ANN.id}))
-        self.side = PhoneSide(book, outbox, look, parties, messenger, link, Row(book, look), commands)
+        taps = Taps(book, outbox, look, messenger, Row(book, look))
+        texts = Texts(book, outbox, look, messenger, commands)
+        self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
 
     def content(self) -> dict[str, bytes]:
         """What is kept of open asks and of the chat."""

@@ -55,11 +55,19 @@ class Closed:
     ended_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Unsaved:
+    """The error of the last new ask if it could not be saved, else None, and the number of periods of such errors."""
+
+    error: NotSaved | None = None
+    times: int = 0
+
+
 class Book:
     """All entries that are not closed. The memory that it takes does not grow with the number of closed asks.
 
-    `recently_closed` has the last closed asks, the newest at its end. `unsaved` is the error of the last new ask if it
-    could not be saved, else None; `times_unsaved` counts the periods of such errors.
+    `recently_closed` has the last closed asks, the newest at its end. `unsaved` tells of new asks that could not be
+    saved.
 
     `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `now` is the epoch clock of
     the store.
@@ -77,8 +85,7 @@ class Book:
         self.recently_closed: deque[Closed] = deque(maxlen=RECENT)
         self._seen_by_closed: deque[int] = deque(maxlen=SEEN)
         self._said: dict[str, str] = {}
-        self.unsaved: NotSaved | None = None
-        self.times_unsaved = 0
+        self.unsaved = Unsaved()
 
     def open(self) -> None:
         """Read all open asks, and the last closed ones in short. Raises StoreError."""
@@ -150,10 +157,9 @@ class Book:
         try:
             entry = self.store.create(entry)
         except NotSaved as error:
-            self.times_unsaved += self.unsaved is None
-            self.unsaved = error
+            self.unsaved = Unsaved(error, self.unsaved.times + (self.unsaved.error is None))
             raise
-        self.unsaved = None
+        self.unsaved = Unsaved(None, self.unsaved.times)
         self._index(entry)
         self.wakes.put(entry.id)
         return entry

@@ -239,7 +239,7 @@ async def test_a_hook_that_is_killed_loses_nothing_of_others(home: House, agent:
         await until(lambda: home.entry().waits, "the hook noticed")
         process.kill()
         await process.wait()
-        await until(lambda: home.listener._agent.errands.get(entry.id).alone_since_s, "its end noticed")
+        await until(lambda: home.listener._parts.agent.errands.get(entry.id).alone_since_s, "its end noticed")
         home.clock.advance(HOOK_GRACE_S + 1)
         await home.closed()
 
@@ -252,7 +252,7 @@ async def test_a_hook_that_dies_with_the_store_closes_its_question(home: House, 
         shutil.rmtree(home.store)
         process.kill()
         await process.wait()
-        await until(lambda: home.listener._agent.errands.get(home.entry().id).alone_since_s, "its end noticed")
+        await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).alone_since_s, "its end noticed")
         home.clock.advance(max(PLACES_GRACE_S, HOOK_GRACE_S) + 1)
         await home.closed()
 
@@ -264,7 +264,9 @@ async def test_a_hook_that_lives_on_without_its_store_gets_its_answer(home: Hous
         shown = await home.person.sees(ASKED, buttons=True)
         shutil.rmtree(home.store)
         spool.nudge(home.store)
-        await until(lambda: home.listener._agent.errands.get(home.entry().id).alone_since_s, "that its place is gone")
+        await until(
+            lambda: home.listener._parts.agent.errands.get(home.entry().id).alone_since_s, "that its place is gone"
+        )
         home.clock.advance(PLACES_GRACE_S / 2)
         await until(lambda: spool.waited_for(home.store), "its place again")
         await home.person.taps(shown, "SQLite")
@@ -321,7 +323,7 @@ async def test_a_hook_that_died_before_it_was_heard_is_not_waited_for(still: Hou
             await still.person.sees(ASKED, buttons=True)
             return
         await until(
-            lambda: not still.entries() or still.listener._agent.errands.get(still.entry().id).alone_since_s,
+            lambda: not still.entries() or still.listener._parts.agent.errands.get(still.entry().id).alone_since_s,
             "its end noticed",
         )
         still.clock.advance(LEFT_GRACE_S + 1)

@@ -19,7 +19,7 @@ import hermes
 from hermes.chat.screens.notices import question_not_saved, store_made_again, unreadable
 from hermes.errors import ChatRefused, Held, StoreError
 from hermes.hook import spool
-from hermes.listener.daemon import HOUSEKEEPING_S, REMEMBER_S
+from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
@@ -66,13 +66,13 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await home.polled()
-    home.listener._times.clock.counted_s = 77.0
+    home.listener._parts.times.clock.counted_s = 77.0
     os.kill(os.getpid(), number)
     await home.ended()
     assert not spool.nudge(home.store)
     tap = home.person.tap(shown, "SQLite")
     await home.start()
-    assert home.listener._times.clock.counted_s >= 77.0
+    assert home.listener._parts.times.clock.counted_s >= 77.0
     assert await home.person.toast(tap) == "SQLite"
     await home.person.sees("✅ SQLite", buttons=False)
     assert len(home.agent.effects) == 1
@@ -124,9 +124,10 @@ async def test_a_wall_clock_that_is_wrong_forgets_nothing(home: House) -> None:
     bot_id = home.config().telegram.bot_id
     home.clock.set_back(-30 * 86400.0)
     for _ in range(2):
-        lived_s = home.listener._memory.at.lived_s
+        memory = home.listener._parts.memory
+        until_s = memory.at.lived_s + HOUSEKEEPING_S
         home.clock.advance(HOUSEKEEPING_S + 1)
-        await until(lambda lived_s=lived_s: home.listener._memory.at.lived_s > lived_s + HOUSEKEEPING_S, "housekeeping")  # type: ignore[misc]
+        await until(lambda: memory.at.lived_s > until_s, "housekeeping")  # noqa: B023
         await home.stop()
         await home.start()
     home.clock.set_back(30 * 86400.0)
@@ -231,7 +232,7 @@ async def test_what_was_damaged_while_nobody_listened_is_said(home: House, troub
     await home.start()
     await home.person.sees(unreadable(1, spool.host()).text)
     await until(lambda: len(seen(home, ASKED)) == 2, "the question again")
-    await until(lambda: not home.listener._memory.at.damaged, "a note that it was said")
+    await until(lambda: not home.listener._parts.memory.at.damaged, "a note that it was said")
     await home.stop()
     await home.start()
     assert len(seen(home, "can't be read")) == 1
@@ -263,17 +264,17 @@ async def test_what_nothing_waits_for_may_fail(home: House, caplog: pytest.LogCa
         raise ZeroDivisionError("a defect")
 
     async with home.still() as listener:
-        listener._background.spawn(failing())
+        listener._parts.background.spawn(failing())
         await until(lambda: "ZeroDivisionError: a defect" in caplog.text, "a line in the log")
 
 
 async def test_nothing_is_due_twice(home: House) -> None:
     """The step that ends joined texts finds nothing to do for an ask that is closed, or has nothing due."""
     async with home.still() as listener:
-        assert await listener._phone.connection.join("nobody22") is None
+        assert await listener._parts.phone.connection.join("nobody22") is None
         home.hook("question.asked", a_request())
-        listener._take_inbox()
-        assert await listener._phone.connection.join(home.entry().id) is None
+        listener._loops.take_inbox()
+        assert await listener._parts.phone.connection.join(home.entry().id) is None
 
 
 # --- reaping ------------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ async def test_reaping_does_once_what_a_listener_does(home: House) -> None:
     await home.person.sees("🖥 Answered on the computer: PostgreSQL", buttons=False)
     home.clock.advance(30)
     for entry in home.entries():
-        reaper._steps.kick("phone", entry.id)
+        reaper._parts.steps.kick("phone", entry.id)
     await reaping
     assert await home.person.toast(tap) == "SQLite"
     assert list((home.store / "pending").glob("*.json")) == []
@@ -425,7 +426,7 @@ async def test_a_removed_store_is_made_again_for_what_is_open(home: House, how: 
         await until(lambda: all(entry.waits for entry in home.entries() if not entry.ask.source.server), "the hook")
         home.listener._store.lock_phone()
         spool.nudge(home.store)
-        await until(lambda: home.listener._watch._phone_was_locked, "the lock noticed")
+        await until(lambda: home.listener._parts.watch._phone_was_locked, "the lock noticed")
         remove(home.store, how)
         spool.nudge(home.store)
         await home.person.sees(store_made_again(2, spool.host()).text)

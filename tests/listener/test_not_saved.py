@@ -18,6 +18,8 @@ from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import Row
 from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.texts import Texts
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
 from tests.books import a_book
@@ -76,7 +78,9 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     link = ChatLink(book, Memory(book.store, 7))
     commands = Commands(book, look, machine="laptop", connected={})
     parties = Parties(7, frozenset({ANN.id}))
-    return PhoneSide(book, outbox, look, parties, messenger, link, Row(book, look), commands, sorry_s=0.3)
+    taps = Taps(book, outbox, look, messenger, Row(book, look))
+    texts = Texts(book, outbox, look, messenger, commands)
+    return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)
 
 
 async def test_a_tap_is_told_by_its_acknowledgement(side: PhoneSide, told: Told) -> None:

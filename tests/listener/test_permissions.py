@@ -100,7 +100,7 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
         patch.setattr(permission_queue, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
         await home.person.taps(first, "Allow once")
         second = await home.person.sees("echo two", buttons=True)
-        await until(lambda: home.listener._phone.row._moved_s, "the move noted")
+        await until(lambda: home.listener._parts.phone.row._moved_s, "the move noted")
         hasty = home.person.tap(second, "Allow once")
         assert "look first" in await home.person.toast(hasty)
     (behind,) = [entry for entry in home.entries() if entry.ask.source.request_id == two]
@@ -253,7 +253,7 @@ async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House)
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "✏️ Refuse, and say why")
     home.person.write("use pnpm")
-    await until(lambda: home.listener._agent.errands.get(home.entry().id).sent_s, "the accepted word")
+    await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).sent_s, "the accepted word")
     home.agent.permit(request_id, "reject")
     await home.person.sees("🖥 Refused on the computer", buttons=False)
 
@@ -285,7 +285,7 @@ async def test_a_lie_is_no_word(home: House) -> None:
     shown = await home.person.sees("echo one")
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "Allow once")
-    await until(lambda: home.listener._agent.errands.get(home.entry().id).sent_s, "the accepted word")
+    await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).sent_s, "the accepted word")
     home.clock.advance(4)
     await home.person.sees("✅", buttons=False)
     assert home.agent.came_of(request_id) == [(("once",),)]
@@ -374,7 +374,7 @@ async def test_a_hook_carries_the_word(portless: House) -> None:
         portless.hook("permission.asked", a_wish())
         shown = await portless.person.sees("npm i")
         await portless.person.taps(shown, "Allow once")
-        ready = portless.listener._agent.room
+        ready = portless.listener._parts.agent.room
         await until(lambda: ready.is_ready(portless.entry().ask), "the answer laid ready")
         portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
         await portless.person.sees("✅ Allowed once", buttons=False)
@@ -466,7 +466,7 @@ async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:
     await wishes(home, "echo one")
     await home.person.sees("echo one")
     home.agent.away()
-    await until(lambda: not home.listener._agent.followers[0].is_connected, "the loss")
+    await until(lambda: not home.listener._parts.agent.followers[0].is_connected, "the loss")
     home.person.write("/status")
     told = await home.person.sees("1 open, the oldest since")
     assert "echo one" in told.text
@@ -485,7 +485,7 @@ async def test_a_locked_phone_takes_nothing_and_time_stands_still(home: House) -
     await home.start()
     home.person.write("/status")
     await until(lambda: len([one for one in home.person.shown() if "hermes unlock" in one.text]) == 2, "the same word")
-    assert not home.listener._is_answerable()
+    assert not home.listener._loops._is_answerable()
     assert home.agent.came_of(request_id) == []
     assert home.listener._store.unlock_phone()
     assert not home.listener._store.unlock_phone()

@@ -55,8 +55,14 @@ class Playing:
 
     async def begins(self) -> None:
         """Run until it sleeps for the first time."""
+        self.pinger.is_well = self.well
         self._running = asyncio.create_task(self.pinger.run())
         await until(lambda: self.minutes.asked, "sleep")
+
+    async def minute(self) -> None:
+        """Let a minute pass, in which the listener says whether all is well."""
+        self.pinger.is_well = self.well
+        await self.minutes.next()
 
     def stop(self) -> None:
         self._running.cancel()
@@ -74,13 +80,13 @@ async def test_it_is_fetched_every_minute_while_all_is_well(playing: Playing) ->
     """The whole address; not while something is wrong; again when that is over."""
     await playing.begins()
     assert playing.pings == [f"GET {URL}"]
-    await playing.minutes.next()
+    await playing.minute()
     assert len(playing.pings) == 2
     playing.well = False
-    await playing.minutes.next()
+    await playing.minute()
     assert len(playing.pings) == 2
     playing.well = True
-    await playing.minutes.next()
+    await playing.minute()
     assert len(playing.pings) == 3
     assert set(playing.minutes.asked) == {EVERY_S}
 
@@ -91,7 +97,7 @@ async def test_the_first_one_waits_for_the_first_good_poll(playing: Playing) -> 
     await playing.begins()
     assert playing.pings == []
     playing.well = True
-    await playing.minutes.next()
+    await playing.minute()
     assert playing.minutes.asked == [1.0, EVERY_S]
     assert len(playing.pings) == 1
 
@@ -112,11 +118,11 @@ async def test_a_failure_is_said_once(
 
     playing.answer = failing
     await playing.begins()
-    await playing.minutes.next()
+    await playing.minute()
     playing.answer = lambda: httpx.Response(204)
-    await playing.minutes.next()
+    await playing.minute()
     playing.answer = failing
-    await playing.minutes.next()
+    await playing.minute()
     ours = [record for record in caplog.records if record.name == "hermes.listener.ping"]
     assert [record.levelname for record in ours] == ["WARNING", "INFO", "WARNING"]
     assert "monitor.ping_url cannot be reached" in ours[0].getMessage()
@@ -165,9 +171,9 @@ async def test_a_ping_goes_by_the_bots_own_proxy() -> None:
 async def test_an_inbox_that_is_not_read_is_not_well(home: House) -> None:
     """Telegram alone does not make all well: what agents ask must be taken in, too."""
     await home.start()
-    await until(home.listener._is_well, "a good word")
+    await until(home.listener._loops.is_well, "a good word")
     (home.store / "inbox").touch()
     home.clock.advance(31)
-    assert not home.listener._is_well()
+    assert not home.listener._loops.is_well()
     (home.store / "inbox").unlink()
-    await until(home.listener._is_well, "the next look into the inbox")
+    await until(home.listener._loops.is_well, "the next look into the inbox")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.registry import ADAPTERS
+from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room, Strays
 from hermes.listener.agent.inbox import Inbox
@@ -14,12 +15,12 @@ from hermes.listener.agent.intake import Intake
 from hermes.listener.agent.servers import Follower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes.config.settings import Config
     from hermes.listener.background import Background
     from hermes.listener.entries import Book
-    from hermes.listener.phone.chat_memory import Memory
+    from hermes.model.chat_memory import Followed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,17 @@ class AgentParts:
 def agent_parts(
     config: Config,
     book: Book,
-    memory: Memory,
+    known: Sequence[Followed],
     background: Background,
     connected: dict[str, bool],
     *,
     machine: str,
     monotonic: Callable[[], float],
 ) -> AgentParts:
-    """Make the parts of the agent side; `machine` is the name of this machine for people."""
+    """Make the parts of the agent side.
+
+    `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
+    """
     store, root = book.store, book.store.root
     servers = {
         server.name: OpenCodeServer(
@@ -63,21 +67,12 @@ def agent_parts(
     room = Room(root)
     errands = Errands(book, servers, room, ADAPTERS, config.matching, monotonic=monotonic)
     intake = Intake(book, errands, room, rules=config.permissions.rules)
-    known = {one.server: one.until_s for one in memory.at.followed}
-    followers = tuple(
-        Follower(
-            server,
-            book,
-            intake,
-            errands,
-            background,
-            connected,
-            ttl_s=config.questions.ttl,
-            heard_s=known.get(name, book.now()),
-            monotonic=monotonic,
-        )
-        for name, server in servers.items()
-    )
+    until_s = {one.server: one.until_s for one in known}
+    followers = []
+    for name, server in servers.items():
+        arrivals = Arrivals(server, book, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic)
+        heard_s = until_s.get(name, book.now())
+        followers.append(Follower(server, book, intake, errands, arrivals, connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(book, room, ADAPTERS, monotonic=monotonic)
-    return AgentParts(tuple(servers.values()), room, errands, intake, inbox, strays, followers)
+    return AgentParts(tuple(servers.values()), room, errands, intake, inbox, strays, tuple(followers))

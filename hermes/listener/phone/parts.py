@@ -15,6 +15,8 @@ from hermes.listener.phone.permission_queue import Row
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
+from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     link, row = ChatLink(book, given.memory), Row(book, look)
     commands = Commands(book, look, machine=given.machine, connected=given.connected)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    phone = PhoneSide(book, outbox, look, parties, messenger, link, row, commands)
+    taps, texts = Taps(book, outbox, look, messenger, row), Texts(book, outbox, look, messenger, commands)
+    phone = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
     return PhoneParts(
         bot,
         outbox,

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.access import followed, permitted
 from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import notices
-from hermes.chat.screens.buttons import decode
-from hermes.core import routing
 from hermes.errors import ChatAway, NotSaved, StoreError
-from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
-from hermes.model.entry import Entry
-from hermes.model.events import Disarmed, Tap, Tapped, Text, Torn
-from hermes.model.state import Toast
+from hermes.model.events import Tap, Text, Torn
 
 if TYPE_CHECKING:
     from typing import Any
 
     from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Book
-    from hermes.listener.phone.chat_commands import Commands
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.permission_queue import Row
+    from hermes.listener.phone.taps import Taps
+    from hermes.listener.phone.texts import Texts
 
 log = logging.getLogger(__name__)
 
@@ -47,29 +41,27 @@ class Parties:
 
 
 class PhoneSide:
-    """Handles updates, acknowledges taps, and replies to texts that need a reply at once."""
+    """Handles updates: those of permitted people go to their asks."""
 
-    def __init__(  # noqa: PLR0913 (one argument for each part that it connects)
+    def __init__(
         self,
         book: Book,
         outbox: Outbox,
-        look: Look,
+        taps: Taps,
+        texts: Texts,
         parties: Parties,
         messenger: Messenger,
         link: ChatLink,
-        row: Row,
-        commands: Commands,
         *,
         sorry_s: float = SORRY_S,
     ) -> None:
         self._book = book
         self._outbox = outbox
-        self._look = look
+        self._taps = taps
+        self._texts = texts
         self._parties = parties
         self._messenger = messenger
         self._link = link
-        self._row = row
-        self._commands = commands
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
         """The ids of entries whose joined text lacks a part, because that part could not be saved."""
@@ -99,9 +91,9 @@ class PhoneSide:
             case Text() if self._book.store.is_phone_locked():
                 self._shut_out(incoming)
             case Tap():
-                self._tapped(incoming)
+                self._taps.take(incoming)
             case Text():
-                await self._texted(incoming)
+                await self._texts.take(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
                     self._link.moved(new)
@@ -137,91 +129,3 @@ class PhoneSide:
 
     def _is_permitted(self, incoming: Tap | Text) -> bool:
         return permitted(incoming, users=self._parties.users, chat_id=self._book.chat_id)
-
-    # --- taps -----------------------------------------------------------------------------------------------
-
-    def _tapped(self, tap: Tap) -> None:
-        try:
-            entry_id, epoch, action = decode(tap.data)
-        except ValueError:
-            log.info("a button with unknown data was tapped")
-            self._outbox.answer(tap.query_id, STALE)
-            return
-        entry = self._book.get(entry_id)
-        if entry is None:
-            self._late(entry_id, tap)
-            return
-        if isinstance(action, Pick | Confirmed) and self._row.is_fresh(entry_id):
-            # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
-            self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
-            self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
-            return
-        step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
-        after = self._book.get(entry_id) or entry
-        self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
-        if isinstance(action, Arm) and action.on and step.state.armed is not None:
-            self._disarm_others(entry_id, tap.user.id)
-        if isinstance(action, KeepWaiting):
-            log.info("entry %s: the person wants it to wait", entry_id)
-        self._notice_copy(after, tap.message_id)
-
-    def _late(self, entry_id: str, tap: Tap) -> None:
-        """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
-        try:
-            entry = self._book.store.done(entry_id)
-        except StoreError:
-            self._outbox.answer(tap.query_id, STALE)
-            return
-        self._outbox.answer(tap.query_id, notices.toast(entry, Toast("settled"), self._look))
-        if tap.message_id != entry.phone.message_id:
-            self._messenger.delete(tap.chat_id, tap.message_id)
-
-    def _disarm_others(self, entry_id: str, user_id: int) -> None:
-        for other in self._book.entries():
-            armed = other.state.armed
-            if other.id != entry_id and armed is not None and armed.user_id == user_id:
-                self._book.apply(other.id, Disarmed())
-
-    def _notice_copy(self, entry: Entry, message_id: int) -> None:
-        """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
-        phone = entry.phone
-        known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
-        if message_id in known:
-            return
-        if phone.message_id is None:
-            # The send was not confirmed, but its message arrived: adopt it.
-            adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
-        else:
-            log.info("entry %s: message %d is a second copy", entry.id, message_id)
-            since_id = min(phone.since_id or message_id, message_id)
-            adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
-        self._book.change(entry.id, lambda found: replace(found, phone=adopted))
-
-    # --- texts ----------------------------------------------------------------------------------------------
-
-    async def _texted(self, text: Text) -> None:
-        if self._book.was_seen(text.update_id):
-            return
-        told = self._commands.take(text)
-        if told is not None:
-            if told.screen is not None:
-                self._messenger.say(told.screen, reply_to=text.message_id)
-            return
-        if routing.route(text, self._book.entries()) == routing.Tell("too_early"):
-            await self._outbox.arrived(text.chat_id, ARRIVING_S)
-        match routing.route(text, self._book.entries()):
-            case routing.ToAsk(entry_id, event):
-                step = self._book.apply(entry_id, event)
-                entry = self._book.get(entry_id)
-                if event.how == "reply" and text.reply_to is not None and entry is not None:
-                    self._notice_copy(entry, text.reply_to)
-                if step.hint is not None:
-                    self._tell(step.hint.kind, (entry_id,), text.message_id)
-            case routing.Tell(kind, entry_ids):
-                self._tell(kind, entry_ids, text.message_id)
-            case routing.Ignore():
-                return
-
-    def _tell(self, kind: notices.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
-        entry = self._book.get(entry_ids[0]) if len(entry_ids) == 1 else None
-        self._messenger.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

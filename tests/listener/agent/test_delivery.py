@@ -62,7 +62,7 @@ async def replying(home: House, shown: ShownMessage) -> AsyncIterator[None]:
 
 async def looks_again(home: House) -> None:
     """Let time pass from look to look at an accepted reply, less in all than it has to show its effect."""
-    errands, entry_id, seen_s = home.listener._agent.errands, home.entry().id, None
+    errands, entry_id, seen_s = home.listener._parts.agent.errands, home.entry().id, None
     for _ in range(5):
         await until(lambda: errands.get(entry_id).look_s not in {None, seen_s}, "a pause before a look")  # noqa: B023
         seen_s = errands.get(entry_id).look_s
@@ -418,7 +418,7 @@ async def test_a_hook_carries_a_no_and_a_skip(portless: House, label: str, confi
 async def test_an_end_that_is_told_before_its_answer_is_proven_first(home: House) -> None:
     """A stream that comes late, the last event first: the session stopped, since it had its answer by the hook."""
     await home.start()
-    await until(lambda: home.listener._agent.followers[0].is_connected, "its list taken in")
+    await until(lambda: home.listener._parts.agent.followers[0].is_connected, "its list taken in")
     home.agent.hold_events()
     request_id = home.agent.ask([question()])
     request = home.agent.pending[request_id]
@@ -437,7 +437,7 @@ async def test_a_hook_that_takes_nothing_is_told_of(portless: House) -> None:
     """An answer that lies ready for long is not delivered, and the phone says so."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
         portless.clock.advance(UNTAKEN_S + 1)
         await portless.person.sees(AWAY)
         assert await laid_ready(portless, wait) == REPLY
@@ -466,7 +466,7 @@ async def test_an_answer_that_is_taken_again_and_again_without_effect_is_told_of
             portless.word("receipt", "que_1")
             portless.clock.advance(LAY_AGAIN_S + 1)
         await portless.person.sees(AWAY)
-        assert not portless.listener._agent.room.is_ready(portless.entry().ask)
+        assert not portless.listener._parts.agent.room.is_ready(portless.entry().ask)
         portless.clock.advance(LONGEST_RETRY_S)
         assert await laid_ready(portless, wait) == REPLY
         replied(portless, "SQLite")
@@ -478,13 +478,14 @@ async def test_an_answer_that_nobody_reports_came_too_late(portless: House, take
     """The hook died before or after it took it, and its agent with it; no text is left for a later one."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
         if taken:
             await laid_ready(portless, wait)
             portless.word("receipt", "que_1")
             await until(lambda: portless.entry().waiter_taken, "the receipt")
     await until(
-        lambda: portless.listener._agent.errands.get(portless.entry().id).alone_since_s, "a look that finds nobody"
+        lambda: portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s,
+        "a look that finds nobody",
     )
     portless.clock.advance(grace_s + 1)
     late = await portless.person.sees("came too late")
@@ -497,7 +498,7 @@ async def test_the_desk_beside_a_waiting_hook(portless: House) -> None:
     """Other answers of the plugin's own agent are the desk's."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
         replied(portless, "PostgreSQL")
         await portless.person.sees("came too late")
         await portless.closed()
@@ -515,7 +516,9 @@ async def test_a_hook_carries_what_the_server_cannot(home: House) -> None:
         assert request_id in await laid_ready(home, wait)
         assert home.entry().route == "waiter"
     home.agent.back()
-    await until(lambda: home.listener._agent.errands.get(home.entry().id).alone_since_s, "a look that finds nobody")
+    await until(
+        lambda: home.listener._parts.agent.errands.get(home.entry().id).alone_since_s, "a look that finds nobody"
+    )
     home.clock.advance(HOOK_GRACE_S + 1)
     await home.person.sees("✅ SQLite", buttons=False)
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]

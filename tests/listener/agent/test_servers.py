@@ -13,7 +13,7 @@ import pytest
 from hermes.core.graces import HOOK_GRACE_S, LEFT_GRACE_S
 from hermes.hook import spool
 from hermes.listener.agent.hooks import STRAY_S
-from hermes.listener.daemon import DOUBT_S, REMEMBER_S
+from hermes.listener.loops import DOUBT_S, REMEMBER_S
 from hermes.model.ask import Source
 from hermes.model.events import Ended
 from tests import asks
@@ -70,13 +70,14 @@ async def test_nothing_is_kept_of_a_closed_ask(home: House) -> None:
     await home.person.sees("Another?", buttons=True)
     home.word("waiter.gone", request_id)
     await until(
-        lambda: any(one.has_left for one in home.listener._agent.errands._errands.values()), "the word of its hook"
+        lambda: any(one.has_left for one in home.listener._parts.agent.errands._errands.values()),
+        "the word of its hook",
     )
     home.agent.answer(request_id, [["SQLite"]])
     home.agent.finish(session)
     await home.closed()
     home.clock.advance(DOUBT_S)
-    await until(lambda: not home.listener._agent.errands._errands, "an empty memory")
+    await until(lambda: not home.listener._parts.agent.errands._errands, "an empty memory")
 
 
 # --- one ask, one entry -------------------------------------------------------------------------------------------
@@ -451,13 +452,19 @@ async def test_an_agent_whose_hook_died_is_gone(portless: House) -> None:
         await portless.person.sees(ASKED)
         await until(lambda: portless.entry().waits, "the waiting hook noticed")
     spool.nudge(portless.store)
-    await until(lambda: portless.listener._agent.errands.get(portless.entry().id).alone_since_s, "its absence noticed")
+    await until(
+        lambda: portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s, "its absence noticed"
+    )
     portless.clock.advance(HOOK_GRACE_S / 2)
     with portless.waiting("que_1"):
         spool.nudge(portless.store)
-        await until(lambda: not portless.listener._agent.errands.get(portless.entry().id).alone_since_s, "its return")
+        await until(
+            lambda: not portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s, "its return"
+        )
     spool.nudge(portless.store)
-    await until(lambda: portless.listener._agent.errands.get(portless.entry().id).alone_since_s, "its absence again")
+    await until(
+        lambda: portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s, "its absence again"
+    )
     portless.clock.advance(HOOK_GRACE_S + 1)
     spool.nudge(portless.store)
     await portless.person.sees("The agent no longer needs this")
@@ -472,7 +479,9 @@ async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bo
         await portless.person.taps(shown, "SQLite")
         await portless.phase("sending")
     portless.word("waiter.gone", "que_1")
-    await until(lambda: portless.listener._agent.errands.get(portless.entry().id).alone_since_s, "its absence noticed")
+    await until(
+        lambda: portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s, "its absence noticed"
+    )
     portless.clock.advance(LEFT_GRACE_S + 0.5)
     spool.nudge(portless.store)
     await portless.person.sees("came too late" if tapped else "The agent no longer needs this")
@@ -481,8 +490,8 @@ async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bo
 def look(home: House, after_s: float = 0.0) -> None:
     """Let this time pass, and a still listener look at the inbox and the waiting room."""
     home.clock.advance(after_s)
-    home.listener._take_inbox()
-    home.listener._agent.strays.release()
+    home.listener._loops.take_inbox()
+    home.listener._parts.agent.strays.release()
 
 
 async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -530,7 +539,7 @@ async def test_a_closed_ask_of_an_unknown_agent_is_in_nobodys_way(home: House) -
     """One that only another version of Hermes knows."""
     one = replace(asks.ask(asks.question()), source=Source("sorcerer", "laptop", "ses_1", request_id="que_9"))
     async with home.still() as listener:
-        listener._store.settle(listener._book.create(one).id)
+        listener._store.settle(listener._parts.book.create(one).id)
     async with home.still():
         with home.waiting("que_1") as wait:
             look(home)
@@ -542,7 +551,7 @@ async def test_a_listener_that_runs_looks_for_such_hooks(portless: House) -> Non
     """Every ten seconds."""
     with portless.waiting("que_1") as wait:
         portless.clock.advance(REMEMBER_S)
-        await until(lambda: portless.listener._agent.strays._since_s, "the stray noticed")
+        await until(lambda: portless.listener._parts.agent.strays._since_s, "the stray noticed")
         portless.clock.advance(STRAY_S + 1)
         await until(lambda: spool.take_answer(portless.store, wait) == "", "its way home")
 
@@ -574,8 +583,8 @@ async def test_a_hook_that_was_not_told_of_the_end(home: House, monkeypatch: pyt
     async with home.still() as listener:
         with home.waiting("que_1", agent) as wait, monkeypatch.context() as full:
             full.setattr(spool, "put_answer", refuse)
-            entry = listener._book.create(one, waits=True)
-            listener._book.apply(entry.id, Ended(home.clock.now(), "gone"))
+            entry = listener._parts.book.create(one, waits=True)
+            listener._parts.book.apply(entry.id, Ended(home.clock.now(), "gone"))
             await home.closed()
             look(home)
             full.undo()
@@ -668,9 +677,9 @@ async def test_an_ask_that_was_not_saved_is_found_however_the_clock_jumps(
     await until(lambda: "server oc1: nothing was saved" in caplog.text, "an error in the log")
     home.clock.set_back(-3 * 86400)
     assert home.listener is not None
-    home.listener._agent.followers[0].followed()  # as it is noted now and then
+    home.listener._parts.agent.followers[0].followed()  # as it is noted now and then
     await until(lambda: caplog.text.count("server oc1: nothing was saved") > 1, "another connection")
-    home.listener._agent.followers[0].followed()
+    home.listener._parts.agent.followers[0].followed()
     (home.store / "pending").unlink()
     (home.store / "pending.away").rename(home.store / "pending")
     await home.person.sees(ASKED)

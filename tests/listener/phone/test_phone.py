@@ -118,7 +118,7 @@ async def test_keep_waiting_is_a_tap_like_any_other(home: House) -> None:
     entry = home.entry()
     data = encode(entry.id, entry.state.epoch, KeepWaiting(3600))
     assert await home.person.toast(home.person.tap(shown, data=data)) == "All right, I keep waiting"
-    left_s = home.listener._times.clock.left_s(home.entry().timing)
+    left_s = home.listener._parts.times.clock.left_s(home.entry().timing)
     assert left_s is not None
     assert left_s > 5000
 
@@ -238,7 +238,7 @@ async def test_half_of_a_split_text_is_never_delivered(home: House) -> None:
     home.api.control.fault(method="getUpdates", action="error", status=502, times=2)
     home.person.write(second)
     home.clock.advance(600)
-    home.listener._steps.kick("join", home.entry().id)
+    home.listener._parts.steps.kick("join", home.entry().id)
     await until(lambda: home.agent.effects, "the answer")
     ((answer,),) = home.agent.effects[0].answers or ()
     assert answer.endswith(second)
@@ -262,7 +262,7 @@ async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: H
             home.person.write("before the backup is verified")
             await home.person.sees("I could not save that")
     home.clock.advance(10)
-    home.listener._steps.kick("join", home.entry().id)
+    home.listener._parts.steps.kick("join", home.entry().id)
     await home.person.sees("Is this your answer to", buttons=True)
     assert home.agent.effects == []
 
@@ -274,7 +274,7 @@ async def test_a_clock_that_was_set_back_keeps_no_text_back(home: House) -> None
     home.person.write("w" * 3000, to=shown)
     await until(lambda: home.entry().state.joining, "the text saved")
     home.clock.set_back(3600)
-    home.listener._steps.kick("join", home.entry().id)
+    home.listener._parts.steps.kick("join", home.entry().id)
     await until(lambda: home.agent.effects, "the answer")
 
 
@@ -341,7 +341,7 @@ async def test_a_tap_finds_a_damaged_entry_whole(home: House) -> None:
     shown = await home.person.sees(ASKED)
     await until(lambda: home.entry().phone.message_id, "the post noted")
     # The first tick writes the entry anew, with the time that it has left.
-    await until(lambda: not home.listener._phone.timekeeper._stood, "the first tick")
+    await until(lambda: not home.listener._parts.phone.timekeeper._stood, "the first tick")
     (pending,) = (home.store / "pending").glob("*.json")
     pending.write_text("torn")
     await home.person.taps(shown, "SQLite")
@@ -370,7 +370,7 @@ async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
         team.person.write("DuckDB", to=typing, user_id=BOB.id, chat_id=GROUP)
         ended = await team.person.sees("✅ “DuckDB”", chat=GROUP)
         assert "Bob" in ended.text
-        assert team.listener._memory.at.chat_id is None
+        assert team.listener._parts.memory.at.chat_id is None
         assert len(team.agent.effects) == 1
 
 

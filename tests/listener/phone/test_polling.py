@@ -89,7 +89,7 @@ async def test_a_rival_is_told_of_once(home: House, caplog: pytest.LogCaptureFix
     assert "another program receives" in memory(home).trouble
     await until(lambda: home.api.control.state().polling, "a poll that nobody disturbs")
     await home.polled()
-    await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
+    await until(lambda: not home.listener._parts.memory.at.trouble, "the end of the trouble")
     assert count(home, "Another program") == 1
     assert "the chat does not work" in caplog.text
 
@@ -99,12 +99,12 @@ async def test_an_unknown_token_is_loud(home: House) -> None:
     await home.start()
     home.api.control.fault(method="getUpdates", action="error", status=401, times=50)
     await until(lambda: "does not accept the bot's token" in memory(home).trouble, "the trouble on disk")
-    assert not home.listener._phone.connection.answerable
+    assert not home.listener._parts.phone.connection.answerable
     home.api.control.clear_faults()
     await until(lambda: home.api.control.state().polling, "a poll that goes well")
     await home.polled()
-    await until(lambda: home.listener._phone.connection.answerable, "its end")
-    assert not home.listener._memory.at.trouble
+    await until(lambda: home.listener._parts.phone.connection.answerable, "its end")
+    assert not home.listener._parts.memory.at.trouble
 
 
 async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> None:
@@ -115,14 +115,14 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     home.agent.ask([question()])
     await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 403], "a refusal")
     await home.polled()
-    home.listener._steps.kick("phone", home.entry().id)
+    home.listener._parts.steps.kick("phone", home.entry().id)
     await until(lambda: len([c for c in home.api.control.calls("sendMessage") if c.status == 403]) == 2, "another")
-    home.listener._remember()
+    home.listener._loops.remember()
     assert "blocked" in memory(home).trouble
     home.api.control.unblock()
-    home.listener._steps.kick("phone", home.entry().id)
+    home.listener._parts.steps.kick("phone", home.entry().id)
     await home.person.sees(ASKED)
-    await until(lambda: not home.listener._memory.at.trouble, "the end of the trouble")
+    await until(lambda: not home.listener._parts.memory.at.trouble, "the end of the trouble")
 
 
 async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: House) -> None:
@@ -134,7 +134,7 @@ async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: 
     await home.stop()
     await home.start()
     await home.polled()
-    await until(lambda: not home.listener._memory.at.trouble, "its end")
+    await until(lambda: not home.listener._parts.memory.at.trouble, "its end")
 
 
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
@@ -144,7 +144,7 @@ async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     home.api.control.block(chat_id=6666)
     home.agent.ask([question()])
     await home.person.sees(ASKED)
-    assert home.listener._memory.at.trouble == ""
+    assert home.listener._parts.memory.at.trouble == ""
 
 
 async def test_trouble_on_a_full_disk_is_said_all_the_same(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -214,8 +214,8 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     team.agent.ask([question("And now?")])
     await team.person.sees("And now?", chat=new)
     await team.person.sees(ASKED, chat=new)
-    team.listener._phone.link.moved(new)
-    assert team.listener._memory.at.moved_from == GROUP
+    team.listener._parts.phone.link.moved(new)
+    assert team.listener._parts.memory.at.moved_from == GROUP
 
 
 async def test_another_chat_in_the_configuration_counts(team: House) -> None:

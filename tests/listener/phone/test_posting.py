@@ -139,15 +139,15 @@ async def test_a_post_that_could_not_be_noted_is_not_sent_again(home: House, cap
     await until(home.entries, "the entry")
     with unnoted(home):
         home.clock.advance(20)
-        home.listener._steps.kick("phone", home.entry().id)
+        home.listener._parts.steps.kick("phone", home.entry().id)
         shown = await home.person.sees(ASKED)
         for times in range(1, 4):
             await until(lambda times=times: caplog.text.count(NOT_SAVED) >= times, "the disk's refusal")  # type: ignore[misc]
-            home.listener._steps.kick("phone", home.entry().id)
-    home.listener._steps.kick("phone", home.entry().id)
+            home.listener._parts.steps.kick("phone", home.entry().id)
+    home.listener._parts.steps.kick("phone", home.entry().id)
     await until(lambda: home.entry().phone.message_id == shown.message_id, "the post noted")
     assert len(sent(home, ASKED)) == 1
-    home.listener._steps.kick("phone", "nobody22")
+    home.listener._parts.steps.kick("phone", "nobody22")
 
 
 async def test_a_post_that_could_not_be_noted_still_tells_the_end(home: House) -> None:
@@ -157,7 +157,7 @@ async def test_a_post_that_could_not_be_noted_still_tells_the_end(home: House) -
     await until(home.entries, "the entry")
     with unnoted(home):
         home.clock.advance(20)
-        home.listener._steps.kick("phone", home.entry().id)
+        home.listener._parts.steps.kick("phone", home.entry().id)
         shown = await home.person.sees(ASKED)
         home.agent.abort(home.agent.pending[request_id]["sessionID"])
     await home.person.sees("The agent no longer needs this", buttons=False)
@@ -200,7 +200,7 @@ async def test_what_the_desk_answers_in_time_is_never_posted(home: House) -> Non
     await until(lambda: len(home.entries()) == 1, "the end of the quick one")
     assert home.person.shown() == []
     home.clock.advance(20)
-    home.listener._steps.kick("phone", home.entry().id)
+    home.listener._parts.steps.kick("phone", home.entry().id)
     await home.person.sees("Slow one?")
     assert sent(home, "Quick one?") == []
 
@@ -300,7 +300,7 @@ async def test_news_of_work_is_awaited_for_a_while_only(home: House) -> None:
     await home.person.sees("✅ SQLite", buttons=False)
     assert home.entry().state.phase == "settled"
     home.clock.advance(10)
-    home.listener._steps.kick("phone", home.entry().id)
+    home.listener._parts.steps.kick("phone", home.entry().id)
     await home.closed()
 
 

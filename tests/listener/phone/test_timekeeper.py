@@ -23,7 +23,7 @@ async def asked(home: House, *texts: str) -> list[ShownMessage]:
     """Let hooks hand these questions over; their messages."""
     for place, text in enumerate(texts):
         home.hook("question.asked", a_request(f"que_{place}", question(text), session=f"ses_{place}", call=f"c{place}"))
-    home.listener._take_inbox()
+    home.listener._loops.take_inbox()
     shown = [await home.person.sees(text) for text in texts]
     await until(lambda: all(entry.timing.posted_s is not None for entry in home.entries()), "the posts noted")
     return shown
@@ -64,7 +64,7 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         home.ticks(TTL_S)
         assert phases(home) == ["open"]
         home.api.control.clear_faults()
-        home.listener._steps.kick("phone", home.entry().id)
+        home.listener._parts.steps.kick("phone", home.entry().id)
         await home.person.sees("⏰")
         await until(lambda: home.entry().phone.sides, "the call noted")
         home.ticks(1)
@@ -79,7 +79,7 @@ async def test_any_tap_starts_the_time_anew(home: House) -> None:
         call = await home.person.sees("⏰")
         assert "+1 h" in str(call.labels)
         tap = home.person.tap(call, "+1 h")
-        await listener._phone.connection.poller.step(poll_s=0)
+        await listener._parts.phone.connection.poller.step(poll_s=0)
         assert await home.person.toast(tap) == "All right, I keep waiting"
         await home.person.gone(call)
         home.ticks(CALL_S + 600)
@@ -130,7 +130,7 @@ async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> N
 
 def now(home: House, entry: Entry) -> Entry:
     """The entry as it stands."""
-    found = home.listener._book.get(entry.id)
+    found = home.listener._parts.book.get(entry.id)
     assert found is not None
     return found
 

@@ -1,0 +1,236 @@
+"""The loops of a listener: they wake workers, read the inbox, follow the time, and keep the store in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import TYPE_CHECKING, Final
+
+import hermes
+from hermes.chat.bot import ANSWER_FIRST_S
+from hermes.chat.screens import notices
+from hermes.errors import AgentError, HermesError, StoreError
+from hermes.hook import spool
+from hermes.listener.sd_notify import installed_version
+from hermes.listener.wakes import due
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes.config.reading import Followed
+    from hermes.listener.agent.hooks import Bell
+    from hermes.listener.parts import Parts
+    from hermes.listener.wakes import Wake
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.25
+SLOW_TICK_S: Final = 2.0
+REMEMBER_S: Final = 10.0
+INBOX_LOOK_S: Final = 2.0
+INBOX_TURN_S: Final = 0.02
+"""So long the inbox is read before a tap has as much time: a hundred large files must not delay it."""
+INBOX_WELL_S: Final = 30.0
+DOUBT_S: Final = 60.0
+"""How often each open ask is looked at, because an event may have been lost."""
+HOUSEKEEPING_S: Final = 600.0
+
+
+class Ending:
+    """Why a listener ends: it was told to, it must leave (`error`), or it starts again (`restart` says why)."""
+
+    def __init__(self) -> None:
+        self.error: HermesError | None = None
+        self.restart = ""
+        self._told = asyncio.Event()
+
+    def begin(self) -> None:
+        """End because a signal came, or nothing is open any more."""
+        self._told.set()
+
+    def leave(self, why: HermesError) -> None:
+        """End without a store: nothing is held or written from now on."""
+        log.error("%s", why)
+        self.error = why
+        self._told.set()
+
+    def start_again(self, why: str) -> None:
+        """End, so that the installed version starts with the configuration of now."""
+        self.restart = why
+        self._told.set()
+
+    async def wait(self) -> None:
+        """Return when the listener is to end."""
+        await self._told.wait()
+
+
+class Loops:
+    """Keeps the parts of a listener at work.
+
+    `idle_s` ends the listener after nothing was open for this long; `keep_done_s` is the age at which settled asks are
+    deleted. If the configuration file that was `followed` is another by now, the listener starts again.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        ending: Ending,
+        *,
+        keep_done_s: float,
+        monotonic: Callable[[], float],
+        idle_s: float | None = None,
+        followed: Followed | None = None,
+    ) -> None:
+        self._parts = parts
+        self._ending = ending
+        self._store = parts.book.store
+        self._keep_done_s = keep_done_s
+        self._monotonic = monotonic
+        self._idle_s = idle_s
+        self._followed = followed
+        self._times_unsaved_told = 0
+        self._inbox_read_s = -math.inf
+
+    # --- workers ------------------------------------------------------------------------------------------------------
+
+    async def wake_workers(self) -> None:
+        """Wake the workers of each entry in the queue."""
+        while True:
+            for wake in await self._parts.book.wakes.take():
+                self._wake(wake)
+
+    def _wake(self, wake: Wake) -> None:
+        """Wake the workers that have something to do about this entry, after the acknowledgement of a tap."""
+        parts = self._parts
+        if wake.worker is not None:
+            parts.steps.kick(wake.worker, wake.entry_id)
+            return
+        entry = parts.book.get(wake.entry_id)
+        if entry is None:
+            return
+        parts.agent.errands.changed(entry)
+        after_s = 0.0 if entry.phone.message_id is None else ANSWER_FIRST_S
+        for worker in due(entry):
+            parts.steps.kick(worker, entry.id, after_s=after_s if worker != "join" else 0.0)
+        for behind in parts.phone.row.behind(entry):
+            parts.steps.kick("phone", behind.id)
+
+    # --- the inbox ----------------------------------------------------------------------------------------------------
+
+    async def read_inbox(self, bell: Bell) -> None:
+        """Take in what hooks tell, as long as there is a store."""
+        loop = asyncio.get_running_loop()
+        while self._ending.error is None:
+            try:
+                self._parts.watch.look()
+            except HermesError as error:
+                self._ending.leave(error)
+                return
+            # Before the inbox: the hook that found no socket has dropped its record already.
+            bell.look()
+            turn_s = loop.time()
+            for _ in self._inbox_files():
+                if loop.time() - turn_s > INBOX_TURN_S:
+                    await asyncio.sleep(INBOX_TURN_S)
+                    turn_s = loop.time()
+            await bell.rings(INBOX_LOOK_S)
+
+    def take_inbox(self) -> None:
+        """Take in all that hooks have told."""
+        for _ in self._inbox_files():
+            pass
+
+    def _inbox_files(self) -> Iterator[None]:
+        """Take in what hooks have told, one file at each step."""
+        try:
+            yield from self._parts.agent.inbox.files()
+            self._parts.agent.errands.look_for_hooks()
+            self._inbox_read_s = self._monotonic()
+        except StoreError as error:
+            log.error("the inbox waits: %s", error)  # noqa: TRY400 (a full disk, not a defect)
+
+    async def compare_servers(self) -> None:
+        """Compare with what each server lists now, except those that are out of reach."""
+        for follower in self._parts.agent.followers:
+            try:
+                await follower.compare()
+            except AgentError as error:
+                log.warning("server %s: %s", follower.server.name, error)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    async def keep_time(self) -> None:
+        """Do, each at its time, all that depends on the clock."""
+        remembered_s = tidied_s = doubted_s = idle_since_s = self._monotonic()
+        book = self._parts.book
+        while True:
+            at_s = self._monotonic()
+            try:
+                self._parts.phone.timekeeper.tick(answerable=self._is_answerable())
+                if at_s - remembered_s > REMEMBER_S:
+                    remembered_s = at_s
+                    self.remember()
+                    self._look_at_configuration()
+                    self._parts.agent.strays.release()
+                    self._parts.agent.errands.forget_closed()
+                if at_s - doubted_s > DOUBT_S:
+                    doubted_s = at_s
+                    for follower in self._parts.agent.followers:
+                        follower.doubt()
+                if at_s - tidied_s > HOUSEKEEPING_S:
+                    tidied_s = at_s
+                    self.tidy()
+            except StoreError as error:
+                log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
+            self._tell_of_unsaved()
+            if self._parts.pinger:
+                self._parts.pinger.is_well = self.is_well()
+            if book.entries() or self._parts.steps.busy or spool.listing(self._store.root):
+                idle_since_s = at_s
+            if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
+                log.info("nothing is open any more: leaving")
+                self._ending.begin()
+            await asyncio.sleep(TICK_S if book.entries() else SLOW_TICK_S)
+
+    def is_well(self) -> bool:
+        """Tell whether answers and questions arrive."""
+        return self._parts.phone.connection.answerable and self._monotonic() - self._inbox_read_s < INBOX_WELL_S
+
+    def _is_answerable(self) -> bool:
+        return self._parts.phone.connection.answerable and not self._store.is_phone_locked()
+
+    def _tell_of_unsaved(self) -> None:
+        """Say on the phone, once for each time of trouble, that a new question could not be saved."""
+        unsaved, messenger = self._parts.book.unsaved, self._parts.phone.messenger
+        if unsaved.error is not None and unsaved.times != self._times_unsaved_told:
+            self._times_unsaved_told = unsaved.times
+            why = "disk full" if unsaved.error.disk_full else "see its log"
+            messenger.insist(notices.question_not_saved(messenger.machine, why))
+
+    # --- housekeeping -------------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        """Save the clocks, and how far the events of each server are known. Raises NotSaved."""
+        clock, memory, now_s = self._parts.times.clock, self._parts.memory, self._store.now()
+        memory.live(now_s=now_s, steady_s=self._monotonic())
+        memory.save(
+            answerable_s=clock.counted_s,
+            known_at_s=now_s,
+            gap_at=clock.gap_at,
+            followed=tuple(follower.followed() for follower in self._parts.agent.followers),
+        )
+
+    def tidy(self) -> None:
+        """Delete old settled asks and leftover files; start again with a newly installed version. Raises StoreError."""
+        memory = self._parts.memory
+        memory.live(now_s=self._store.now(), steady_s=self._monotonic())
+        if over := memory.outlived(self._store.days_done(), self._keep_done_s):
+            self._store.forget_done(over)
+        spool.sweep(self._store.root)
+        if installed_version() not in {hermes.__version__, ""}:
+            self._ending.start_again("the installed version changed")
+
+    def _look_at_configuration(self) -> None:
+        if self._followed is not None and self._followed.has_changed():
+            self._ending.start_again("the configuration changed")

@@ -1,0 +1,97 @@
+"""Applies taps to their asks, and acknowledges them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens import notices
+from hermes.chat.screens.buttons import decode
+from hermes.errors import StoreError
+from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
+from hermes.model.events import Disarmed, Tapped
+from hermes.model.state import Toast
+
+if TYPE_CHECKING:
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Look
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.permission_queue import Row
+    from hermes.model.entry import Entry
+    from hermes.model.events import Tap
+
+log = logging.getLogger(__name__)
+
+STALE: Final = notices.TOASTS["page_changed"]
+
+
+class Taps:
+    """Takes in taps on the buttons of asks."""
+
+    def __init__(self, book: Book, outbox: Outbox, look: Look, messenger: Messenger, row: Row) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._look = look
+        self._messenger = messenger
+        self._row = row
+
+    def take(self, tap: Tap) -> None:
+        """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
+        try:
+            entry_id, epoch, action = decode(tap.data)
+        except ValueError:
+            log.info("a button with unknown data was tapped")
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        entry = self._book.get(entry_id)
+        if entry is None:
+            self._late(entry_id, tap)
+            return
+        if isinstance(action, Pick | Confirmed) and self._row.is_fresh(entry_id):
+            # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
+            self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
+            self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
+            return
+        step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
+        after = self._book.get(entry_id) or entry
+        self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
+        if isinstance(action, Arm) and action.on and step.state.armed is not None:
+            self._disarm_others(entry_id, tap.user.id)
+        if isinstance(action, KeepWaiting):
+            log.info("entry %s: the person wants it to wait", entry_id)
+        notice_copy(self._book, after, tap.message_id)
+
+    def _late(self, entry_id: str, tap: Tap) -> None:
+        """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
+        try:
+            entry = self._book.store.done(entry_id)
+        except StoreError:
+            self._outbox.answer(tap.query_id, STALE)
+            return
+        self._outbox.answer(tap.query_id, notices.toast(entry, Toast("settled"), self._look))
+        if tap.message_id != entry.phone.message_id:
+            self._messenger.delete(tap.chat_id, tap.message_id)
+
+    def _disarm_others(self, entry_id: str, user_id: int) -> None:
+        for other in self._book.entries():
+            armed = other.state.armed
+            if other.id != entry_id and armed is not None and armed.user_id == user_id:
+                self._book.apply(other.id, Disarmed())
+
+
+def notice_copy(book: Book, entry: Entry, message_id: int) -> None:
+    """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
+    phone = entry.phone
+    known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
+    if message_id in known:
+        return
+    if phone.message_id is None:
+        # The send was not confirmed, but its message arrived: adopt it.
+        adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
+    else:
+        log.info("entry %s: message %d is a second copy", entry.id, message_id)
+        since_id = min(phone.since_id or message_id, message_id)
+        adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
+    book.change(entry.id, lambda found: replace(found, phone=adopted))
