@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes.core import dialog, ends
-from hermes.core.intake import awaits_news
+from hermes.core import dialog
+from hermes.core.intake import in_short
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
-from hermes.model.entry import Entry, Phone
+from hermes.model.entry import Closed, Entry, Phone
 from hermes.model.state import Step
 
 if TYPE_CHECKING:
@@ -38,21 +38,6 @@ SEEN: Final = 1000
 """The number of update ids of closed asks that are remembered, since Telegram may send the newest updates again."""
 
 Identity = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A closed ask in short, and when it ended (epoch). `word` is its `ends.lasting_word`.
-
-    `awaits_news`: its agent may still tell that its call has ended.
-    """
-
-    id: str
-    session_id: str
-    call_id: str | None
-    awaits_news: bool
-    word: str = ""
-    ended_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +88,7 @@ class Book:
         """
         found = {entry.id for entry in self.store.open()}
         for entry in self.entries():
-            with self.apart(entry):
+            with self.apart(entry.id):
                 if entry.id in found:
                     self._index(self.store.change(entry.id, lambda _, entry=entry: entry))  # type: ignore[misc]
                 else:
@@ -199,16 +184,16 @@ class Book:
         self._remember_closed(entry)
 
     @contextmanager
-    def apart(self, entry: Entry) -> Iterator[None]:
+    def apart(self, entry_id: str) -> Iterator[None]:
         """Log an error of this entry's own file, once, and go on, so that others are handled. Raises NotSaved."""
         try:
             yield
         except NotSaved:
             raise
         except StoreError as error:
-            if self._said.get(entry.id) != str(error):
-                self._said[entry.id] = str(error)
-                log.error("entry %s: %s", entry.id, error)  # noqa: TRY400 (a bad file, not a defect)
+            if self._said.get(entry_id) != str(error):
+                self._said[entry_id] = str(error)
+                log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
 
     def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
         """Call `act`; if the file of the entry is damaged or gone, write it from `known` and call `act` again."""
@@ -233,13 +218,6 @@ class Book:
     def _remember_closed(self, entry: Entry) -> None:
         self.recently_closed.append(in_short(entry))
         self._seen_by_closed.extend(entry.state.seen)
-
-
-def in_short(entry: Entry) -> Closed:
-    """Return a settled entry in short."""
-    source, outcome = entry.ask.source, entry.state.outcome
-    ended_s = 0.0 if outcome is None else outcome.at_s
-    return Closed(entry.id, source.session_id, source.call_id, awaits_news(entry), ends.lasting_word(entry), ended_s)
 
 
 def identities(source: Source) -> tuple[Identity, ...]:

@@ -87,3 +87,18 @@ class Entry:
     waiter_taken: bool = False
     trail: tuple[str, ...] = ()
     revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed ask in short, and when it ended (epoch). `word` is its lasting word (`core.ends`).
+
+    `awaits_news`: its agent may still tell that its call has ended.
+    """
+
+    id: str
+    session_id: str
+    call_id: str | None
+    awaits_news: bool
+    word: str = ""
+    ended_s: float = 0.0

@@ -65,11 +65,4 @@ class Busy:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """A hook that waited has printed its answer. No adapter makes this signal."""
-
-    wait_id: str
-
-
-Signal = Asked | Announced | Replied | Dismissed | Quiet | Busy | Receipt
+Signal = Asked | Announced | Replied | Dismissed | Quiet | Busy

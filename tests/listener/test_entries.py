@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.errors import Missing, NotSaved, Stuck
-from hermes.listener.entries import RECENT, SEEN, Closed, identities
+from hermes.listener.entries import RECENT, SEEN, identities
 from hermes.listener.wakes import Wake
 from hermes.model.actions import Arm
 from hermes.model.ask import Ask, Permission, Source
-from hermes.model.entry import Entry, Timing
+from hermes.model.entry import Closed, Entry, Timing
 from hermes.model.events import Ended, Tapped
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question

@@ -76,7 +76,7 @@ class ChatLink:
         phone = Phone(self._book.chat_id)
         for entry in self._book.entries():
             if entry.phone.chat_id != phone.chat_id:
-                with self._book.apart(entry):
+                with self._book.apart(entry.id):
                     self._book.change(entry.id, lambda found: replace(found, phone=phone))
 
     def _clear(self, trouble: str) -> None:

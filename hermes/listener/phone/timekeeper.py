@@ -38,7 +38,7 @@ class Timekeeper:
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry in self._book.entries():
-            with self._book.apart(entry):
+            with self._book.apart(entry.id):
                 self._look_at(entry, resumed=resumed)
 
     def _resumed(self, *, answerable: bool) -> bool:

@@ -20,7 +20,7 @@ from hermes.model.ask import Ask
 from hermes.model.entry import Entry
 from hermes.model.errand import Fact, NewsCame, RequestCame
 from hermes.model.events import Delivered, Ended
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Receipt, Replied, Signal
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
 from tests.books import a_book
@@ -201,15 +201,6 @@ def test_a_hint_goes_to_the_asks_that_it_is_about(desk: Desk) -> None:
     desk.hints.clear()
     desk.intake.take(Quiet("ses_1"))
     assert {request_id for request_id, _ in desk.hints} == {"que_1", "que_2"}
-
-
-def test_a_hooks_own_word_is_no_news_of_the_agent(desk: Desk) -> None:
-    """It is taken in elsewhere."""
-    desk.intake.take(Asked(an_ask()))
-    before = desk.book.entries()
-    desk.intake.take(Receipt("0123"))
-    assert desk.book.entries() == before
-    assert desk.hints == []
 
 
 def test_an_agent_that_works_again_is_noted_where_its_ask_is_over(desk: Desk) -> None:
