@@ -1,4 +1,4 @@
-"""The dialog about one ask: all its rules are in this file.
+"""The dialog about one ask: its rules are in this file; `page` and `answers` say what a tap or a text can mean.
 
 `step` is total: it never raises, and a stale, doubled or foreign event changes nothing. It does no I/O; its caller
 derives each effect (draw, deliver, wake) from the state that `step` returns:
@@ -23,6 +23,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.core.answers import (
+    SPLIT_UNITS,
+    joined_text,
+    leaves_at_once,
+    option_named,
+    recommended,
+    unanswered,
+    utf16_units,
+)
+from hermes.core.page import can_be, has_option, is_on_shelf, is_sendable, is_shown, question_meant
 from hermes.model.actions import (
     Action,
     Arm,
@@ -58,17 +68,10 @@ from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, T
 
 if TYPE_CHECKING:
     from hermes.model.answer import DecisionKind, OutcomeKind
-    from hermes.model.ask import Question
-    from hermes.model.events import TextHow
-    from hermes.model.state import Confirm
 
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""
-SPLIT_UNITS: Final = 2000
-"""A text shorter than this, in UTF-16 units, is never taken for the first part of a split text."""
-HARD_CUT_UNITS: Final = 4096
 SEEN_KEPT: Final = 32
-RECOMMENDED_SUFFIX: Final = "(recommended)"
 
 
 def start(ask: Ask, *, matching: bool = False) -> State:
@@ -91,46 +94,6 @@ def step(ask: Ask, state: State, event: Event) -> Step:
             return Step(_expired(ask, state, event))
         case _:
             return Step(_told(state, event))
-
-
-def bare_label(label: str) -> str:
-    """Return the label without the "(Recommended)" that agents append to mark an option."""
-    trimmed = label.rstrip()
-    if trimmed.lower().endswith(RECOMMENDED_SUFFIX):
-        return trimmed[: -len(RECOMMENDED_SUFFIX)].rstrip()
-    return label
-
-
-def option_named(question: Question, text: str) -> int | None:
-    """Return the index of the option that `text` names, or None.
-
-    An option is named by its label, with or without "(Recommended)", or by its number from 1.
-    """
-    wanted = text.strip()
-    for form in (lambda label: label.strip(), bare_label):
-        for index, option in enumerate(question.options):
-            if wanted and form(option.label) == wanted:
-                return index
-    if wanted.isascii() and wanted.isdigit() and len(wanted) <= len(str(len(question.options))):
-        number = int(wanted)
-        if 1 <= number <= len(question.options):
-            return number - 1
-    return None
-
-
-def leaves_at_once(ask: Ask) -> bool:
-    """Tell whether one choice or one text is the whole answer, so that it is sent without a tap on Send."""
-    return len(ask.questions) == 1 and not (ask.questions[0].multiple and ask.questions[0].options)
-
-
-def unanswered(state: State) -> tuple[int, ...]:
-    """Return the indices of the questions without an answer."""
-    return tuple(index for index, answer in enumerate(state.answers) if not answer)
-
-
-def open_to_people(ask: Ask, state: State) -> bool:
-    """Tell whether a tap or a text can change this ask now."""
-    return ask.answerable and state.phase == "open"
 
 
 # --- taps ---------------------------------------------------------------------------------------------------
@@ -168,15 +131,15 @@ def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> St
 
 def _acted(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
     match action:
-        case Pick() if _shown(ask, state, action.question) and _has_option(ask, action):
+        case Pick() if is_shown(ask, state, action.question) and has_option(ask, action):
             return _picked(ask, state, event, action)
         case Go() if 0 <= action.page <= len(ask.questions) and len(ask.questions) > 1:
             return Step(_turned(state, page=action.page), Toast("moved"))
-        case Shelve() if state.page < len(ask.questions) and _on_shelf(ask, state, action.shelf):
+        case Shelve() if state.page < len(ask.questions) and is_on_shelf(ask, state, action.shelf):
             return Step(_turned(state, shelf=action.shelf), Toast("moved"))
-        case Arm() if _shown(ask, state, action.question) and ask.questions[action.question].custom:
+        case Arm() if is_shown(ask, state, action.question) and ask.questions[action.question].custom:
             return _armed(state, event, action)
-        case ClearText() if _shown(ask, state, action.question):
+        case ClearText() if is_shown(ask, state, action.question):
             kept = replace(state.answers[action.question], text=None)
             return Step(_answered(state, action.question, kept), Toast("dropped"))
         case ShowWhole() if ask.permission is not None and state.confirm is None:
@@ -188,11 +151,11 @@ def _acted(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
 def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
     """Return the step for a tap on Send, Done, Reject, Skip or Always, the second tap that confirms it, or Back."""
     match action:
-        case Send() | AskTwice("send") if _sendable(ask, state):
+        case Send() | AskTwice("send") if is_sendable(ask, state):
             if unanswered(state):
                 return Step(_turned(state, confirm="send"), Toast("sure"))
             return Step(_decided(state, "answer", event.at_s, event.user), Toast("on_its_way"))
-        case AskTwice(what) if _can_be(ask, what):
+        case AskTwice(what) if can_be(ask, what):
             return Step(_turned(state, confirm=what), Toast("sure"))
         case Confirmed(what) if what == state.confirm:
             kind: DecisionKind = "answer" if what == "send" else what
@@ -201,17 +164,6 @@ def _settling(ask: Ask, state: State, event: Tapped, action: Action) -> Step:
             return Step(_turned(state), Toast("moved"))
         case _:
             return Step(state, Toast("page_changed"))
-
-
-def _can_be(ask: Ask, what: Confirm) -> bool:
-    """Tell whether a first tap may begin this; `_sendable` decides about "send"."""
-    match what:
-        case "skip":
-            return ask.capabilities.can_skip
-        case "always":
-            return ask.permission is not None and bool(ask.permission.always)
-        case _:
-            return what == "reject"
 
 
 def _picked(ask: Ask, state: State, event: Tapped, action: Pick) -> Step:
@@ -238,7 +190,7 @@ def _texted(ask: Ask, state: State, event: Texted) -> Step:
         return Step(state)
     if state.joining is not None:
         return _while_joining(ask, state, state.joining, event)
-    question = _meant(ask, state, event.how)
+    question = question_meant(ask, state, event.how)
     if question is None:
         return Step(state, hint=Hint("which_question"), touched=True)
     return replace(_worded(ask, state, event, question), touched=True)
@@ -300,34 +252,6 @@ def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
     return _said(ask, heard, joining.question, joining.user, whole.text, at_s)
 
 
-def _meant(ask: Ask, state: State, how: TextHow) -> int | None:
-    """Return the index of the question that a text counts for, or None if that is not clear.
-
-    After ✏️ it is the question of ✏️, else the question on show; on the review, the only unanswered question.
-    """
-    if how == "armed" and state.armed is not None:
-        return state.armed.question
-    if state.page < len(ask.questions):
-        return state.page
-    open_ones = unanswered(state)
-    return open_ones[0] if len(open_ones) == 1 else None
-
-
-def joined_text(parts: tuple[Part, ...]) -> str:
-    """Join the parts of a text: apps cut at a line break (and drop it) if they can, else after exactly 4096 units."""
-    text = ""
-    for index, part in enumerate(parts):
-        text += part.text
-        if index < len(parts) - 1 and utf16_units(part.text) < HARD_CUT_UNITS:
-            text += "\n"
-    return text
-
-
-def utf16_units(text: str) -> int:
-    """Return the length that Telegram counts: one for most characters, two for those beyond U+FFFF."""
-    return len(text) + sum(ord(character) > 0xFFFF for character in text)  # noqa: PLR2004  the BMP's end
-
-
 # --- time and the agent -------------------------------------------------------------------------------------
 
 
@@ -347,7 +271,7 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
     if ask.permission is not None and event.rule != "reject":
         return _released(ask, state, event.at_s)  # a timer never allows a permission
     if event.rule == "recommended":
-        answers = _recommended(ask, state)
+        answers = recommended(ask, state)
         if answers is not None:
             return _decided(state, "answer", event.at_s, None, answers=answers)
     if event.rule == "skip" and ask.capabilities.can_skip:
@@ -356,21 +280,6 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
     if event.rule == "skip" or not ask.capabilities.reject_stops:
         return _released(ask, state, event.at_s)
     return _decided(state, "reject", event.at_s, None)
-
-
-def _recommended(ask: Ask, state: State) -> tuple[Answer, ...] | None:
-    answers = tuple(
-        given or Answer(_taken_by_time(ask, question))
-        for question, given in zip(ask.questions, state.answers, strict=True)
-    )
-    return answers if answers and all(answers) else None
-
-
-def _taken_by_time(ask: Ask, question: Question) -> tuple[int, ...]:
-    """Return the recommended option; else the first one if the agent's own timer takes that one; else no option."""
-    if question.recommended is not None:
-        return (question.recommended,)
-    return (0,) if ask.capabilities.else_first and question.options else ()
 
 
 def _released(ask: Ask, state: State, at_s: float) -> State:
@@ -477,24 +386,3 @@ def _moved_on(ask: Ask, state: State, index: int, user: User, at_s: float) -> St
         return _decided(state, "answer", at_s, user)
     review = len(ask.questions)
     return _turned(state, page=index + 1 if unanswered(state) else review)
-
-
-def _shown(ask: Ask, state: State, index: int) -> bool:
-    return state.page == index and 0 <= index < len(ask.questions) and state.confirm is None
-
-
-def _has_option(ask: Ask, action: Pick) -> bool:
-    return 0 <= action.option < len(ask.questions[action.question].options)
-
-
-def _on_shelf(ask: Ask, state: State, shelf: int) -> bool:
-    return state.confirm is None and 0 <= shelf < max(1, len(ask.questions[state.page].options))
-
-
-def _sendable(ask: Ask, state: State) -> bool:
-    """Tell whether Send counts now: on the review, or on the only page of an ask that has no review."""
-    if state.confirm is not None:
-        return False
-    if len(ask.questions) > 1:
-        return state.page == len(ask.questions)
-    return not ask.questions or not leaves_at_once(ask)

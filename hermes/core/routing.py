@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from hermes.core.dialog import SPLIT_UNITS, open_to_people, option_named, utf16_units
+from hermes.core.answers import SPLIT_UNITS, open_to_people, option_named, utf16_units
 from hermes.model.events import Texted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.main_message import main, sides, toast
 from hermes.chat.screens.permission import trail_line
 from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, visible, width
-from hermes.core.dialog import bare_label
+from hermes.core.answers import bare_label
 from hermes.core.permission_rules import Rules, admitted
 from hermes.model.answer import Answer, Decision, Outcome
 from hermes.model.ask import Ask, DeedKind, Option, Permission, Question, Source

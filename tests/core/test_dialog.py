@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.core.dialog import bare_label, joined_text, option_named, start, step
+from hermes.core.answers import bare_label, joined_text, option_named
+from hermes.core.dialog import start, step
 from hermes.model.actions import (
     Arm,
     AskTwice,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.core.dialog import SPLIT_UNITS, start, step, unanswered
+from hermes.core.answers import SPLIT_UNITS, unanswered
+from hermes.core.dialog import start, step
 from hermes.model.actions import (
     Arm,
     AskTwice,

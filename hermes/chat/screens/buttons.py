@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from hermes.chat.screens.text import one_line, shortened, width
-from hermes.core.dialog import bare_label
+from hermes.core.answers import bare_label
 from hermes.model.actions import (
     Action,
     Arm,

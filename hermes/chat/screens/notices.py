@@ -20,7 +20,7 @@ from hermes.chat.screens.screen import (
     subject,
 )
 from hermes.chat.screens.text import Line, Span, cleaned, cut, line, one_line, phrase
-from hermes.core.dialog import bare_label
+from hermes.core.answers import bare_label
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
 from hermes.model.state import HintKind, Toast

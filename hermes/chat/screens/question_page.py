@@ -8,7 +8,7 @@ from typing import Final
 from hermes.chat.screens.buttons import LIMITS, Row, Rows, faces, in_columns, in_rows, press, shown_label
 from hermes.chat.screens.screen import HEADING, SHORT, Caps, has_header, header, name, quoted
 from hermes.chat.screens.text import Line, Span, line, one_line, passage, phrase, shortened, units
-from hermes.core.dialog import leaves_at_once, unanswered
+from hermes.core.answers import leaves_at_once, unanswered
 from hermes.model.actions import Arm, AskTwice, ClearText, Go, Pick, Send, Shelve
 from hermes.model.entry import Entry
 

@@ -18,7 +18,7 @@ from hermes.chat.screens.screen import (
     subject,
 )
 from hermes.chat.screens.text import Line, Span, line, passage, phrase
-from hermes.core.dialog import unanswered
+from hermes.core.answers import unanswered
 from hermes.model.actions import AskTwice, Back, Confirmed, Go, Send
 from hermes.model.entry import Entry
 

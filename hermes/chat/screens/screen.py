@@ -13,7 +13,7 @@ from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Rows, shown_label
 from hermes.chat.screens.text import Entity, Line, Mark, Span, cut, dotted, fits, lay, line, one_line, phrase
-from hermes.core.dialog import bare_label
+from hermes.core.answers import bare_label
 from hermes.model.answer import Answer
 from hermes.model.ask import Ask, OnExpiry, Question
 from hermes.model.entry import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hermes.core.dialog import option_named
+from hermes.core.answers import option_named
 from hermes.model.ask import Question
 
 _BETWEEN: Final = re.compile(r"[\s,;]+")
