@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hermes.model.signals import Dismissed, Quiet, Replied
 
@@ -53,8 +53,7 @@ class Other:
 Hook = Literal["unknown", "waits", "has text", "gone"]
 
 
-@dataclass(frozen=True, slots=True)
-class Errand:
+class Errand(NamedTuple):
     """All that is known of the agent's side of one open entry, and is not saved. Times are seconds of a steady clock.
 
     `proven` is the verdict that still has to be saved. `heard` is the agent's own news of the end, `is_quiet` true if

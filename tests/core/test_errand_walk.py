@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,9 +114,18 @@ class Case:
 
     def terms(self, entry: Entry) -> Terms:
         """As the listener makes them."""
+        return self.while_sending if entry.state.phase == "sending" else self.before
+
+    @cached_property
+    def before(self) -> Terms:
+        """Before a decision, and after the end."""
+        return Terms(1000.0, None, self.is_served, self.restarts_hooks, tries=2, delay_s=1.0)
+
+    @cached_property
+    def while_sending(self) -> Terms:
+        """While our answer is on the way."""
         word = (("once",),) if self.ask.permission is not None else OURS
-        meant = AnsweredWith(word, "") if entry.state.phase == "sending" else None
-        return Terms(1000.0, meant, self.is_served, self.restarts_hooks, tries=2, delay_s=1.0)
+        return replace(self.before, meant=AnsweredWith(word, ""))
 
 
 def of_server(an_ask: Ask) -> Ask:
@@ -260,7 +269,7 @@ def _aged(known: Errand, seconds: float, _proof: str) -> Errand:
     look_s = None if known.look_s is None else max(0.0, known.look_s - seconds)
     due_s = {one.server: LONGEST_RETRY_S if one.due_s > seconds else 0.0 for one in known.also_ask}
     also_ask = tuple(replace(one, hinted_s=-1.0, due_s=due_s[one.server]) for one in known.also_ask)
-    return replace(known, **times, look_s=look_s, also_ask=also_ask)
+    return known._replace(**times, look_s=look_s, also_ask=also_ask)
 
 
 def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> float | None:
@@ -270,18 +279,24 @@ def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> floa
     return -(max(reached) + 0.01) if reached else 0.0
 
 
+def without_the_past(place: Place, case: Case) -> Place:
+    """Forget what no order depends on any more, so that the walk ends."""
+    entry, known = place.entry, place.errand
+    kept = _without_the_past(known, entry.state.phase, entry.route, case.is_served, proof(known))
+    return Place(entry, kept, place.is_asked, place.is_judged, place.surprises)
+
+
 @cache
-def without_the_past(
+def _without_the_past(
     known: Errand,
     phase: Phase,
     route: Route | None,
     is_served: bool,
     _proof: str,
 ) -> Errand:
-    """Forget what no order depends on any more, so that the walk ends."""
     kept = {"phase", "is_busy", "is_released"}
     if phase != "settled":
-        kept = {one.name for one in fields(Errand)}
+        kept = set(Errand._fields)
     if phase != "settled" and known.proven is not None:
         kept = {"phase", "is_busy", "proven", "has_spoken"}
     if is_served:
@@ -294,11 +309,11 @@ def without_the_past(
         kept -= {"hinted_s", "open_s", "is_reached"}
     if known.hinted_s < 0.0:
         kept -= {"hinted_s"}
-    known = replace(Errand(), **{name: getattr(known, name) for name in kept})
+    known = Errand()._replace(**{name: getattr(known, name) for name in kept})
     look_s = 1.0 if known.look_s else known.look_s
     if known.heard is not None:
-        known = replace(known, heard=HEARD)  # which news it was is told by the end alone, and it may end in each way
-    return replace(known, failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
+        known = known._replace(heard=HEARD)  # which news it was is told by the end alone, and it may end in each way
+    return known._replace(failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
 
 
 @dataclass(frozen=True)
@@ -317,11 +332,15 @@ def edges(case: Case) -> Iterator[Edge]:
     """Walk every edge of every reachable errand; nothing goes on behind the edge of a session at work."""
     queue = deque([Place(first(case), Errand())])
     known = {key(queue[0])}
+    told: dict[tuple[tuple[object, ...], Order | None], list[tuple[Entry, Fact, float, int]]] = {}
     while queue:
         here = queue.popleft()
         _, due = errand.advance(here.entry, here.errand, Woke(), 0.0, case.terms(here.entry))
-        moves = [(entry, fact, 0.0, 0) for entry, fact in results(here.entry, due)]
-        moves += [(entry, fact, 0.0, int(fact != Woke())) for entry, fact in unasked(here.entry, case)]
+        if (flags(here.entry), due) not in told:
+            asked = [(entry, fact, 0.0, 0) for entry, fact in results(here.entry, due)]
+            asked += [(entry, fact, 0.0, int(fact != Woke())) for entry, fact in unasked(here.entry, case)]
+            told[flags(here.entry), due] = asked
+        moves = list(told[flags(here.entry), due])
         pauses = [due.pause_s + 0.01, LONG_S] if isinstance(due, Wait) else [LONG_S]
         moves += [(here.entry, Woke(), pause_s, 0) for pause_s in pauses]
         for entry, fact, later_s, surprise in moves:
@@ -330,10 +349,11 @@ def edges(case: Case) -> Iterator[Edge]:
             left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unreached)
             is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
             surprises = here.surprises + surprise
-            there = Place(entry, aged(after, 0.0), (here.is_asked or says_open) and not left, is_judged, surprises)
-            kept = without_the_past(there.errand, entry.state.phase, entry.route, case.is_served, proof(after))
-            place = replace(there, errand=kept)
-            is_new = surprises <= SURPRISES and not isinstance(fact, SessionBusy) and key(place) not in known
+            is_asked = (here.is_asked or says_open) and not left
+            there = Place(entry, aged(after, 0.0), is_asked, is_judged, surprises)
+            goes_on = surprises <= SURPRISES and not isinstance(fact, SessionBusy)
+            place = without_the_past(there, case) if goes_on else here
+            is_new = key(place) not in known
             yield Edge(here, fact, there, order, is_new)
             if is_new:
                 known.add(key(place))
@@ -341,10 +361,14 @@ def edges(case: Case) -> Iterator[Edge]:
 
 
 def key(place: Place) -> tuple[object, ...]:
-    """What tells two places apart; the words of an ask do not change."""
-    entry, source = place.entry, place.entry.ask.source
-    flags = (entry.route, entry.waits, entry.waiter_taken, entry.state.phase, entry.state.away, entry.state.working)
-    return (*flags, source.request_id, place.errand, place.is_asked, place.is_judged)
+    """What tells two places apart."""
+    return (*flags(place.entry), place.errand, place.is_asked, place.is_judged)
+
+
+def flags(entry: Entry) -> tuple[object, ...]:
+    """What tells two entries of a walk apart: the words of an ask do not change."""
+    state, request_id = entry.state, entry.ask.source.request_id
+    return (entry.route, entry.waits, entry.waiter_taken, state.phase, state.away, state.working, request_id)
 
 
 # --- the laws ---------------------------------------------------------------------------------------------------------
@@ -500,7 +524,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "only_a_proof_ends_an_ask": (
         "facts", "case Unreached():\n            return _failed(errand, now_s)",
-        "case Unreached():\n            return replace(errand, proven=Dead())", "a question of a server",
+        "case Unreached():\n            return errand._replace(proven=Dead())", "a question of a server",
     ),
     "only_the_frozen_decision_leaves": (
         "errand", "if entry.ask.source.request_id is None:\n        return None",
@@ -514,7 +538,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a_failed_save_loses_no_verdict": (
         "facts", "match fact:\n        case SessionBusy():",
-        "errand = replace(errand, proven=None)\n    match fact:\n        case SessionBusy():", "a question of a server",
+        "errand = errand._replace(proven=None)\n    match fact:\n        case SessionBusy():", "a question of a server",
     ),
     "forgetting_leads_to_the_same_end": (
         "errand", "    order = _next_while_sending(",
