@@ -159,6 +159,8 @@ def merged(known: Ask, told: Ask) -> Ask:
                 "last_text",
             )
         },
+        # A hook waits for the answer under the machine id that it told last.
+        machine=ours.machine if theirs.server else theirs.machine,
         # A server may have another name since, and another word for the folder: what lists the request now is right.
         server=theirs.server or ours.server,
         directory=(theirs.directory if theirs.server else "") or ours.directory or theirs.directory,

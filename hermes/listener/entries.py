@@ -221,12 +221,15 @@ class Book:
 
 
 def identities(source: Source) -> tuple[Identity, ...]:
-    """Return the keys that identify an ask: its request id, and its call id within its session."""
+    """Return the keys that identify an ask of this machine: its request id, and its call id within its session.
+
+    The machine id is none of them: a store that was removed may have another one for a moment.
+    """
     keys: list[Identity] = []
     if source.request_id is not None:
-        keys.append((source.agent, source.machine, source.request_id))
+        keys.append((source.agent, source.request_id))
     if source.call_id is not None:
-        keys.append((source.agent, source.machine, source.session_id, source.call_id))
+        keys.append((source.agent, source.session_id, source.call_id))
     return tuple(keys)
 
 

@@ -574,3 +574,18 @@ async def test_a_store_that_is_made_again_keeps_its_machine_id(home: House) -> N
     spool.nudge(home.store)
     await home.person.sees("My folder")
     assert spool.machine(home.store) == machine
+
+
+async def test_a_hook_that_asks_again_under_another_machine_id_asks_no_second_question(home: House) -> None:
+    """The store was removed, and the hook was quicker than the listener: the hook's own id is the right one."""
+    await home.start()
+    home.hook("question.asked", a_request(), machine="before")
+    shown = await home.person.sees(ASKED)
+    wait = spool.wait_id("opencode", "meanwhile", "que_1")
+    held = spool.hold_wait(home.store, wait)
+    home.hook("question.asked", a_request(), machine="meanwhile")
+    await until(lambda: home.entry().ask.source.machine == "meanwhile", "the second account")
+    await home.person.taps(shown, "SQLite")
+    await until(lambda: spool.take_answer(home.store, wait), "the answer")
+    spool.leave_wait(home.store, wait, held)
+    assert len(home.entries()) == 1

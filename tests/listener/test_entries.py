@@ -267,9 +267,10 @@ def test_what_the_book_does_not_know_is_missing(shelf: Shelf) -> None:
         shelf.book.apply("nobody22", Ended(NOW_S, "gone"))
 
 
-def test_identities_are_agent_machine_and_ids() -> None:
-    """The same request id on another machine is another ask."""
+def test_identities_are_agent_and_ids() -> None:
+    """Another machine id makes no other ask: what comes here is of this machine."""
     source = Source("opencode", "laptop", "ses_1", request_id="que_1", call_id="call_1")
     assert len(identities(source)) == 2
-    assert not set(identities(source)) & set(identities(replace(source, machine="desktop")))
+    assert identities(source) == identities(replace(source, machine="desktop"))
+    assert not set(identities(source)) & set(identities(replace(source, agent="claude-code")))
     assert identities(Source("opencode", "laptop", "ses_1")) == ()
