@@ -11,7 +11,7 @@ import re
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Always, Answer, Answers, Decision, Once, Refused, Reply
 from hermes.model.ask import Ask, Option, Question, Source
 from hermes.model.signals import Dismissed, Replied
 
@@ -60,7 +60,7 @@ def _option(value: object, where: str) -> Option:
     return Option(text_of(record, "label", where), words_of(record, "description", where))
 
 
-def read_answers(value: object, where: str) -> tuple[tuple[str, ...], ...]:
+def read_answers(value: object, where: str) -> Answers:
     """Read the value of `answers`: one list of strings for each question.
 
     Raises:
@@ -106,7 +106,7 @@ def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
     return Replied(request_id, source.session_id, read_answers(word["answers"], "desk"))
 
 
-def labels(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+def labels(ask: Ask, decision: Decision) -> Answers:
     """Return for each question the labels of its picks in the order chosen, then the free text.
 
     A skip gives an empty answer to each question.
@@ -125,3 +125,22 @@ def labels(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
 def _labels(question: Question, answer: Answer) -> tuple[str, ...]:
     chosen = tuple(question.options[index].label for index in answer.picks)
     return chosen if answer.text is None else (*chosen, answer.text)
+
+
+def permission_reply(decision: Decision) -> Reply:
+    """Return the reply to a permission.
+
+    Raises:
+        ValueError: the decision is none (a release).
+    """
+    match decision:
+        case Decision(kind="release"):
+            raise ValueError("a release has no reply")
+        case Decision(kind="always"):
+            return Always()
+        case Decision(kind="answer", answers=(Answer(text=None),)):
+            return Once()
+        case Decision(kind="answer", answers=(Answer(text=str(why)),)):
+            return Refused(why)
+        case _:
+            return Refused()

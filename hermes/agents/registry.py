@@ -15,7 +15,7 @@ from hermes.agents.generic import adapter as generic_adapter
 from hermes.agents.neovate import adapter as neovate_adapter
 from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
 from hermes.agents.opencode import adapter as opencode_adapter
-from hermes.model.answer import Decision
+from hermes.model.answer import Decision, Response
 from hermes.model.ask import Ask, Capabilities
 from hermes.model.signals import Signal
 
@@ -39,10 +39,11 @@ class Adapter(Protocol):
         """
         ...
 
-    def answers(self, ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
-        """Return the answers in the form in which the agent reports them, one tuple for each question.
+    def answers(self, ask: Ask, decision: Decision) -> Response:
+        """Return the answers in the form in which the agent reports them, or the reply to a permission.
 
-        Unless the adapter says otherwise, a tuple holds the exact labels in the order chosen, then the free text.
+        Unless the adapter says otherwise, the tuple of a question holds the exact labels in the order chosen, then the
+        free text.
 
         Raises:
             ValueError: the decision is no answer.

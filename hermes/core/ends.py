@@ -8,18 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.model.answer import Allowed, Always, Once, Refused
 from hermes.model.events import Delivered, Ended
 from hermes.model.verdicts import AnsweredWith, Dead, WasDismissed
 
 if TYPE_CHECKING:
-    from hermes.model.answer import OutcomeKind, Proof
-    from hermes.model.entry import Entry
+    from hermes.model.answer import OutcomeKind, Proof, Response
+    from hermes.model.entry import Entry, LastingWord
     from hermes.model.errand import Terms
+    from hermes.model.events import EndKind
     from hermes.model.verdicts import Verdict
 
-Answers = tuple[tuple[str, ...], ...]
-ALLOWED: Final[Answers] = (("allowed",),)
-"""The answer of a permission if it is not known for how long it was allowed."""
 _NOT_OURS: Final[frozenset[OutcomeKind]] = frozenset({"answered_at_desk", "rejected_at_desk", "gone"})
 
 
@@ -29,15 +28,14 @@ def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> 
     match verdict:
         case AnsweredWith(answers, proof) if is_ours(entry, verdict, terms.meant):
             # If nothing left in this run, our answer may have left before a restart, or the desk allowed it for longer.
-            is_vague = answers == ALLOWED and not has_spoken
-            return Delivered(at_s, proof, ALLOWED if is_vague else ())
+            is_vague = answers == Allowed() and not has_spoken
+            return Delivered(at_s, proof, Allowed() if is_vague else ())
         case WasDismissed(proof=proof) if is_ours(entry, verdict, terms.meant):
             return Delivered(at_s, proof)
         case AnsweredWith(answers, proof):
-            refused = entry.ask.permission is not None and is_no(answers)
-            word = answers[0][:1] if entry.ask.permission is not None and answers else ()
-            together = "together" if word == (terms.neighbours_word,) else ""
-            return Ended(at_s, "rejected_at_desk" if refused else "answered_at_desk", answers, together, proof)
+            together = "together" if _lasting(answers) and _lasting(answers) == terms.neighbours_word else ""
+            kind: EndKind = "rejected_at_desk" if isinstance(answers, Refused) else "answered_at_desk"
+            return Ended(at_s, kind, answers, together, proof)
         case WasDismissed(proof=proof):
             return Ended(at_s, "rejected_at_desk", proof=proof)
         case Dead(proof):
@@ -62,7 +60,7 @@ def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
     return verdict == meant or (isinstance(verdict, WasDismissed) and isinstance(meant, WasDismissed))
 
 
-def lasting_word(entry: Entry) -> str:
+def lasting_word(entry: Entry) -> LastingWord:
     """Return "refused" or "always" if the decision on this permission may end others of its session, else "".
 
     A refusal ends all of them, an "always" those that it covers.
@@ -70,9 +68,17 @@ def lasting_word(entry: Entry) -> str:
     decision, outcome = entry.state.decision, entry.state.outcome
     if entry.ask.permission is None or decision is None or (outcome is not None and outcome.kind in _NOT_OURS):
         return ""
-    if decision.kind == "always":
-        return "always"
-    return "refused" if is_refused(entry) else ""
+    return _lasting(Refused() if is_refused(entry) else Always() if decision.kind == "always" else Once())
+
+
+def _lasting(answers: Response) -> LastingWord:
+    match answers:
+        case Refused():
+            return "refused"
+        case Always():
+            return "always"
+        case _:
+            return ""
 
 
 def is_refused(entry: Entry) -> bool:
@@ -81,16 +87,11 @@ def is_refused(entry: Entry) -> bool:
     return decision is not None and (decision.kind == "reject" or any(one.text is not None for one in decision.answers))
 
 
-def is_no(answers: Answers) -> bool:
-    """Tell whether these are the answers of a refused permission, with or without a reason."""
-    return len(answers) == 1 and answers[0][:1] == ("refused",)
-
-
-def _agree(found: Answers, meant: Answers) -> bool:
-    """Tell whether the answers of a permission can be the meant ones; the found ones may be known in part only."""
-    if found == ALLOWED:
-        return not is_no(meant)
-    return found == meant or (found == (("refused",),) and is_no(meant))
+def _agree(found: Response, meant: Response) -> bool:
+    """Tell whether the reply to a permission can be the meant one; the found one may be known in part only."""
+    if found == Allowed():
+        return not isinstance(meant, Refused)
+    return found == meant or (found == Refused(None) and isinstance(meant, Refused))
 
 
 def known_by(meant: Verdict | None, proof: Proof) -> Verdict:

@@ -45,6 +45,36 @@ class Decision:
     by: User | None = None
 
 
+Answers = tuple[tuple[str, ...], ...]
+"""The answers to questions as their agent reports them: for each question the labels, then the free text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A permission was allowed once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """A permission was allowed, with all that its `always` patterns cover."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A permission was allowed, but it is not known whether once or always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A permission was refused: `why` is "" if no reason was given, None if it is not known whether one was given."""
+
+    why: str | None = ""
+
+
+Reply = Once | Always | Allowed | Refused
+Response = Answers | Reply
+"""What an agent was told: the answers to questions, or the reply to a permission."""
+
 OutcomeKind = Literal["answered", "rejected", "skipped", "answered_at_desk", "rejected_at_desk", "expired", "gone"]
 """How an ask ended. "expired": a timer decided. "gone": the agent no longer waits for an answer."""
 
@@ -65,8 +95,8 @@ Proof = Literal["", "record", "event", "plugin", "list", "accepted", "receipt", 
 class Outcome:
     """How an ask ended.
 
-    - `answers`: the answers that the agent reported, one tuple of strings for each question. They are empty if there
-      were none, or if the decision tells all of them.
+    - `answers`: the answers, or the reply to a permission, that the agent reported. They are empty if there were none,
+      or if the decision tells all of them.
     - `reason` of "gone": "ended" (aborted, deleted, restarted), "ambiguous" (two requests fit, so that Hermes cannot
       tell which one it is), or "" (another entry has its request).
     - `reason` of an end at the desk: "together" if our decision about another permission of the session ended this one
@@ -75,6 +105,6 @@ class Outcome:
 
     kind: OutcomeKind
     at_s: float
-    answers: tuple[tuple[str, ...], ...] = ()
+    answers: Response = ()
     reason: str = ""
     proof: Proof = ""

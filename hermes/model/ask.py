@@ -102,13 +102,8 @@ class Permission:
     - `always`: the patterns that "always" would allow; empty if "always" is not offered.
     - `partial`: the agent has told only parts of the action.
 
-    The ask of a permission has one question with one option (allow once). A free text refuses, and is the reason. The
-    answer of a permission, as adapters read and write it, has one of these forms:
-
-        (("once",),), (("always",),)    allowed once, or always
-        (("allowed",),)                 allowed, but it is not known whether once or always
-        (("refused", reason),)          refused; the reason is "" if none was given
-        (("refused",),)                 refused, but it is not known whether a reason was given
+    The ask of a permission has one question with one option (allow once). A free text refuses, and is the reason. What
+    its agent is told is a `Reply`.
     """
 
     tool: str

@@ -89,6 +89,10 @@ class Entry:
     revision: int = 0
 
 
+LastingWord = Literal["", "always", "refused"]
+"""The kind of decision on a permission that may end others of its session, or ""."""
+
+
 @dataclass(frozen=True, slots=True)
 class Closed:
     """A closed ask in short, and when it ended (epoch). `word` is its lasting word (`core.ends`).
@@ -100,5 +104,5 @@ class Closed:
     session_id: str
     call_id: str | None
     awaits_news: bool
-    word: str = ""
+    word: LastingWord = ""
     ended_s: float = 0.0

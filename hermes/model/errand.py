@@ -13,7 +13,7 @@ from hermes.model.signals import Dismissed, Quiet, Replied
 
 if TYPE_CHECKING:
     from hermes.model.ask import Ask
-    from hermes.model.entry import Route
+    from hermes.model.entry import LastingWord, Route
     from hermes.model.events import Event
     from hermes.model.state import Phase
     from hermes.model.verdicts import Verdict
@@ -36,7 +36,7 @@ class Terms:
     meant: Verdict | None = None
     is_served: bool = False
     restarts_hooks: bool = False
-    neighbours_word: str = ""
+    neighbours_word: LastingWord = ""
     tries: int = 1
     delay_s: float = 0.0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.model.actions import Action
-from hermes.model.answer import Proof, User
+from hermes.model.answer import Proof, Response, User
 from hermes.model.ask import OnExpiry
 
 
@@ -23,6 +23,8 @@ class Tapped:
     action: Action
     epoch: int
 
+
+EndKind = Literal["answered_at_desk", "rejected_at_desk", "gone"]
 
 TextHow = Literal["reply", "armed", "part", "offered"]
 """Why a text belongs to an ask.
@@ -78,7 +80,7 @@ class Delivered:
 
     at_s: float
     proof: Proof = ""
-    answers: tuple[tuple[str, ...], ...] = ()
+    answers: Response = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ class Ended:
     """The ask ended without the decision from the phone: at the desk, or because the agent gave it up."""
 
     at_s: float
-    kind: Literal["answered_at_desk", "rejected_at_desk", "gone"]
-    answers: tuple[tuple[str, ...], ...] = ()
+    kind: EndKind
+    answers: Response = ()
     reason: str = ""
     proof: Proof = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hermes.model.answer import Response
 from hermes.model.ask import Ask
 
 
@@ -32,13 +33,13 @@ class Announced:
 class Replied:
     """A request was answered, on the phone or at the desk. It may be a request that the agent no longer waits for.
 
-    `answers` is one tuple of strings for each question. If the agent does not name the request, `request_id` is "", and
-    `call_id` leads to the ask.
+    `answers` are those to its questions, or the reply to its permission. If the agent does not name the request,
+    `request_id` is "", and `call_id` leads to the ask.
     """
 
     request_id: str
     session_id: str
-    answers: tuple[tuple[str, ...], ...]
+    answers: Response
     call_id: str = ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hermes.model.answer import Proof
+from hermes.model.answer import Answers, Proof, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class StillOpen:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredWith:
-    """The request was answered with these answers: one tuple of strings for each question."""
+    """The request was answered with these answers, or this reply to a permission."""
 
-    answers: tuple[tuple[str, ...], ...]
+    answers: Response
     proof: Proof = field(default="record", compare=False)
 
 
@@ -27,7 +27,7 @@ class AnsweredWith:
 class WasDismissed:
     """The request was rejected. `same_as` are the answers, if any, that end the tool call in exactly the same way."""
 
-    same_as: tuple[tuple[str, ...], ...] | None = None
+    same_as: Answers | None = None
     proof: Proof = field(default="record", compare=False)
 
 

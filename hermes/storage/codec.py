@@ -8,11 +8,13 @@ that is renamed, removed or changes its meaning does.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from hermes.errors import TooNew, Unreadable
+from hermes.model.answer import Allowed, Always, Answers, Once, Refused, Response
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 
@@ -24,17 +26,28 @@ class Codec(Generic[T]):
     """Encode the frozen dataclasses of one kind as bytes, and decode them.
 
     `upgrades` maps each version below the newest to the function that turns its content into that of the next version.
+    `stored` turns a value into the one that is written, and `read` turns that into the value again.
     """
 
-    def __init__(self, key: str, kind: type[T], upgrades: Mapping[int, Upgrade] | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        kind: type[T],
+        upgrades: Mapping[int, Upgrade] | None = None,
+        *,
+        stored: Callable[[T], T] = lambda value: value,
+        read: Callable[[T], T] = lambda value: value,
+    ) -> None:
         self._key = key
+        self._stored = stored
+        self._read = read
         self._adapter = TypeAdapter(kind)
         self._upgrades = dict(upgrades or {})
         self.version = max(self._upgrades, default=0) + 1
 
     def encode(self, value: T) -> bytes:
         """Return the whole content of a file: one line of ASCII."""
-        record = {"v": self.version, self._key: self._adapter.dump_python(value)}
+        record = {"v": self.version, self._key: self._adapter.dump_python(self._stored(value))}
         return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
     def decode(self, data: bytes) -> T:
@@ -68,7 +81,7 @@ class Codec(Generic[T]):
         if not isinstance(body, dict):
             raise Unreadable(f"it holds no {self._key}")
         try:
-            return self._adapter.validate_python(body)
+            return self._read(self._adapter.validate_python(body))
         except ValidationError as error:
             where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
             raise Unreadable(f"{self._key}.{where} is missing or not what it should be") from None
@@ -118,5 +131,54 @@ def _without_held_and_paused(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"state": state, "phone": phone, "timing": timing}
 
 
-ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused})
+def in_code(response: Response) -> Answers:
+    """Return the response as files and `hermes log --json` have it: a reply to a permission is a list in a list."""
+    match response:
+        case Once():
+            return (("once",),)
+        case Always():
+            return (("always",),)
+        case Allowed():
+            return (("allowed",),)
+        case Refused(why):
+            return (("refused",) if why is None else ("refused", why),)
+        case _:
+            return response
+
+
+def _decoded(answers: Answers) -> Response:
+    match answers:
+        case (("once",),):
+            return Once()
+        case (("always",),):
+            return Always()
+        case (("allowed",),):
+            return Allowed()
+        case (("refused",),):
+            return Refused(None)
+        case (("refused", why),):
+            return Refused(why)
+        case _:
+            return answers
+
+
+def _stored(entry: Entry) -> Entry:
+    outcome = entry.state.outcome
+    if outcome is None or isinstance(outcome.answers, tuple):
+        return entry
+    return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=in_code(outcome.answers))))
+
+
+def _read(entry: Entry) -> Entry:
+    outcome = entry.state.outcome
+    if outcome is None:
+        return entry
+    if not isinstance(outcome.answers, tuple):
+        raise Unreadable("entry.state.outcome.answers is no list")
+    if entry.ask.permission is None:
+        return entry
+    return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=_decoded(outcome.answers))))
+
+
+ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused}, stored=_stored, read=_read)
 CHATS = Codec("chat", ChatMemory)

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.core import dialog
-from hermes.core.ends import ALLOWED
 from hermes.core.errand import advance
 from hermes.core.graces import LEFT_GRACE_S, LONGEST_RETRY_S, OPEN_S, UNCONFIRMED_S
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Allowed, Answer, Decision, Once
 from hermes.model.ask import Capabilities
 from hermes.model.entry import Entry, Phone
 from hermes.model.errand import (
@@ -59,7 +58,7 @@ class Story:
         if is_sent:
             decision = Decision("answer", 1000.0, (Answer((1,)),), ANN)
             self.entry = replace(self.entry, state=replace(self.entry.state, phase="sending", decision=decision))
-        meant = AnsweredWith((("once",),) if an_ask.permission is not None else (("SQLite",),), "")
+        meant = AnsweredWith(Once() if an_ask.permission is not None else (("SQLite",),), "")
         self.terms = Terms(1000.0, meant if is_sent else None, is_served, restarts_hooks=True)
         self.errand = Errand()
         self.now_s = 100.0
@@ -159,9 +158,9 @@ def test_a_server_that_is_slower_than_any_effect_is_asked_less_and_less() -> Non
 def test_what_a_server_did_not_know_was_not_our_word() -> None:
     """How long it was allowed for is not known, then."""
     story = Story(PERMISSION, is_sent=True, route="server")
-    story.learn(Judged(StillOpen(), story.now_s), Unknown(), Judged(AnsweredWith(ALLOWED), story.now_s))
+    story.learn(Judged(StillOpen(), story.now_s), Unknown(), Judged(AnsweredWith(Allowed()), story.now_s))
     assert isinstance(story.order, Happen)
-    assert story.order.event == Delivered(1000.0, "record", ALLOWED)
+    assert story.order.event == Delivered(1000.0, "record", Allowed())
 
 
 def test_what_a_server_does_not_know_any_more_may_be_our_word() -> None:
@@ -170,7 +169,7 @@ def test_what_a_server_does_not_know_any_more_may_be_our_word() -> None:
     story.learn(Judged(StillOpen(), story.now_s), Accepted())
     story.now_s += UNCONFIRMED_S + 1.0
     assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
-    story.learn(Unknown(), Judged(AnsweredWith(ALLOWED), story.now_s))
+    story.learn(Unknown(), Judged(AnsweredWith(Allowed()), story.now_s))
     assert isinstance(story.order, Happen)
     assert story.order.event == Delivered(1000.0, "record")
 

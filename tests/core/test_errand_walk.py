@@ -26,7 +26,7 @@ from hermes.core.graces import (
     UNTAKEN_S,
 )  # fmt: skip
 from hermes.core.intake import merged
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Allowed, Answer, Decision, Once, Refused
 from hermes.model.ask import Capabilities
 from hermes.model.entry import Entry, Phone
 from hermes.model.errand import (
@@ -72,7 +72,7 @@ from tests.asks import ANN, ask, question, wish
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes.core.ends import Answers
+    from hermes.model.answer import Response
     from hermes.model.ask import Ask
     from hermes.model.entry import Route
     from hermes.model.errand import Fact, Order
@@ -124,7 +124,7 @@ class Case:
     @cached_property
     def while_sending(self) -> Terms:
         """While our answer is on the way."""
-        word = (("once",),) if self.ask.permission is not None else OURS
+        word = Once() if self.ask.permission is not None else OURS
         return replace(self.before, meant=AnsweredWith(word, ""))
 
 
@@ -176,9 +176,9 @@ def decided(entry: Entry) -> Entry:
 def news(entry: Entry) -> Iterator[Fact]:
     """All that an agent may tell."""
     request_id = entry.ask.source.request_id or ""
-    answers: tuple[Answers, ...] = (OURS, THEIRS)
+    answers: tuple[Response, ...] = (OURS, THEIRS)
     if entry.ask.permission is not None:
-        answers = ((("once",),), (("refused", "why"),))
+        answers = (Once(), Refused("why"))
     yield NewsCame(Dismissed(request_id, "ses_1"))
     yield from (NewsCame(Replied(request_id, "ses_1", told)) for told in answers)
     for heard_by in ("", "other"):
@@ -187,7 +187,7 @@ def news(entry: Entry) -> Iterator[Fact]:
 
 def verdicts(entry: Entry) -> tuple[Verdict, ...]:
     """All that a server may say."""
-    told = (OURS, THEIRS) if entry.ask.permission is None else ((("once",),), (("allowed",),), (("refused", ""),))
+    told = (OURS, THEIRS) if entry.ask.permission is None else (Once(), Allowed(), Refused())
     return (StillOpen(), Unproven(), Dead(), WasDismissed(), *(AnsweredWith(answers) for answers in told))
 
 
@@ -449,7 +449,7 @@ def forgetting_leads_to_the_same_end(edge: Edge, case: Case) -> None:
 
 def truths(case: Case) -> tuple[Verdict, ...]:
     """What may be true at the agent: the answer took effect, another one did, or nobody waits."""
-    told = (OURS, THEIRS) if case.ask.permission is None else ((("once",),), (("refused", ""),))
+    told = (OURS, THEIRS) if case.ask.permission is None else (Once(), Refused())
     return (*(AnsweredWith(answers) for answers in told), Dead()) if case.is_served else (Dead(),)
 
 

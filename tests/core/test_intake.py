@@ -9,6 +9,7 @@ import pytest
 
 from hermes.core.dialog import start
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, place
+from hermes.model.answer import Allowed
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hermes.model.entry import Entry
     from hermes.model.state import Phase
 
-NEWS = Replied("", "ses_1", (("allowed",),), call_id="call_1")
+NEWS = Replied("", "ses_1", Allowed(), call_id="call_1")
 
 
 def an_entry(name: str, phase: Phase = "open", request_id: str | None = "que_1") -> Entry:

@@ -3,19 +3,21 @@
 import json
 import types
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hermes.errors import TooNew, Unreadable
-from hermes.model.answer import Answer, Outcome, User
+from hermes.model.answer import Allowed, Always, Answer, Once, Outcome, Refused, User
 from hermes.model.chat_memory import ChatMemory, Followed
 from hermes.model.entry import Entry, Timing
 from hermes.model.state import Offer, State
 from hermes.storage.codec import CHATS, ENTRIES, Codec
 from tests.storage.store_process import an_entry
 
+PAYLOADS = Path(__file__).parents[1] / "payloads"
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
@@ -43,11 +45,50 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     return st.one_of(*map(values_of, get_args(kind)))
 
 
+def fitting(entry: Entry) -> Entry:
+    """The entry without answers that its ask cannot have: those to questions, or the reply to a permission."""
+    outcome = entry.state.outcome
+    if outcome is None or isinstance(outcome.answers, tuple) == (entry.ask.permission is None):
+        return entry
+    return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=())))
+
+
 @unhurried
-@given(values_of(Entry))
+@given(values_of(Entry).map(fitting))
 def test_every_entry_is_read_as_it_was_written(entry: Entry) -> None:
     """Nothing of an entry is lost or changed by a restart."""
     assert ENTRIES.decode(ENTRIES.encode(entry)) == entry
+
+
+REPLIES = (Once(), Always(), Allowed(), Refused(None), Refused("not today"))
+
+
+def test_replies_to_permissions_are_stored_as_they_always_were() -> None:
+    """A file of an earlier version is read, and written again to the byte."""
+    lines = (PAYLOADS / "settled-permissions.jsonl").read_bytes().splitlines(keepends=True)
+    for line, reply in zip(lines, REPLIES, strict=True):
+        entry = ENTRIES.decode(line)
+        assert entry.state.outcome is not None
+        assert entry.state.outcome.answers == reply
+        assert ENTRIES.encode(entry) == line
+
+
+def test_a_reply_of_tomorrow_is_kept_as_it_is() -> None:
+    """No word of it is understood; it is shown as such, and written again."""
+    line = (PAYLOADS / "settled-permissions.jsonl").read_bytes().splitlines(keepends=True)[0]
+    later = line.replace(b'[["once"]]', b'[["for","an hour"]]')
+    entry = ENTRIES.decode(later)
+    assert entry.state.outcome is not None
+    assert entry.state.outcome.answers == (("for", "an hour"),)
+    assert ENTRIES.encode(entry) == later
+
+
+def test_answers_that_are_no_list_are_damaged() -> None:
+    """They are never taken for an allowance."""
+    line = (PAYLOADS / "settled-permissions.jsonl").read_bytes().splitlines(keepends=True)[0]
+    for odd in (b"{}", b'{"why":"x"}', b'"once"'):
+        with pytest.raises(Unreadable):
+            ENTRIES.decode(line.replace(b'[["once"]]', odd))
 
 
 @unhurried

@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from hermes.agents.claude_code.permissions import read_permission
 from hermes.agents.fields import Record, id_of, list_of, record_of, sound, text_of, words_of
-from hermes.agents.questions import labels, read_questions
+from hermes.agents.questions import labels, permission_reply, read_questions
 from hermes.errors import PayloadError
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.signals import Asked, Quiet, Replied, Signal
 
@@ -118,16 +118,16 @@ def _wish(source: Source, tool: str, given: Record) -> Ask:
 
 
 def _done(record: Record, _: str) -> Signal:
-    """Read the end of a call: the answers to its questions, or ("allowed",) for a permission.
+    """Read the end of a call: the answers to its questions, or `Allowed` for a permission.
 
     The event does not say whether the permission was given on the phone or at the desk.
     """
     tool, given = _call(record)
-    answers = _told(given) if tool == TOOL else (("allowed",),)
+    answers = _told(given) if tool == TOOL else Allowed()
     return Replied("", _session(record), answers, call_id=_call_id(record, tool, given))
 
 
-def _told(given: Record) -> tuple[tuple[str, ...], ...]:
+def _told(given: Record) -> Answers:
     """Return for each question its answer, with the labels joined as Claude Code joins them, then the note."""
     where = "payload.tool_input"
     answers = record_of(given.get("answers") or {}, f"{where}.answers")
@@ -163,16 +163,25 @@ KINDS = frozenset(_READERS)
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+def answers(ask: Ask, decision: Decision) -> Response:
     """Return the answers as `PostToolUse` will report them: for each question its labels joined by ", ", then the text.
 
-    For a permission, also a refused one, they have the form that `hermes.model.ask.Permission` describes.
+    A permission has a `Reply`, also a refused one.
 
     Raises:
         ValueError: the decision on questions is no answer (a reject, a release).
     """
     if ask.permission is not None:
-        return (_word(decision),)
+        return _reply(decision)
+    return _answers(ask, decision)
+
+
+def _reply(decision: Decision) -> Reply:
+    """Return the reply to a permission; "always" is not offered for Claude Code, and refuses."""
+    return Refused() if decision.kind == "always" else permission_reply(decision)
+
+
+def _answers(ask: Ask, decision: Decision) -> Answers:
     given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
     return tuple(_joined(*each) for each in zip(labels(ask, decision), given, strict=True))
 
@@ -181,14 +190,6 @@ def _joined(chosen: tuple[str, ...], answer: Answer) -> tuple[str, ...]:
     beside = answer.text if answer.picks else None
     told = ", ".join(chosen if beside is None else chosen[:-1])
     return tuple(word for word in (told, beside) if word)
-
-
-def _word(decision: Decision) -> tuple[str, ...]:
-    """Return the reply to a permission: ("once",) or ("refused", why); `why` is "" if none was given."""
-    if decision.kind != "answer":
-        return ("refused", "")
-    why = decision.answers[0].text if decision.answers else None
-    return ("once",) if why is None else ("refused", why)
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
@@ -205,7 +206,7 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
 
 def _is_no(ask: Ask, decision: Decision) -> bool:
     if ask.permission is not None:
-        return answers(ask, decision)[0][0] == "refused"
+        return isinstance(_reply(decision), Refused)
     return decision.kind not in {"answer", "skip"}
 
 
@@ -213,8 +214,8 @@ def _denied(ask: Ask, decision: Decision) -> str:
     """Return the reason of a no, which the model reads."""
     if ask.permission is None:
         return _NO
-    why = answers(ask, decision)[0][1]
-    return f"{_DENIED} They wrote: {why}" if why else _DENIED
+    reply = _reply(decision)
+    return f"{_DENIED} They wrote: {reply.why}" if isinstance(reply, Refused) and reply.why else _DENIED
 
 
 def _before(denied: str | None, decision: Decision, filled: Record) -> dict[str, object]:
@@ -233,7 +234,7 @@ def _filled(ask: Ask, decision: Decision, given: Mapping[str, dict[str, object]]
     if ask.permission is not None or decision.kind not in {"answer", "skip"}:
         return filled
     texts = [str(one["question"]) for one in _records(filled["questions"])]
-    said = dict(zip(texts, answers(ask, decision), strict=True))
+    said = dict(zip(texts, _answers(ask, decision), strict=True))
     filled["answers"] = {text: words[0] for text, words in said.items() if words}
     if notes := {text: {"notes": words[1]} for text, words in said.items() if words[1:]}:
         filled["annotations"] = notes

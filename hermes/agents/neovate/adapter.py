@@ -12,7 +12,7 @@ import json
 
 from hermes.agents.fields import flag_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_source, recommended
-from hermes.model.answer import Decision
+from hermes.model.answer import Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question
 from hermes.model.signals import Asked, Signal
 
@@ -62,7 +62,7 @@ def _option(value: object, where: str) -> Option:
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+def answers(ask: Ask, decision: Decision) -> Answers:
     """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
     return labels(ask, decision)
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from hermes.agents.fields import Record, flag_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_source
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Answer, Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question
 from hermes.model.signals import Asked, Signal
 
@@ -92,7 +92,7 @@ def _kept(record: Record) -> dict[str, object]:
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+def answers(ask: Ask, decision: Decision) -> Answers:
     """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
     return labels(ask, decision)
 

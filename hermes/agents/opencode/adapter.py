@@ -11,14 +11,14 @@ becomes U+FFFD here, so that later code can encode every text. An option is stil
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, record_of, sound, text_of, words_of
 from hermes.agents.opencode.permissions import completed, read_permission, read_reply
-from hermes.agents.questions import labels, read_answers, read_questions
+from hermes.agents.questions import labels, permission_reply, read_answers, read_questions
 from hermes.errors import PayloadError
-from hermes.model.answer import Decision
+from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
 
@@ -182,35 +182,28 @@ def _ask(source: Source, questions: object, where: str, *, answerable: bool) -> 
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> tuple[tuple[str, ...], ...]:
+def answers(ask: Ask, decision: Decision) -> Response:
     """Return the answers of a reply: for each question its picks in the order chosen, then the free text.
 
-    A skip gives an empty answer to each question. For a permission, a reject too, the answers have the form that
-    `hermes.model.ask.Permission` describes.
+    A skip gives an empty answer to each question; a permission has a `Reply`, of a reject too.
 
     Raises:
         ValueError: the decision is no reply (a release, or the reject of a question).
     """
-    if ask.permission is not None and decision.kind != "release":
-        return (_word(decision),)
-    return labels(ask, decision)
+    return labels(ask, decision) if ask.permission is None else permission_reply(decision)
 
 
-def _word(decision: Decision) -> tuple[str, ...]:
-    """Return the reply to a permission: ("once",), ("always",) or ("refused", why); `why` is "" if none was given."""
-    if decision.kind in {"reject", "skip"}:
-        return ("refused", "")
-    why = decision.answers[0].text if decision.answers else None
-    if why is not None:
-        return ("refused", why)
-    return ("always",) if decision.kind == "always" else ("once",)
-
-
-def reply_body(word: Sequence[str]) -> dict[str, str]:
-    """Return the body of `POST /permission/{id}/reply` for ("once",), ("always",) or ("refused", why)."""
-    if word[0] != "refused":
-        return {"reply": word[0]}
-    return {"reply": "reject", "message": word[1]} if word[1:] and word[1] else {"reply": "reject"}
+def reply_body(reply: Response) -> dict[str, object]:
+    """Return the body of `POST /permission/{id}/reply`, or of `POST /question/{id}/reply`."""
+    match reply:
+        case Once() | Allowed():
+            return {"reply": "once"}
+        case Always():
+            return {"reply": "always"}
+        case Refused(why):
+            return {"reply": "reject", "message": why} if why else {"reply": "reject"}
+        case _:
+            return {"answers": reply}
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:
@@ -224,11 +217,11 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
     """
     told: dict[str, object] = {"requestID": ask.source.request_id}
     if ask.permission is not None:
-        told |= {"kind": "permission", **reply_body(answers(ask, decision)[0])}
+        told |= {"kind": "permission", **reply_body(answers(ask, decision))}
     elif decision.kind == "reject":
         told["kind"] = "reject"
     else:
-        told |= {"kind": "reply", "answers": answers(ask, decision)}
+        told |= {"kind": "reply", **reply_body(answers(ask, decision))}
     return json.dumps(told)  # ASCII only, so that no character in it can end the line
 
 

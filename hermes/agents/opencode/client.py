@@ -24,10 +24,11 @@ from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.permissions import completed, wants_input
-from hermes.agents.opencode.proof import Answers, Evidence, ToolPart
+from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.questions import read_answers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
+from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 
@@ -160,9 +161,9 @@ class OpenCodeServer:
 
     # replies
 
-    async def reply(self, ask: Ask, answers: Answers) -> None:
+    async def reply(self, ask: Ask, answers: Response) -> None:
         """Send answers. A normal return proves nothing, because 1.1.53 accepts anything: see `verdict`."""
-        await self._say(ask, "reply", {"answers": answers} if ask.permission is None else reply_body(answers[0]))
+        await self._say(ask, "reply", reply_body(answers))
 
     async def reject(self, ask: Ask) -> None:
         """Dismiss a question, or refuse a permission; the turn ends. A normal return proves nothing, as with `reply`.
@@ -218,7 +219,7 @@ class OpenCodeServer:
         if ask.permission is not None:
             # The permission is no longer pending. Its tool runs, or needs longer to report a refusal.
             heard = self.sessions.reply(ask.source.request_id or "")
-            return AnsweredWith(proof.ALLOWED, "list") if heard is None else AnsweredWith(heard, "event")
+            return AnsweredWith(Allowed(), "list") if heard is None else AnsweredWith(heard, "event")
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
 
     async def _evidence(self, ask: Ask) -> Evidence:

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, list_of, more_of, sound, text_of, words_of
 from hermes.errors import PayloadError
+from hermes.model.answer import Allowed, Always, Once, Refused, Reply
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
@@ -130,22 +131,27 @@ def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
     return tuple(sound(str(one)) for one in listed)
 
 
-def read_reply(record: Record, where: str) -> tuple[tuple[str, ...], ...]:
+def read_reply(record: Record, where: str) -> Reply:
     """Read `{reply, message?}` of `permission.replied`; only the plugin adds the message, the reason of a refusal.
 
     Raises:
         PayloadError: it is no reply.
     """
-    reply = text_of(record, "reply", where)
-    if reply in {"once", "always", "allowed"}:  # the plugin sends "allowed" if only the tool part shows the reply
-        return ((reply,),)
-    if reply != "reject":
-        raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")
-    return (("refused", why),) if (why := words_of(record, "message", where)) else (("refused",),)
+    match text_of(record, "reply", where):
+        case "once":
+            return Once()
+        case "always":
+            return Always()
+        case "allowed":  # from the plugin, if only the tool part shows the reply
+            return Allowed()
+        case "reject":
+            return Refused(words_of(record, "message", where) or None)
+        case _:
+            raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")
 
 
-def read_error(error: str) -> tuple[tuple[str, ...], ...] | None:
+def read_error(error: str) -> Refused | None:
     """Return the refusal, with its reason, in the error of a tool part; None if the error is no refusal."""
     if REJECTED not in error:
         return None
-    return (("refused", error.partition(FEEDBACK)[2]),)
+    return Refused(error.partition(FEEDBACK)[2])

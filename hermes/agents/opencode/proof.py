@@ -37,11 +37,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hermes.agents.opencode.permissions import read_error
+from hermes.model.answer import Allowed, Answers, Refused, Response
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
-Answers = tuple[tuple[str, ...], ...]
-
-ALLOWED: Final[Answers] = (("allowed",),)
 ABORTED: Final = "tool execution aborted"
 
 
@@ -85,7 +83,7 @@ class Evidence:
     known: bool = True
     gone: bool = False
     went_on: bool = False
-    heard: Answers | None = None
+    heard: Response | None = None
 
 
 def judge(evidence: Evidence) -> Verdict | Settling:
@@ -124,21 +122,21 @@ def judge_permission(evidence: Evidence) -> Verdict | Settling:
         return Unproven() if heard is None else AnsweredWith(heard, "event")
     if not evidence.busy or evidence.went_on:
         return Dead()
-    if heard is not None and heard[0][0] != "refused":
+    if heard is not None and not isinstance(heard, Refused):
         return AnsweredWith(heard, "event")
     return StillOpen() if evidence.listed is None and heard is None else Settling()
 
 
-def _judge_used(part: ToolPart, heard: Answers | None) -> Verdict:
+def _judge_used(part: ToolPart, heard: Response | None) -> Verdict:
     """Return the verdict on a permission whose tool has ended."""
-    allowed = heard if heard is not None and heard[0][0] != "refused" else None
+    allowed = heard if heard is not None and not isinstance(heard, Refused) else None
     if part.status == "completed":
-        return AnsweredWith(allowed or ALLOWED)
+        return AnsweredWith(allowed or Allowed())
     refused = read_error(part.error)
     if refused is not None:
         # The tool may have been allowed this permission, and refused the next one that it asked for.
         return AnsweredWith(allowed or refused)
-    return Dead() if ABORTED in part.error.lower() else AnsweredWith(allowed or ALLOWED)
+    return Dead() if ABORTED in part.error.lower() else AnsweredWith(allowed or Allowed())
 
 
 def _judge_listed(evidence: Evidence) -> Verdict:
@@ -148,7 +146,7 @@ def _judge_listed(evidence: Evidence) -> Verdict:
     return StillOpen()
 
 
-def _judge_ended(part: ToolPart, heard: Answers | None) -> Verdict:
+def _judge_ended(part: ToolPart, heard: Response | None) -> Verdict:
     """Return the verdict on a question whose tool has ended.
 
     `plan_exit` stores no answers: "No" ends it like a dismissal, any other answer approves the plan (seen on both

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hermes.agents.opencode.permissions import read_reply
-from hermes.agents.opencode.proof import Answers
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session, shaped
 from hermes.agents.questions import read_answers
+from hermes.model.answer import Response
 from hermes.model.ask import Source
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Sessions:
         self.longest = longest
         self._infos: OrderedDict[str, Session] = OrderedDict()
         self._words: OrderedDict[str, _Words] = OrderedDict()
-        self._replies: OrderedDict[str, Answers] = OrderedDict()
+        self._replies: OrderedDict[str, Response] = OrderedDict()
         self._notes: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             "session.created": self._note_session,
             "session.updated": self._note_session,
@@ -83,7 +83,7 @@ class Sessions:
             return None
         return words.said()[-self.longest :] or None
 
-    def reply(self, request_id: str) -> Answers | None:
+    def reply(self, request_id: str) -> Response | None:
         """Return the reply to this request that the stream reported."""
         return self._replies.get(request_id)
 

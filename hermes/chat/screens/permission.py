@@ -13,6 +13,7 @@ from hermes.chat.screens.text import Line, Mark, Span, line, one_line, passage, 
 from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
+from hermes.model.answer import Always
 from hermes.model.ask import DeedKind, Permission
 from hermes.model.entry import Entry
 
@@ -142,7 +143,7 @@ def word_on(entry: Entry) -> str:
     where = "together with another request" if together else "on the computer"
     match outcome.kind if outcome is not None else "gone":
         case "answered_at_desk":
-            always = outcome is not None and outcome.answers[:1] == (("always",),)
+            always = outcome is not None and outcome.answers == Always()
             return f"{'✅' if together else '🖥'} {'Always allowed' if always else 'Allowed'} {where}"
         case "rejected_at_desk":
             return f"{'✋' if together else '🖥'} Refused {where}"

@@ -238,7 +238,7 @@ def answer_in_words(entry: Entry, index: int, limit: int) -> str:
     """Return the answer to one question, from the desk, else as decided, else as chosen so far; "" if there is none."""
     state = entry.state
     if state.outcome and state.outcome.kind == "answered_at_desk":
-        desk = state.outcome.answers
+        desk = state.outcome.answers if isinstance(state.outcome.answers, tuple) else ()
         told = (bare_label(label) for label in islice(desk[index], limit)) if index < len(desk) else ()
         return phrase(", ".join(told), limit).text
     given = state.decision.answers if state.decision else state.answers

@@ -13,14 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 from hermes.agents.registry import ADAPTERS
 from hermes.config.settings import Seconds
 from hermes.errors import ConfigError
-from hermes.model.answer import Decision, DecisionKind, OutcomeKind, Proof
+from hermes.model.answer import Decision, DecisionKind, OutcomeKind, Proof, Response
 from hermes.model.ask import Ask, Permission
 from hermes.model.entry import Entry
 from hermes.model.state import Phase
+from hermes.storage.codec import in_code
 from hermes.storage.store import Store
-
-Words = tuple[tuple[str, ...], ...]
-"""One tuple of strings for each question; for a permission, the form that `hermes.model.ask.Permission` describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Decided:
     user_id: int | None
     user_name: str
     at_s: float
-    sent: Words | None
+    sent: Response | None
     stops: bool
 
 
@@ -78,7 +76,7 @@ class Exchange:
     asked_at_s: float
     state: Phase | OutcomeKind
     where: Literal["phone", "computer", "timer", ""]
-    answer: Words | None
+    answer: Response | None
     decision: Decided | None
     ended_at_s: float | None
     took_s: float | None
@@ -178,7 +176,7 @@ def _decided(ask: Ask, decision: Decision) -> Decided:
     )
 
 
-def _sent(ask: Ask, decision: Decision) -> Words | None:
+def _sent(ask: Ask, decision: Decision) -> Response | None:
     """Return the words that the agent's adapter makes of the decision, or None if there are none."""
     adapter = ADAPTERS.get(ask.source.agent)
     try:
@@ -187,7 +185,9 @@ def _sent(ask: Ask, decision: Decision) -> Words | None:
         return None  # a rejection or a release is no answer and has no words
 
 
-def _effect(entry: Entry, decision: Decided | None) -> tuple[Literal["phone", "computer", "timer", ""], Words | None]:
+def _effect(
+    entry: Entry, decision: Decided | None
+) -> tuple[Literal["phone", "computer", "timer", ""], Response | None]:
     """Return the place of the decision that ended the ask, or "", and the words that took effect."""
     outcome = entry.state.outcome
     if outcome is None or outcome.kind == "gone":
@@ -199,4 +199,10 @@ def _effect(entry: Entry, decision: Decided | None) -> tuple[Literal["phone", "c
 
 def to_json(exchange: Exchange) -> str:
     """Return the exchange as one line of JSON (ASCII), with its fields as keys."""
-    return json.dumps(asdict(exchange))
+    decision = exchange.decision
+    sent = None if decision is None or decision.sent is None else in_code(decision.sent)
+    record = asdict(exchange)
+    record["answer"] = None if exchange.answer is None else in_code(exchange.answer)
+    if decision is not None:
+        record["decision"]["sent"] = sent
+    return json.dumps(record)

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from hermes.chat.screens.screen import lasting
-from hermes.commands.log.history import Decided, Exchange, Words
+from hermes.commands.log.history import Decided, Exchange
 from hermes.commands.status.survey import wish
 from hermes.commands.status.table import STATES, plain, span
-from hermes.model.answer import Proof
+from hermes.model.answer import Allowed, Always, Once, Proof, Refused, Response
 from hermes.model.ask import Permission
 
 LAST = 20
@@ -79,7 +79,7 @@ def _asked(exchange: Exchange) -> Iterator[Text]:
     if exchange.permission is not None:
         yield Text.assemble(wish(exchange.permission), " ", _quoted(_cut(exchange.permission.what)), "?")
         return
-    answers = exchange.answer if len(exchange.questions) > 1 else None
+    answers = exchange.answer if len(exchange.questions) > 1 and isinstance(exchange.answer, tuple) else None
     for number, posed in enumerate(exchange.questions):
         text = Text.assemble(
             plain(_cut(posed.header), "bold"), ": " if posed.header and posed.text else "", plain(_cut(posed.text))
@@ -90,7 +90,7 @@ def _asked(exchange: Exchange) -> Iterator[Text]:
 
 
 def _sign(exchange: Exchange) -> Text:
-    refused = exchange.state == "rejected" or (exchange.answer or ((),))[0][:1] == ("refused",)
+    refused = exchange.state == "rejected" or isinstance(exchange.answer, Refused)
     if exchange.permission is not None and refused and exchange.state != "expired":
         return Text("✗", "red")
     return Text(*_SIGNS.get(exchange.state, ("…", "yellow")))
@@ -168,28 +168,28 @@ def _decision_in_words(exchange: Exchange) -> Text:
             return _answer_in_words(exchange, known)
 
 
-def _answer_in_words(exchange: Exchange, answer: Words | None) -> Text:
+def _answer_in_words(exchange: Exchange, answer: Response | None) -> Text:
     if answer is None:
         return Text("answered, in words that this Hermes does not know")
     if exchange.permission is not None:
-        return _word(exchange.permission, answer[0] if answer else ())
-    if not answer or (len(exchange.questions) > 1 and answer == exchange.answer):
+        return _reply(exchange.permission, answer)
+    if not isinstance(answer, tuple) or not answer or (len(exchange.questions) > 1 and answer == exchange.answer):
         return Text("answered")
     return Text(", ").join(map(_labels, answer))
 
 
-def _word(permission: Permission, word: tuple[str, ...]) -> Text:
-    match word:
-        case ("once",):
+def _reply(permission: Permission, reply: Response) -> Text:
+    match reply:
+        case Once():
             return Text("allowed once")
-        case ("always",):
+        case Always():
             covered = Text(", ").join(_quoted(one) for one in permission.always)
             return Text.assemble("always allowed", ": " if covered else "", covered)
-        case ("refused", why) if why:
+        case Refused(why) if why:
             return Text.assemble("refused: ", _quoted(why))
-        case ("refused", *_):
+        case Refused():
             return Text("refused")
-        case ("allowed",):
+        case Allowed():
             return Text("allowed")
         case _:
             return Text("answered, in a way that this Hermes does not know")

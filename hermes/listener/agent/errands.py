@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hermes.listener.agent.hooks import Room
     from hermes.listener.entries import Book
     from hermes.model.ask import Ask
-    from hermes.model.entry import Entry
+    from hermes.model.entry import Entry, LastingWord
     from hermes.model.errand import Fact, Order
     from hermes.model.events import Event
     from hermes.model.signals import Replied
@@ -227,9 +227,10 @@ class Errands:
             delay_s=self._matching.delay,
         )
 
-    def _neighbours_word(self, entry: Entry) -> str:
+    def _neighbours_word(self, entry: Entry) -> LastingWord:
         """Return the last lasting word that left for another permission of this session, "" if none did lately."""
         session_id, now_s = entry.ask.source.session_id, self._book.now()
+        words: list[tuple[float, LastingWord]]
         words = [(one.ended_s, one.word) for one in self._book.recently_closed if one.session_id == session_id]
         for other in self._book.entries():
             if other.id != entry.id and other.ask.source.session_id == session_id:
@@ -239,7 +240,7 @@ class Errands:
                 elif other.route is not None:  # it was saved before the word left
                     words.append((now_s, ends.lasting_word(other)))
         lately = [(at_s, word) for at_s, word in words if word and 0 <= now_s - at_s < TOGETHER_S]
-        return max(lately, default=(0.0, ""))[1]
+        return max(lately)[1] if lately else ""
 
     @staticmethod
     def _is_done_at_once(order: Order) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.agents.claude_code.adapter import answers, waiter_text
 from hermes.agents.claude_code.permissions import read_permission
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Allowed, Answer, Decision, Once, Refused
 from hermes.model.ask import Option, Permission
 from hermes.model.signals import Replied
 from tests.agents.claude_code.spoken import asked, recorded, signal
@@ -79,14 +79,14 @@ def test_anything_else_is_shown_as_it_came(tool: str, given: Any) -> None:
 def test_what_was_done_was_allowed(name: str) -> None:
     """By whom, and for how long, nobody tells."""
     done, ask = signal(name), asked(name.replace("PostToolUse", "PermissionRequest"))
-    assert done == Replied("", ask.source.session_id, (("allowed",),), call_id=ask.source.call_id or "")
+    assert done == Replied("", ask.source.session_id, Allowed(), call_id=ask.source.call_id or "")
 
 
 def test_what_failed_was_allowed_too() -> None:
     """It had begun."""
     done, ask = signal("PostToolUseFailure-WebFetch"), asked("PermissionRequest-WebFetch")
     assert isinstance(done, Replied)
-    assert (done.answers, done.call_id) == ((("allowed",),), ask.source.call_id)
+    assert (done.answers, done.call_id) == (Allowed(), ask.source.call_id)
 
 
 def test_allowed_once_is_allowed_as_it_came() -> None:
@@ -98,7 +98,7 @@ def test_allowed_once_is_allowed_as_it_came() -> None:
         "hookEventName": "PermissionRequest",
         "decision": {"behavior": "allow", "updatedInput": given},
     }
-    assert answers(ask, ALLOW) == (("once",),)
+    assert answers(ask, ALLOW) == Once()
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_a_refusal_tells_the_model_why(decision: Decision, said: str, word: str)
     told = json.loads(waiter_text(ask, decision))["hookSpecificOutput"]["decision"]
     assert told["behavior"] == "deny"
     assert told["message"].endswith(said)
-    assert answers(ask, decision) == (("refused", word),)
+    assert answers(ask, decision) == Refused(word)
 
 
 def test_always_is_never_taken_for_more_than_it_was_offered() -> None:
     """It was not offered: a word of that kind is a no."""
-    assert answers(asked("PermissionRequest-Bash"), Decision("always", 1.0)) == (("refused", ""),)
+    assert answers(asked("PermissionRequest-Bash"), Decision("always", 1.0)) == Refused()

@@ -165,6 +165,7 @@ async def test_of_five_replies_at_once_one_takes_effect(
     assert all(isinstance(one, NotThere) for one in refused)
     verdict = await server.verdict(ask)
     assert isinstance(verdict, AnsweredWith)
+    assert isinstance(verdict.answers, tuple)
     opencode.wait_idle(session)
     (received,) = model.received(session)
     assert f'="{verdict.answers[0][0]}"' in received

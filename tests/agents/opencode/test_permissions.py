@@ -8,9 +8,9 @@ import pytest
 
 from hermes.agents.opencode.adapter import answers, read, reply_body, waiter_text
 from hermes.agents.opencode.permissions import completed, read_permission, read_reply
-from hermes.agents.opencode.proof import ALLOWED, Evidence, Settling, ToolPart, judge_permission
+from hermes.agents.opencode.proof import Evidence, Settling, ToolPart, judge_permission
 from hermes.errors import PayloadError
-from hermes.model.answer import Answer, Decision
+from hermes.model.answer import Allowed, Always, Answer, Decision, Once, Refused, Reply
 from hermes.model.signals import Asked, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 from tests.asks import ANN, wish
@@ -118,39 +118,39 @@ def test_a_hooks_payload_is_an_ask_of_one_tap() -> None:
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"reply": "once"}, (("once",),)),
-        ({"reply": "always"}, (("always",),)),
-        ({"reply": "reject"}, (("refused",),)),
-        ({"reply": "reject", "message": "use pnpm"}, (("refused", "use pnpm"),)),
+        ({"reply": "once"}, Once()),
+        ({"reply": "always"}, Always()),
+        ({"reply": "reject"}, Refused(None)),
+        ({"reply": "reject", "message": "use pnpm"}, Refused("use pnpm")),
     ],
 )
 def test_a_reply_is_read(properties: dict[str, str], said: tuple[tuple[str, ...], ...]) -> None:
     """The event alone never says why; the plugin does."""
     payload = {"type": "permission.replied", "properties": {**properties, "sessionID": "ses_1", "requestID": "per_1"}}
     assert read(payload, machine="laptop") == Replied("per_1", "ses_1", said)
-    assert read_reply({"reply": "allowed"}, "permission.replied") == ALLOWED
+    assert read_reply({"reply": "allowed"}, "permission.replied") == Allowed()
     with pytest.raises(PayloadError):
         read_reply({"reply": "maybe"}, "permission.replied")
 
 
 @pytest.mark.parametrize(
-    ("decision", "word", "body"),
+    ("decision", "reply", "body"),
     [
-        (Decision("answer", 1.0, (Answer((0,)),), ANN), ("once",), {"reply": "once"}),
-        (Decision("always", 1.0, (), ANN), ("always",), {"reply": "always"}),
-        (Decision("reject", 1.0, (), ANN), ("refused", ""), {"reply": "reject"}),
-        (Decision("reject", 1.0), ("refused", ""), {"reply": "reject"}),
+        (Decision("answer", 1.0, (Answer((0,)),), ANN), Once(), {"reply": "once"}),
+        (Decision("always", 1.0, (), ANN), Always(), {"reply": "always"}),
+        (Decision("reject", 1.0, (), ANN), Refused(), {"reply": "reject"}),
+        (Decision("reject", 1.0), Refused(), {"reply": "reject"}),
         (
             Decision("answer", 1.0, (Answer((), "use\npnpm"),), ANN),
-            ("refused", "use\npnpm"),
+            Refused("use\npnpm"),
             {"reply": "reject", "message": "use\npnpm"},
         ),
     ],
 )
-def test_a_decision_becomes_its_own_word(decision: Decision, word: tuple[str, ...], body: dict[str, str]) -> None:
+def test_a_decision_becomes_its_own_word(decision: Decision, reply: Reply, body: dict[str, str]) -> None:
     """To the letter; a refusal without a word has none."""
-    assert answers(wish(), decision) == (word,)
-    assert reply_body(word) == body
+    assert answers(wish(), decision) == reply
+    assert reply_body(reply) == body
     printed = waiter_text(wish(), decision)
     assert '"kind": "permission"' in printed
     assert "\n" not in printed
@@ -160,12 +160,10 @@ RUNNING, DONE = ToolPart("bash", "running"), ToolPart("bash", "completed")
 REFUSED = ToolPart("bash", "error", "Error: The user rejected permission to use this specific tool call.")
 TOLD_WHY = ToolPart("bash", "error", f"{REFUSED.error[:-1]} with the following feedback: use pnpm")
 FAILED, ABORTED = ToolPart("webfetch", "error", "Transport error"), ToolPart("bash", "error", "Tool execution aborted")
-ONCE, NO, NO_WORD, WHY = (("once",),), (("refused",),), (("refused", ""),), (("refused", "use pnpm"),)
+ONCE, NO, NO_WORD, WHY = Once(), Refused(None), Refused(), Refused("use pnpm")
 
 
-def evidence(
-    part: ToolPart | None, *flags: str, heard: tuple[tuple[str, ...], ...] | None = None, listed: bool | None = False
-) -> Evidence:
+def evidence(part: ToolPart | None, *flags: str, heard: Reply | None = None, listed: bool | None = False) -> Evidence:
     """Evidence of a permission of our server; `flags` name what else is so."""
     return Evidence(
         listed=listed,
@@ -188,9 +186,9 @@ def evidence(
         (evidence(RUNNING, "busy", "went on", listed=True), Dead()),
         (evidence(RUNNING, "busy", heard=ONCE), AnsweredWith(ONCE)),
         (evidence(DONE, heard=ONCE), AnsweredWith(ONCE)),
-        (evidence(DONE), AnsweredWith(ALLOWED)),
-        (evidence(DONE, "foreign"), AnsweredWith(ALLOWED)),
-        (evidence(FAILED), AnsweredWith(ALLOWED)),
+        (evidence(DONE), AnsweredWith(Allowed())),
+        (evidence(DONE, "foreign"), AnsweredWith(Allowed())),
+        (evidence(FAILED), AnsweredWith(Allowed())),
         (evidence(ABORTED, heard=ONCE), Dead()),
         (evidence(REFUSED, heard=NO), AnsweredWith(NO_WORD)),
         (evidence(TOLD_WHY), AnsweredWith(WHY)),

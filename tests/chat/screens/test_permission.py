@@ -9,7 +9,7 @@ import pytest
 
 from hermes.chat.screens.main_message import Look, Screen, main, sides, toast
 from hermes.chat.screens.permission import is_cut
-from hermes.model.answer import Answer, Decision, Outcome
+from hermes.model.answer import Always, Answer, Decision, Once, Outcome, Refused
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import Armed, Offer, State, Toast
@@ -137,11 +137,11 @@ def test_the_end_is_told_in_its_own_words() -> None:
     assert ended("rejected", Decision("reject", AT_1812, (), ANN), proof="receipt") == (
         "✋ Refused, unless the computer was quicker"
     )
-    assert ended("answered_at_desk", answers=(("once",),)) == "🖥 Allowed on the computer"
-    assert ended("answered_at_desk", answers=(("always",),)) == "🖥 Always allowed on the computer"
-    assert ended("rejected_at_desk", answers=(("refused", ""),)) == "🖥 Refused on the computer"
+    assert ended("answered_at_desk", answers=Once()) == "🖥 Allowed on the computer"
+    assert ended("answered_at_desk", answers=Always()) == "🖥 Always allowed on the computer"
+    assert ended("rejected_at_desk", answers=Refused()) == "🖥 Refused on the computer"
     assert ended("rejected_at_desk", reason="together") == "✋ Refused together with another request"
-    assert ended("answered_at_desk", answers=(("always",),), reason="together") == (
+    assert ended("answered_at_desk", answers=Always(), reason="together") == (
         "✅ Always allowed together with another request"
     )
     assert ended("gone", reason="ended") == "The agent no longer needs this"

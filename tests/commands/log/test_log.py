@@ -17,7 +17,7 @@ from hermes.agents.opencode.adapter import with_wish
 from hermes.commands.log.history import Exchange, gather, since_of, to_json
 from hermes.commands.log.paragraphs import remark, show
 from hermes.errors import ConfigError
-from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind, User
+from hermes.model.answer import Allowed, Answer, Decision, Once, Outcome, OutcomeKind, Refused, Response, User
 from hermes.model.ask import Option, Permission, Question
 from hermes.model.entry import Entry
 from hermes.model.state import State
@@ -171,31 +171,31 @@ def test_a_question_is_told_with_its_end(store: Store, entry: Entry, words: list
     ]
 
 
-WISHES: list[tuple[Decision | None, OutcomeKind, tuple[str, ...], str]] = [
+WISHES: list[tuple[Decision | None, OutcomeKind, Response, str]] = [
     (replace(SQLITE, answers=(Answer((0,)),)), "answered", (), "✓ allowed once"),
     (replace(SQLITE, kind="always", answers=()), "answered", (), "✓ always allowed: “npm publish *”, “npm *”"),
     (replace(SQLITE, answers=(Answer((), "use pnpm"),)), "answered", (), "✗ refused: “use pnpm”"),
     (replace(SQLITE, kind="reject", answers=()), "rejected", (), "✗ refused"),
     (replace(SQLITE, kind="reject", answers=(), by=None), "expired", (), "! nobody answered in time: refused"),
-    (None, "answered_at_desk", ("once",), "✓ allowed once"),
-    (None, "answered_at_desk", ("allowed",), "✓ allowed"),
-    (None, "rejected_at_desk", ("refused", "not today"), "✗ refused: “not today”"),
-    (None, "rejected_at_desk", ("refused",), "✗ refused"),
+    (None, "answered_at_desk", Once(), "✓ allowed once"),
+    (None, "answered_at_desk", Allowed(), "✓ allowed"),
+    (None, "rejected_at_desk", Refused("not today"), "✗ refused: “not today”"),
+    (None, "rejected_at_desk", Refused(None), "✗ refused"),
 ]
 
 
-@pytest.mark.parametrize(("decision", "kind", "word", "line"), WISHES)
+@pytest.mark.parametrize(("decision", "kind", "reply", "line"), WISHES)
 def test_a_permission_is_told_with_its_word(
-    store: Store, decision: Decision | None, kind: OutcomeKind, word: tuple[str, ...], line: str
+    store: Store, decision: Decision | None, kind: OutcomeKind, reply: Response, line: str
 ) -> None:
     """What the agent wanted to do, whole, and what was said to it."""
-    entry = ended(an_ask(permission=PUBLISH, decision=decision), kind, answers=(word,) if word else ())
+    entry = ended(an_ask(permission=PUBLISH, decision=decision), kind, answers=reply)
     assert shown(told(store, entry))[1:3] == [f"  May it run “{DEED}”?", line]
 
 
 def test_what_ended_with_another_request_says_so(store: Store) -> None:
     """A refusal ends all that its session asks: nobody decided about this one."""
-    entry = ended(an_ask(permission=PUBLISH), "rejected_at_desk", answers=(("refused",),), reason="together")
+    entry = ended(an_ask(permission=PUBLISH), "rejected_at_desk", answers=Refused(None), reason="together")
     exchange = told(store, entry)
     assert exchange.where == ""
     assert shown(exchange)[-1] == "  together with another request, after 2 min"

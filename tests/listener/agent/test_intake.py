@@ -15,7 +15,7 @@ from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Room
 from hermes.listener.agent.intake import EARLY_NEWS, Intake
 from hermes.listener.entries import RECENT, Book
-from hermes.model.answer import Answer, Decision, Proof
+from hermes.model.answer import Allowed, Answer, Decision, Proof
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
 from hermes.model.errand import Fact, NewsCame, RequestCame
@@ -99,7 +99,7 @@ class Desk:
     def news(self) -> list[str | None]:
         """Tell that a call has ended; the request ids of the asks that this is taken for."""
         self.hints.clear()
-        self.intake.take(Replied("", "ses_1", (("allowed",),), call_id="digest"))
+        self.intake.take(Replied("", "ses_1", Allowed(), call_id="digest"))
         return [request_id for request_id, _ in self.hints]
 
     def phases(self) -> list[str]:
