@@ -114,7 +114,10 @@ class Book:
     def is_closed(self, source: Source) -> bool:
         """Tell whether an ask with this request id is already closed. Raises StoreError."""
         request_id = source.request_id
-        return request_id is not None and self.store.is_done(spool.wait_id(source.agent, source.machine, request_id))
+        return (
+            request_id is not None
+            and self.closed_by(spool.wait_id(source.agent, source.machine, request_id)) is not None
+        )
 
     def closed_by(self, wait_id: str) -> str | None:
         """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""

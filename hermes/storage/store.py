@@ -1,9 +1,8 @@
 """The store: pending entries, settled entries and the chat memory, as files in one folder.
 
-Each entry has a file, so the cost of a change does not depend on the number of entries. An entry is changed under one
-file lock, by compare-and-set on its revision: a caller that read it before another process changed it gets `Conflict`
-and overwrites nothing. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes wrote
-stays unchanged.
+Each entry has a file, so the cost of a change does not depend on the number of entries. An entry is read, changed and
+written under one file lock. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes
+wrote stays unchanged.
 
 Methods block for about the time of one fsync. Every method that writes raises `NotSaved`, with a sentence for people,
 if the disk refuses; then nothing has changed.
@@ -12,11 +11,9 @@ if the disk refuses; then nothing has changed.
 import contextlib
 import logging
 import os
-import re
-import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -26,34 +23,19 @@ from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unrea
 from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
-from hermes.storage import process_lock
+from hermes.storage import names, process_lock
 from hermes.storage.archive import Done, Quarantine, entry_files
 from hermes.storage.codec import CHATS, ENTRIES
+from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
 
 log = logging.getLogger(__name__)
 
 LISTENER = "listener"
 """The name of the lock that the listener of a store holds."""
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ID_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
-_CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without letters that look like a digit
-_CODE_DIGITS = "23456789"
-_CODE_SIGNS = 5
-
 _FOLDERS = ("pending", "done", "quarantine", "locks")
 _MARKS = {"pending", "inbox", "store.lock"}
 _KNOWN = _MARKS | {*_FOLDERS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """The entries of a folder, oldest first, and the files that cannot be used (damaged, unread: with the reason)."""
-
-    entries: tuple[Entry, ...]
-    damaged: tuple[tuple[Path, str], ...]
-    too_new: tuple[Path, ...]
-    unread: tuple[tuple[Path, str], ...]
 
 
 class Store:
@@ -114,8 +96,6 @@ class Store:
             disk.sync_folder(self.root)
         return True
 
-    # --- opening ---------------------------------------------------------------------------------------
-
     def open(self) -> list[Entry]:
         """Make or check the folders, remove leftover temporary files, and return the pending entries.
 
@@ -127,7 +107,8 @@ class Store:
         with self._writing():
             places = (self.root, self._pending, self.root / "quarantine", *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
-            self._list_closed()
+            for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
+                self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))
         if swept:
             log.warning("removed %d temporary files that a process left when it died", swept)
         return self.pending()
@@ -138,8 +119,8 @@ class Store:
 
     def _make_folders(self) -> None:
         with disk.saving(self.root):
-            names = {path.name for path in disk.listing(self.root)}
-            if not (names & _MARKS or names <= _KNOWN):
+            found = {path.name for path in disk.listing(self.root)}
+            if not (found & _MARKS or found <= _KNOWN):
                 raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
             disk.own_folder(self.root)
             spool.machine(self.root)  # first, because these folders mark a store that is in use
@@ -161,17 +142,17 @@ class Store:
     def survey(self) -> Survey:
         """Read all pending entries and change nothing, for callers that only look."""
         with disk.reading(self._pending):
-            return _surveyed(entry_files(self._pending))
+            return surveyed(entry_files(self._pending))
 
     def survey_done(self, since_s: float) -> Survey:
         """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
         with disk.reading(self.root):
-            return _surveyed(self._done.since(since_s))
+            return surveyed(self._done.since(since_s))
 
     def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
         survey = self.survey()
-        self.put_away += sum([self._put_away(path, _read_entry) for path, _ in survey.damaged])
+        self.put_away += sum([self._put_away(path, read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
         self.unread = [path for path, _ in survey.unread]
@@ -183,7 +164,7 @@ class Store:
     def new_id(self) -> str:
         """Return an id of eight characters that no pending or settled entry has."""
         while True:
-            entry_id = "".join(secrets.choice(_ID_SIGNS) for _ in range(8))
+            entry_id = names.random_id()
             path = self._path(entry_id)
             if not path.exists() and not self._done.places(path.name):
                 return entry_id
@@ -192,8 +173,7 @@ class Store:
         """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
         taken = {entry.code for entry in open_entries}
         while True:
-            rest = [secrets.choice(_CODE_LETTERS + _CODE_DIGITS) for _ in range(_CODE_SIGNS - 1)]
-            code = secrets.choice(_CODE_LETTERS) + "".join(rest)
+            code = names.random_code()
             with disk.reading(self.root):
                 if code not in taken and not self._done.has_code(code):
                     return code
@@ -244,23 +224,9 @@ class Store:
                 return entry
             if changed.id != entry.id:
                 raise StoreError(f"entry {entry.id} cannot become {changed.id}")
-            return _put(path, replace(changed, revision=entry.revision + 1))
-
-    def save(self, entry: Entry) -> Entry:
-        """Save an entry that was read before, and return it with its new revision.
-
-        Raises:
-            Conflict: another process changed it since it was read.
-            Missing, Unreadable, TooNew, NotSaved: as `change`.
-        """
-
-        def swap(found: Entry) -> Entry:
-            if found.revision != entry.revision:
-                message = f"entry {entry.id} is at revision {found.revision}, not {entry.revision}"
-                raise Conflict(f"{message}: another process got there first")
-            return entry
-
-        return self.change(entry.id, swap)
+            changed = replace(changed, revision=entry.revision + 1)
+            disk.write(path, ENTRIES.encode(changed))
+            return changed
 
     def settle(self, entry_id: str) -> None:
         """Move a pending entry to the settled ones.
@@ -273,7 +239,7 @@ class Store:
         with self._writing():
             line = ""
             with contextlib.suppress(TooNew):
-                line = _line(self._get(path))
+                line = closed_line(self._get(path))
             self._done.take(path, self.now(), line)
 
     # --- settled entries and quarantine ----------------------------------------------------------------
@@ -292,24 +258,16 @@ class Store:
             return self._get(path)
         raise Missing(f"there is no settled entry {entry_id}")
 
-    def newest_done(self, most: int) -> list[Entry]:
-        """Return the entries that were settled last, newest first, `most` at most."""
-        return self.recent_done(0.0, most=most)
-
-    def is_done(self, wait_id: str) -> bool:
-        """Tell whether a settled ask has this wait id. Reads one small file for each month. Raises StoreError."""
-        return self.done_by(wait_id) is not None
-
     def done_by(self, wait_id: str) -> str | None:
         """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
         with disk.reading(self.root):
             return self._done.closed_by(wait_id)
 
-    def recent_done(self, since_s: float, *, most: int | None = None) -> list[Entry]:
-        """Return the entries that were settled at `since_s` (epoch) or later, newest first, `most` at most."""
+    def newest_done(self, most: int) -> list[Entry]:
+        """Return the `most` entries that were settled last, newest first, but none that cannot be read."""
         entries = []
         with disk.reading(self.root):
-            paths = self._done.since(since_s)[:most]
+            paths = self._done.since(0.0)[:most]
         for path in paths:
             with contextlib.suppress(Missing, Unreadable, TooNew):
                 entries.append(self._get(path))
@@ -328,11 +286,6 @@ class Store:
         """
         with self._writing():
             return self._done.forget(days)
-
-    def _list_closed(self) -> None:
-        """Write the list of closed asks for each month that has none: an earlier version of Hermes wrote no lists."""
-        for month in self._done.unlisted():
-            self._done.list_month(month, map(_line, _surveyed(entry_files(month)).entries))
 
     def quarantine(self, name: str, data: bytes, reason: str) -> Path:
         """Save unreadable data in quarantine, log an error, and return the path of the file.
@@ -364,8 +317,6 @@ class Store:
             log.error("%s is left alone: %s", path, error)  # noqa: TRY400
         return False
 
-    # --- the chat memory -------------------------------------------------------------------------------
-
     def load_chat(self, bot_id: int) -> ChatMemory:
         """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
 
@@ -375,9 +326,9 @@ class Store:
         """
         memory = ChatMemory(bot_id)
         try:
-            memory = _read_chat(self._chat)
+            memory = read_chat(self._chat)
         except Unreadable:
-            self._put_away(self._chat, _read_chat)
+            self._put_away(self._chat, read_chat)
         except Missing:
             pass
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
@@ -412,26 +363,25 @@ class Store:
         with disk.reading(self._locks):
             return process_lock.stop(self._locks / f"{LISTENER}.lock")
 
-    # --- files -----------------------------------------------------------------------------------------
-
     def _add(self, entry: Entry) -> Entry:
         path = self._path(entry.id)
         with self._writing():
             if os.path.lexists(path):
                 raise Conflict(f"there is an entry {entry.id} already")
-            return _put(path, entry)
+            disk.write(path, ENTRIES.encode(entry))
+            return entry
 
     def _path(self, entry_id: str) -> Path:
         # Ids also come from the phone: a text that is not an id must not name a file.
-        if not _ID.fullmatch(entry_id):
+        if not names.is_id(entry_id):
             raise Missing("there is no entry with such an id")
         return self._pending / f"{entry_id}.json"
 
     def _get(self, path: Path) -> Entry:
         try:
-            return _read_entry(path)
+            return read_entry(path)
         except Unreadable:
-            self._put_away(path, _read_entry)
+            self._put_away(path, read_entry)
             raise
 
     @contextlib.contextmanager
@@ -445,57 +395,3 @@ class Store:
                 raise NotSaved(f"{message}; `fuser` says which one") from None
             with lock:
                 yield
-
-
-def _line(entry: Entry) -> str:
-    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" as WAITID if there is no request id."""
-    source = entry.ask.source
-    wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
-    return f"{wait_id} {entry.code} {source.agent}"
-
-
-def _content(path: Path) -> bytes:
-    with disk.reading(path):
-        try:
-            return disk.read(path)
-        except FileNotFoundError:
-            raise Missing(f"there is no entry {path.stem}") from None
-
-
-def _read_entry(path: Path) -> Entry:
-    try:
-        entry = ENTRIES.decode(_content(path))
-    except TooNew as error:
-        raise TooNew(f"{path} is left alone: {error}; upgrade this one") from None
-    if entry.id != path.stem:
-        raise Unreadable(f"it holds another entry, {entry.id}")
-    return entry
-
-
-def _surveyed(paths: Iterable[Path]) -> Survey:
-    entries, damaged, too_new, unread = [], [], [], []
-    for path in paths:
-        try:
-            entries.append(_read_entry(path))
-        except Missing:
-            continue  # it was settled or removed just now
-        except Unreadable as error:
-            damaged.append((path, str(error)))
-        except TooNew:
-            too_new.append(path)
-        except StoreError as error:
-            unread.append((path, str(error)))
-    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
-    return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
-
-
-def _read_chat(path: Path) -> ChatMemory:
-    try:
-        return CHATS.decode(_content(path))
-    except TooNew as error:
-        raise TooNew(f"{path} is left alone: {error}; upgrade this one, or move the file away") from None
-
-
-def _put(path: Path, entry: Entry) -> Entry:
-    disk.write(path, ENTRIES.encode(entry))
-    return entry

@@ -424,7 +424,7 @@ def test_the_plugin_and_the_event_stream_are_one_ask(
     assert model.received(session) == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     stage.over()
     assert len(stage.phone.shown()) == 2
-    assert len(Store(stage.store).recent_done(0.0)) == 2
+    assert len(Store(stage.store).newest_done(9)) == 2
     assert stage.log.read_text(encoding="utf-8").count(" asked: entry ") == 2
 
 

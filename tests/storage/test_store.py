@@ -157,16 +157,6 @@ def test_an_entry_cannot_become_another(store: Store) -> None:
     assert store.pending() == [created]
 
 
-def test_saving_what_somebody_else_changed_is_a_conflict(store: Store) -> None:
-    """Compare-and-set: the second of two readers does not win in silence."""
-    mine = store.create(an_entry())
-    theirs = store.save(one_more(mine))
-    assert (theirs.state.epoch, theirs.revision) == (1, 2)
-    with pytest.raises(Conflict, match="revision 2, not 1: another process got there first"):
-        store.save(replace(mine, asked_s=50.0))
-    assert store.get("aaaa2222") == theirs
-
-
 @pytest.mark.parametrize("entry_id", ["bbbb2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300])
 def test_what_names_no_entry_is_missing(store: Store, entry_id: str) -> None:
     """Ids come back from the phone, so they can be anything; none leads out of the folder."""
@@ -223,8 +213,8 @@ def test_a_settled_entry_moves_to_its_month(store: Store, root: Path, clock: Clo
         store.done("bbbb2222")
 
 
-def test_recent_entries_come_last_settled_first(store: Store, clock: Clock) -> None:
-    """By the time at which they were settled, over the months; what is damaged is left out."""
+def test_entries_come_last_settled_first(store: Store, clock: Clock) -> None:
+    """By the time at which they were settled, over the months, so many at most; what is damaged is left out."""
     for number, name in enumerate(("aaaa2222", "bbbb2222", "cccc2222", "dddd2222")):
         clock.now_s = SEPTEMBER_S + number * 864_000
         store.create(an_entry(name))
@@ -233,7 +223,7 @@ def test_recent_entries_come_last_settled_first(store: Store, clock: Clock) -> N
     content = damaged.stat()
     damaged.write_bytes(b"")
     os.utime(damaged, (content.st_mtime, content.st_mtime))
-    names = [entry.id for entry in store.recent_done(SEPTEMBER_S + 864_000)]
+    names = [entry.id for entry in store.newest_done(3)]
     assert names == ["cccc2222", "bbbb2222"]
     assert [path.name[-13:] for path in store.quarantined()] == ["dddd2222.json"]
 
@@ -250,7 +240,7 @@ def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Pa
     assert (september, october) == ("2025-09-04", "2025-10-03")
     assert store.days_done()[october] == OCTOBER_S
     assert store.forget_done({september}) == 1
-    assert [entry.id for entry in store.recent_done(0.0)] == ["bbbb2222"]
+    assert [entry.id for entry in store.newest_done(9)] == ["bbbb2222"]
     assert [path.name for path in (root / "done").iterdir()] == ["2025-10"]
     assert store.forget_done({september, october}) == 1
     assert store.forget_done({october}) == 0
@@ -263,7 +253,7 @@ def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: 
     entry = store.create(an_entry(code="kkkkk"))
     source = entry.ask.source
     wait_id = spool.wait_id(source.agent, source.machine, source.request_id or "")
-    assert not store.is_done(wait_id)
+    assert store.done_by(wait_id) is None
     (month,) = [root / "done" / name for name in ["2025-09"]]
     month.mkdir(mode=0o700)
     (month / "closed").write_text("\n0123456789abcdef q7")  # a process died here
