@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from hermes.config.reading import Config
+from hermes.config.settings import Config
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
 from hermes.sandbox.botapi import Chat, Control, RunningBotApi, User, running_botapi

@@ -22,8 +22,8 @@ from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.buttons import decode, encode
 from hermes.chat.screens.main_message import main
 from hermes.chat.screens.screen import Look
-from hermes.config.reading import Config, load
-from hermes.config.settings import Matching
+from hermes.config.reading import load
+from hermes.config.settings import Config, Matching
 from hermes.core import dialog
 from hermes.core.permission_rules import Rules
 from hermes.errors import ConfigError, Missing, PayloadError, TooNew, Unreadable

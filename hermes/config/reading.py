@@ -18,28 +18,9 @@ from typing import Any
 
 import platformdirs
 from pydantic import ValidationError
-from pydantic_settings import EnvSettingsSource
 
-from hermes.config.settings import SECTIONS, Config, Log, Matching, OpenCode, Questions, QuietHours, Store, Telegram
+from hermes.config.settings import SECTIONS, Config
 from hermes.errors import ConfigError
-
-__all__ = [
-    "Config",
-    "Followed",
-    "Log",
-    "Matching",
-    "OpenCode",
-    "Questions",
-    "QuietHours",
-    "Store",
-    "Telegram",
-    "config_path",
-    "load",
-    "loads",
-    "read_text",
-    "readable_by_others",
-    "without_keys",
-]
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +28,7 @@ _TWINS = {"token": "token_file", "password": "password_file", "ping_url": "ping_
 _TWINS |= {file: secret for secret, file in _TWINS.items()}
 _VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
 _Key = tuple[str | int, ...]
+_Overlay = dict[str, dict[str, str]]
 
 
 def config_path(path: Path | None, *, environ: Mapping[str, str]) -> Path:
@@ -78,12 +60,8 @@ def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
     """Return all settings as `load` would if `text` were the content of the file `place`. Raises as `load`."""
     settings = _parsed(text, place)
     overlay = _overlay(environ)
-    for section in settings:
-        # Checked before `Config` is built: pydantic-settings takes some names as its own options.
-        if section not in SECTIONS:
-            raise ConfigError(f"{_where((section,), place, {})} {_unknown((section,))}.")
     try:
-        return Config(**_merged(settings, overlay))
+        return Config.model_validate(_merged(settings, overlay))
     except ValidationError as error:
         sentence = _sentence(error, place, overlay)
     raise ConfigError(sentence)  # outside the handler: the cause would contain the values
@@ -158,33 +136,25 @@ def readable_by_others(path: Path) -> bool:
         return False
 
 
-def _overlay(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of the environment, in the structure of the file.
-
-    pydantic-settings ignores unknown names; here they are errors, as in the file.
-    """
-    names = {name.lower(): text for name, text in environ.items() if _VARIABLE.fullmatch(name)}
-    for name in names:
-        section, *rest = key = name.removeprefix("hermes_").split("__")
+def _overlay(environ: Mapping[str, str]) -> _Overlay:
+    """Return the settings of the environment by section and key. Raises ConfigError: a variable names no key."""
+    overlay: _Overlay = {}
+    for name, text in environ.items():
+        if not _VARIABLE.fullmatch(name):
+            continue
+        section, *rest = key = name.lower().removeprefix("hermes_").split("__")
         if section == "opencode":
             wrong = "is not known; write a table [[opencode]] into the configuration file"
         elif section not in SECTIONS or len(rest) != 1:
             wrong = _unknown(tuple(key))
         else:
+            overlay.setdefault(section, {})[rest[0]] = text
             continue
         raise ConfigError(f"The environment variable {name.upper()} {wrong}.")
-    source = EnvSettingsSource(Config)
-    source.env_vars = names
-    return source()
+    return overlay
 
 
-def _dig(tree: object, key: _Key) -> object:
-    for part in key:
-        tree = tree.get(part) if isinstance(tree, dict) else None
-    return tree
-
-
-def _merged(settings: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+def _merged(settings: dict[str, Any], overlay: _Overlay) -> dict[str, Any]:
     merged: dict[str, Any] = {"telegram": {}} | settings
     for section, texts in overlay.items():
         merged[section] = _above(merged.get(section, {}), texts)
@@ -202,7 +172,7 @@ def _above(table: object, texts: dict[str, str]) -> object:
 # ---------------------------------------------------------------- error sentences
 
 
-def _sentence(error: ValidationError, place: Path, overlay: dict[str, Any]) -> str:
+def _sentence(error: ValidationError, place: Path, overlay: _Overlay) -> str:
     """Return the sentence for the first unknown key, else for the first error: a missing key is often misspelt."""
     errors = error.errors(include_url=False, include_input=False)
     chosen = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
@@ -228,8 +198,8 @@ def _description(key: _Key) -> str:
     return str(fields[str(key[0] if whole else key[-1])].description)
 
 
-def _where(key: _Key, place: Path, overlay: dict[str, Any]) -> str:
-    if isinstance(_dig(overlay, key), str):
+def _where(key: _Key, place: Path, overlay: _Overlay) -> str:
+    if key[-1] in overlay.get(str(key[0]), {}):
         return f"The environment variable HERMES_{'__'.join(str(part).upper() for part in key)}"
     file = f"{place}" if place.exists() else f"{place} (not there yet: `hermes setup` writes it)"
     match key:

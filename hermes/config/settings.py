@@ -1,183 +1,34 @@
 """The configuration keys: one field for each, with its default, its check and its description.
 
-The description names correct values; `reading` builds error sentences from it. A check raises the rest of a sentence
-("is empty"), which never contains the value of a secret. Durations are written with a unit ("1h30m") and kept as
-seconds; "none" means no value, if a key allows it.
+The description names correct values; `reading` builds error sentences from it, and `values` has the checks of values.
 """
 
-import json
 import re
-from datetime import time
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
 import platformdirs
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-)
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
+from hermes.config.values import (
+    FullPath,
+    MaybePath,
+    MaybeProxy,
+    MaybeQuietHours,
+    MaybeSeconds,
+    Seconds,
+    Url,
+    Whole,
+    Wholes,
+    Words,
+    Zone,
+    checked_url,
+    secret_or_file,
+)
 from hermes.core.permission_rules import Rules
 
-# ---------------------------------------------------------------- kinds of values
-
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
-
-
-def seconds(value: object) -> float:
-    """Return the seconds of a duration such as "1h30m". Raises ValueError with the rest of an error sentence."""
-    text = str(value).replace(" ", "")
-    if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
-        message = f"is {json.dumps(value, default=str)}, which is no duration"
-        raise ValueError(message)
-    total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
-    if total_s > _LONGEST_S:
-        raise ValueError("is longer than a hundred years")
-    return total_s
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, (bool, float)):
-        raise ValueError("is no whole number")
-    return value
-
-
-def _or_none(value: object) -> object:
-    return None if value == "none" else value
-
-
-def _ids(value: object) -> object:
-    if isinstance(value, str):
-        value = [part.strip() for part in value.strip().strip("[]").split(",") if part.strip()]
-    if value in ([], ()):
-        raise ValueError("is empty, so nobody could answer")
-    return value
-
-
-def _path(value: object) -> object:
-    if not isinstance(value, (str, Path)):
-        raise ValueError("is no path")
-    try:
-        path = Path(value).expanduser()
-    except RuntimeError:
-        raise ValueError("names a home folder that is not known") from None
-    if not path.is_absolute():
-        raise ValueError("is not absolute")
-    return path
-
-
-def _quiet(value: object) -> object:
-    if value is None or isinstance(value, QuietHours):
-        return value
-    start, _, end = str(value).replace(" ", "").partition("-")
-    found = [_CLOCK.fullmatch(text) for text in (start, end)]
-    if not (found[0] and found[1]):
-        raise ValueError("is not two times of the day")
-    hours = QuietHours(*(time(int(match[1]), int(match[2])) for match in found if match))
-    if hours.start == hours.end:
-        raise ValueError("starts when it ends")
-    return hours
-
-
-def _url(
-    value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False, query: bool = False
-) -> str:
-    """Return the URL without trailing slashes; an error never repeats it, because it may contain a password."""
-    text = str(value).strip()
-    try:
-        parts = urlsplit(text)
-        port_is_right = parts.port != 0
-    except ValueError:
-        raise ValueError("is no URL") from None
-    if parts.scheme not in schemes or not parts.hostname or not port_is_right or re.search(r"\s", text):
-        raise ValueError("is no URL of the right kind")
-    if not login and "@" in parts.netloc:
-        raise ValueError("has a user name or password in it, and URLs end up in logs")
-    if parts.fragment or (parts.query and not query):
-        raise ValueError("has a '?' or '#' in it")
-    return text.rstrip("/")
-
-
-def _proxy(value: object) -> object:
-    if value is None or isinstance(value, SecretStr):
-        return value
-    return _url(value, ("http", "https", "socks5", "socks5h"), login=True)
-
-
-def _zone(value: object) -> object:
-    if value == "local":
-        return value
-    try:
-        ZoneInfo(str(value))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = f"is {json.dumps(value, default=str)}, a time zone that this machine does not know"
-        raise ValueError(message) from None
-    return value
-
-
-def _secret(text: object, file: Path | None, file_key: str) -> str:
-    """Return the secret from its key or from its file, or "" if neither is set."""
-    given = text.get_secret_value() if isinstance(text, SecretStr) else text
-    if not isinstance(given, str):
-        raise ValueError("is no text")
-    if file is None:
-        return given.strip()
-    if given:
-        message = f"is set, and {file_key} too: one of the two must go"
-        raise ValueError(message)
-    try:
-        found = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        message = f"cannot be read from {file_key} {file} ({why})"
-        raise ValueError(message) from None
-    if not found:
-        message = f"is not there: {file_key} {file} is empty"
-        raise ValueError(message)
-    return found
-
-
-class QuietHours(NamedTuple):
-    """Two local times of the day; if `start` is later than `end`, the hours go past midnight."""
-
-    start: time
-    end: time
-
-
-def _flag(value: object) -> object:
-    """Return the flag for "true" or "false": the environment can only hold texts."""
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
-
-
-def _words(value: object) -> object:
-    """Return a list of texts; in the environment it is separated by commas, with or without brackets and quotes."""
-    if not isinstance(value, str):
-        return value
-    return [part.strip().strip("\"'") for part in value.strip().strip("[]").split(",") if part.strip()]
-
-
-Flag = Annotated[bool, BeforeValidator(_flag)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Seconds = Annotated[float, BeforeValidator(seconds)]
-MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Url = Annotated[str, BeforeValidator(_url)]
-FullPath = Annotated[Path, BeforeValidator(_path)]
-MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]
-
-# ---------------------------------------------------------------- sections
 
 
 def is_token(text: str) -> bool:
@@ -201,22 +52,18 @@ class Telegram(_Section):
         description='the token that @BotFather gave, such as "123456789:AA…", or stand in token_file',
     )
     chat_id: Whole = Field(description="the numeric id of the chat, such as 123456789, negative for a group")
-    users: Annotated[tuple[Whole, ...], BeforeValidator(_ids)] = Field(
-        description="a list of the numeric ids of those who may answer, such as [123456789]"
-    )
+    users: Wholes = Field(description="a list of the numeric ids of those who may answer, such as [123456789]")
     api_base: Url = Field(
         default="https://api.telegram.org",
         description='the http(s) URL of a Bot API server, such as "https://api.telegram.org"',
     )
-    proxy: Annotated[SecretStr | None, BeforeValidator(_proxy), BeforeValidator(_or_none)] = Field(
-        default=None, description='the URL of an http, https or socks5 proxy, or "none"'
-    )
+    proxy: MaybeProxy = Field(default=None, description='the URL of an http, https or socks5 proxy, or "none"')
     ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
 
     @field_validator("token", mode="before")
     @classmethod
     def _token_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        token = _secret(value, info.data.get("token_file"), "token_file")
+        token = secret_or_file(value, info.data.get("token_file"), "token_file")
         if not token:
             raise ValueError("is missing")
         if not is_token(token):
@@ -233,6 +80,8 @@ class Telegram(_Section):
     @field_validator("users")
     @classmethod
     def _people(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value:
+            raise ValueError("is empty, so nobody could answer")
         if min(value) <= 0:
             raise ValueError("holds an id that is no person's")
         return tuple(dict.fromkeys(value))
@@ -254,10 +103,10 @@ class Questions(_Section):
         default=None, gt=0, description='a duration such as "10m", which doubles each time, or "none"'
     )
     post_after: Seconds = Field(default=0.0, ge=0, description='a duration such as "20s"; "0s" is at once')
-    quiet_hours: Annotated[QuietHours | None, BeforeValidator(_quiet), BeforeValidator(_or_none)] = Field(
+    quiet_hours: MaybeQuietHours = Field(
         default=None, description='two times of the day such as "22:00-07:00", or "none"'
     )
-    tz: Annotated[str, BeforeValidator(_zone)] = Field(
+    tz: Zone = Field(
         default="local", description='a time zone such as "Europe/Berlin", or "local" for the machine\'s own'
     )
     context_chars: Whole = Field(default=600, ge=0, le=3000, description="a whole number from 0 to 3000")
@@ -273,7 +122,7 @@ class Permissions(_Section):
 
     mode: Literal["ask", "off"] = Field(default="ask", description='"ask" or "off"')
     on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
-    always: Flag = Field(default=True, description="true or false")
+    always: bool = Field(default=True, description="true or false")
     never_always: Words = Field(
         default=("rm", "sudo", "su", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish"),
         description='a list of the first words of commands, such as ["rm", "git push"]',
@@ -328,7 +177,7 @@ class OpenCode(_Section):
     @field_validator("password", mode="before")
     @classmethod
     def _password_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        return _secret(value, info.data.get("password_file"), "password_file")
+        return secret_or_file(value, info.data.get("password_file"), "password_file")
 
 
 class Log(_Section):
@@ -359,23 +208,14 @@ class Monitor(_Section):
     @field_validator("ping_url", mode="before")
     @classmethod
     def _ping_url_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        url = _secret(value, info.data.get("ping_url_file"), "ping_url_file")
+        url = secret_or_file(value, info.data.get("ping_url_file"), "ping_url_file")
         if url:
-            _url(url, login=True, query=True)
+            checked_url(url, login=True, query=True)
         return url
 
 
-class Config(BaseSettings):
+class Config(_Section):
     """All settings, checked and frozen; the `repr` shows no secret."""
-
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        env_prefix="HERMES_",
-        env_nested_delimiter="__",
-        enable_decoding=False,
-    )
 
     telegram: Telegram = Field(description="a table [telegram]")
     questions: Questions = Field(default=Questions(), description="a table [questions]")
@@ -403,18 +243,6 @@ class Config(BaseSettings):
         if len({server.name for server in value}) < len(value):
             raise ValueError("has two servers of one name")
         return value
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 (the library prescribes the signature)
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return no source but the arguments: `loads` alone decides which variables are read."""
-        return (init_settings,)
 
 
 SECTIONS: dict[str, type[BaseModel]] = {

@@ -27,7 +27,8 @@ from hermes.storage.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes.config.reading import Config, Followed
+    from hermes.config.reading import Followed
+    from hermes.config.settings import Config
 
 log = logging.getLogger(__name__)
 

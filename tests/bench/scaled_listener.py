@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes.config import reading as configuration
 from hermes.config.logs import set_up
+from hermes.config.settings import Config
 from hermes.listener.daemon import Listener
 
 
@@ -22,7 +23,7 @@ def main(path: str, scale: str) -> None:
     asyncio.run(_serve(config, float(scale)))
 
 
-async def _serve(config: configuration.Config, scale: float) -> None:
+async def _serve(config: Config, scale: float) -> None:
     await Listener(config, rate_scale=scale).run()
 
 

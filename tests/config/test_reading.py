@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from hermes.config.reading import Config, OpenCode, Questions, QuietHours, config_path, load, readable_by_others
-from hermes.config.settings import SECTIONS
+from hermes.config.reading import config_path, load, readable_by_others
+from hermes.config.settings import SECTIONS, Config, OpenCode, Questions
+from hermes.config.values import QuietHours
 from hermes.errors import ConfigError
 
 TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1"
@@ -243,8 +244,10 @@ def test_the_environment_wins(tmp_path: Path) -> None:
 
 def test_users_from_the_environment_may_be_json(tmp_path: Path) -> None:
     """Both "[1, 2]" and "1,2" are a list."""
-    config = load(written(tmp_path, NEEDED), environ={"HERMES_TELEGRAM__USERS": "[1, 2]"})
+    environ = {"HERMES_TELEGRAM__USERS": "[1, 2]", "HERMES_PERMISSIONS__NEVER_ALWAYS": '["rm", "a, b"]'}
+    config = load(written(tmp_path, NEEDED), environ=environ)
     assert config.telegram.users == (1, 2)
+    assert config.permissions.never_always == ("rm", "a, b")
 
 
 def test_the_environment_alone_is_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,6 +284,7 @@ IN_THE_FILE_ALONE = "is not known; write a table [[opencode]] into the configura
         ("HERMES_OPENCODE__URL", "http://x", IN_THE_FILE_ALONE),
         ("HERMES_OPENCODE__1__URL", "http://x", IN_THE_FILE_ALONE),
         ("HERMES_TELEGRAM__USERS", "", "is empty, so nobody could answer; it must be"),
+        ("HERMES_TELEGRAM__USERS", "[1", "is no list; it must be"),
     ],
 )
 def test_an_error_in_the_environment_names_the_variable(name: str, text: str, sentence: str, tmp_path: Path) -> None:

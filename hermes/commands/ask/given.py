@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from hermes.agents.questions import read_questions
-from hermes.config.settings import seconds
+from hermes.config.values import seconds
 from hermes.errors import ConfigError, PayloadError
 
 if TYPE_CHECKING:

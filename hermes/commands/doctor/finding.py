@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hermes.config.reading import Config, config_path
+from hermes.config.reading import config_path
+from hermes.config.settings import Config
 from hermes.errors import HermesError
 from hermes.storage.store import Store
 

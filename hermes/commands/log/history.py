@@ -3,15 +3,14 @@
 It reads the entries in the store, which keeps settled ones for `store.keep_done`, and changes nothing.
 """
 
+import contextlib
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from hermes.agents.registry import ADAPTERS
-from hermes.config.settings import Seconds
+from hermes.config.values import seconds
 from hermes.errors import ConfigError
 from hermes.model.answer import Decision, DecisionKind, OutcomeKind, Proof, Response
 from hermes.model.ask import Ask, Permission
@@ -99,10 +98,8 @@ def since_of(text: str, *, now_s: float, zone: tzinfo | None) -> float:
     Raises:
         ConfigError: the text is neither a length of time nor a date.
     """
-    try:
-        return now_s - TypeAdapter(Seconds).validate_python(text)
-    except ValidationError:
-        pass
+    with contextlib.suppress(ValueError):
+        return now_s - seconds(text)
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo or zone is None else at.replace(tzinfo=zone)).timestamp()

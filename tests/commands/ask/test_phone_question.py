@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hermes.commands.ask.phone_question import TEST, Told, ask, asking
-from hermes.config.reading import Config
+from hermes.config.settings import Config
 from hermes.errors import PayloadError
 from tests.listening import House, house, until
 

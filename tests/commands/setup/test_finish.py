@@ -12,7 +12,7 @@ from hermes.chat.bot import Bot
 from hermes.commands.ask.phone_question import Told
 from hermes.commands.setup.finish import Finish
 from hermes.commands.setup.terminal import Terminal
-from hermes.config.reading import Config
+from hermes.config.settings import Config
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

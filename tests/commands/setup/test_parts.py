@@ -10,7 +10,7 @@ import pytest
 from hermes.agents.claude_code import install as claude_code
 from hermes.commands.install import AGENTS
 from hermes.commands.setup.parts import Found, find_agents, is_started_by_something, unlisted_server
-from hermes.config.reading import Config
+from hermes.config.settings import Config
 from hermes.sandbox.opencode.server import running_agent
 
 if TYPE_CHECKING:

@@ -1,0 +1,161 @@
+"""The kinds of values in the configuration: how each is written, checked and read.
+
+A check raises the rest of a sentence ("is empty"), which never contains the value of a secret. Durations are written
+with a unit ("1h30m") and kept as seconds; "none" means no value, if a key allows it.
+"""
+
+import json
+import re
+import tomllib
+from datetime import datetime, time
+from pathlib import Path
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BeforeValidator, SecretStr
+
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+
+
+def seconds(value: object) -> float:
+    """Return the seconds of a duration such as "1h30m". Raises ValueError with the rest of an error sentence."""
+    text = str(value).replace(" ", "")
+    if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
+        message = f"is {json.dumps(value, default=str)}, which is no duration"
+        raise ValueError(message)
+    total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
+    if total_s > _LONGEST_S:
+        raise ValueError("is longer than a hundred years")
+    return total_s
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, (bool, float)):
+        raise ValueError("is no whole number")
+    return value
+
+
+def _or_none(value: object) -> object:
+    return None if value == "none" else value
+
+
+def _listed(value: object) -> object:
+    """Return a list; a variable of the environment holds it as a list of TOML, or separated by commas."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip().startswith("["):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return tomllib.loads(f"listed = {value}")["listed"]
+    except (ValueError, RecursionError):
+        raise ValueError("is no list") from None
+
+
+def _path(value: object) -> object:
+    if not isinstance(value, (str, Path)):
+        raise ValueError("is no path")
+    try:
+        path = Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("names a home folder that is not known") from None
+    if not path.is_absolute():
+        raise ValueError("is not absolute")
+    return path
+
+
+def _quiet(value: object) -> object:
+    if value is None or isinstance(value, QuietHours):
+        return value
+    start, _, end = str(value).replace(" ", "").partition("-")
+    try:
+        hours = QuietHours(_clock(start), _clock(end))
+    except ValueError:
+        raise ValueError("is not two times of the day") from None
+    if hours.start == hours.end:
+        raise ValueError("starts when it ends")
+    return hours
+
+
+def _clock(text: str) -> time:
+    return datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 (a time of the day has no date)
+
+
+def checked_url(
+    value: object, schemes: tuple[str, ...] = ("http", "https"), *, login: bool = False, query: bool = False
+) -> str:
+    """Return the URL without trailing slashes; an error never repeats it, because it may contain a password."""
+    text = str(value).strip()
+    try:
+        parts = urlsplit(text)
+        port_is_right = parts.port != 0
+    except ValueError:
+        raise ValueError("is no URL") from None
+    if parts.scheme not in schemes or not parts.hostname or not port_is_right or re.search(r"\s", text):
+        raise ValueError("is no URL of the right kind")
+    if not login and "@" in parts.netloc:
+        raise ValueError("has a user name or password in it, and URLs end up in logs")
+    if parts.fragment or (parts.query and not query):
+        raise ValueError("has a '?' or '#' in it")
+    return text.rstrip("/")
+
+
+def _proxy(value: object) -> object:
+    if value is None or isinstance(value, SecretStr):
+        return value
+    return checked_url(value, ("http", "https", "socks5", "socks5h"), login=True)
+
+
+def _zone(value: object) -> object:
+    if value == "local":
+        return value
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = f"is {json.dumps(value, default=str)}, a time zone that this machine does not know"
+        raise ValueError(message) from None
+    return value
+
+
+def secret_or_file(text: object, file: Path | None, file_key: str) -> str:
+    """Return the secret from its key or from its file, or "" if neither is set."""
+    given = text.get_secret_value() if isinstance(text, SecretStr) else text
+    if not isinstance(given, str):
+        raise ValueError("is no text")
+    if file is None:
+        return given.strip()
+    if given:
+        message = f"is set, and {file_key} too: one of the two must go"
+        raise ValueError(message)
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        message = f"cannot be read from {file_key} {file} ({why})"
+        raise ValueError(message) from None
+    if not found:
+        message = f"is not there: {file_key} {file} is empty"
+        raise ValueError(message)
+    return found
+
+
+class QuietHours(NamedTuple):
+    """Two local times of the day; if `start` is later than `end`, the hours go past midnight."""
+
+    start: time
+    end: time
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Wholes = Annotated[tuple[Whole, ...], BeforeValidator(_listed)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Url = Annotated[str, BeforeValidator(checked_url)]
+FullPath = Annotated[Path, BeforeValidator(_path)]
+MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]
+MaybeProxy = Annotated[SecretStr | None, BeforeValidator(_proxy), BeforeValidator(_or_none)]
+MaybeQuietHours = Annotated[QuietHours | None, BeforeValidator(_quiet), BeforeValidator(_or_none)]
+Zone = Annotated[str, BeforeValidator(_zone)]
