@@ -172,7 +172,7 @@ def doctor(
 
     # Log messages, such as those of libraries, are discarded: the findings already say the same.
     logging.getLogger().addHandler(logging.NullHandler())
-    examine = functools.partial(doctors.examine, config, environ=os.environ, directory=Path.cwd(), now=time.time)
+    examine = functools.partial(doctors.examine, config, environ=os.environ, now=time.time)
     ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
     visit = doctors.visit(examine, Console(), Console(stderr=True), ask=ask, fix=fix, as_json=as_json)
     if not asyncio.run(visit):

@@ -24,8 +24,8 @@ AREAS: tuple[tuple[Area, Look], ...] = (
     (telegram.AREA, telegram.look),
     (opencode.AREA, opencode.look),
     (plugin.AREA, plugin.look),
+    *((placed.area, placed.look) for placed in plugin.PLUGINS),
     (claude_code.AREA, claude_code.look),
-    *((other.area, other.look) for other in plugin.OTHERS),
     (listener.AREA, listener.look),
     (store.AREA, store.look),
 )
@@ -36,7 +36,6 @@ async def examine(
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    directory: Path,
     python: str = sys.executable,
     now: Callable[[], float] = time.time,
 ) -> tuple[Finding, ...]:
@@ -46,7 +45,7 @@ async def examine(
         config = configuration.load(path, environ=environ)
     except ConfigError as error:
         return settings.unusable(error, place, environ)
-    around = Around(config, place, environ, directory, python, now)
+    around = Around(config, place, environ, python, now)
     found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
     hide = Lines().hide  # removes all that looks like a token, in texts of other programs too
     return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)

@@ -9,7 +9,7 @@ from typing import Final
 
 from hermes.agents.claude_code import install
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.doctor.placed import in_use, loads
+from hermes.commands.doctor.plugin import in_use, loads
 
 AREA = Area("Claude Code")
 

@@ -45,7 +45,7 @@ def free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The input of the checks. `directory` is the working directory, `python` the interpreter that has Hermes.
+    """The input of the checks. `python` is the interpreter that has Hermes.
 
     `watch_s` is how long the Telegram check watches for another poller of the bot.
     """
@@ -53,7 +53,6 @@ class Around:
     config: Config
     config_file: Path
     environ: Mapping[str, str]
-    directory: Path
     python: str = sys.executable
     now: Callable[[], float] = time.time
     free_bytes: Callable[[Path], int] = free_bytes

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import ipaddress
+import socket
 from typing import Final
+from urllib.parse import urlsplit
 
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer, numbers
-from hermes.commands.doctor import ports
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.status.table import span
 from hermes.config.settings import OpenCode
@@ -17,6 +19,8 @@ AREA = Area("OpenCode servers")
 OLDEST: Final = (1, 1, 53)
 LIST_S: Final = 5.0
 EVENT_S: Final = 3.0
+CONNECT_S: Final = 1.0
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
@@ -36,18 +40,17 @@ def asked(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
 
 
 async def _server(server: OpenCode, ttl_s: float) -> list[Finding]:
-    found = await asyncio.to_thread(_listening, server)
     async with asked(server) as there:
         try:
             version = await _version(there)
         except AgentError as error:
-            return [_unreachable(server, error, found)]
+            return [await _unreachable(server, error)]
         rest = await asyncio.gather(
-            AREA.guarded(f"{server.name}: password", _password(server, found)),
+            AREA.guarded(f"{server.name}: password", _password(server)),
             AREA.guarded(f"{server.name}: questions", _questions(server, there, ttl_s), limit_s=LIST_S),
             AREA.guarded(f"{server.name}: events", _events(server, there), limit_s=EVENT_S),
         )
-    return [_reached(server, version, found), *(finding for findings in rest for finding in findings)]
+    return [_reached(server, version), *(finding for findings in rest for finding in findings)]
 
 
 async def _version(there: OpenCodeServer) -> str:
@@ -57,16 +60,8 @@ async def _version(there: OpenCodeServer) -> str:
     return await there.health()
 
 
-def _listening(server: OpenCode) -> ports.Listening | None:
-    with contextlib.suppress(OSError, ValueError, IndexError):  # it is only a hint
-        if ports.is_here(server.url):
-            return ports.listening(ports.port_of(server.url))
-    return None
-
-
-def _reached(server: OpenCode, version: str, found: ports.Listening | None) -> Finding:
-    who = f", {found.who}" if found and found.who else ""
-    seen = f"OpenCode {version} at {server.url}{who}"
+def _reached(server: OpenCode, version: str) -> Finding:
+    seen = f"OpenCode {version} at {server.url}"
     if numbers(version) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return AREA.warning(
@@ -75,25 +70,65 @@ def _reached(server: OpenCode, version: str, found: ports.Listening | None) -> F
     return AREA.good(server.name, seen)
 
 
-def _unreachable(server: OpenCode, error: AgentError, found: ports.Listening | None) -> Finding:
-    who = f"; {found.who or 'a process of another user'} listens on that port" if found else ""
-    seen = f"{error}{who}"
+async def _unreachable(server: OpenCode, error: AgentError) -> Finding:
     if isinstance(error, Unauthorized):
         mend = f"set password of [[opencode]] {server.name!r} to the server's OPENCODE_SERVER_PASSWORD"
-    elif isinstance(error, AgentAway) and not found:
-        mend = f"opencode serve --port {ports.port_of(server.url)}"
-        if not ports.is_here(server.url):
-            mend = f"start it there, or correct the url of [[opencode]] {server.name!r}"
+    elif isinstance(error, AgentAway) and not is_here(server.url):
+        mend = f"start it there, or correct the url of [[opencode]] {server.name!r}"
+    elif isinstance(error, AgentAway) and not await _listens(urlsplit(server.url).hostname or "", port_of(server.url)):
+        mend = f"opencode serve --port {port_of(server.url)}"
     else:
         mend = f"is url of [[opencode]] {server.name!r} right? Else start that server anew"
-    return AREA.broken(server.name, seen, mend)
+    return AREA.broken(server.name, str(error), mend)
 
 
-async def _password(server: OpenCode, found: ports.Listening | None) -> list[Finding]:
+# --- the port ------------------------------------------------------------------------------------------
+
+
+def is_here(url: str) -> bool:
+    """Tell whether the host of this URL is a loopback address or "localhost"."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def port_of(url: str) -> int:
+    """Return the port of this URL, by default that of its scheme; 0 if neither is known."""
+    parts = urlsplit(url)
+    return parts.port or _PORTS.get(parts.scheme, 0)
+
+
+async def _listens(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(host, port)
+        writer.close()
+        return True
+    return False
+
+
+def outward_address() -> str:
+    """Return the address by which other machines reach this one; without a network, a second loopback address.
+
+    A server that listens on 127.0.0.1 alone does not take connections there.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: this only chooses the address to send from
+        except OSError:
+            return "127.0.0.2"
+        return str(probe.getsockname()[0])
+
+
+# --- password, questions, events -----------------------------------------------------------------------
+
+
+async def _password(server: OpenCode) -> list[Finding]:
     check = f"{server.name}: password"
     start = "start the server with OPENCODE_SERVER_PASSWORD, and set password here"
     if not server.password.get_secret_value():
-        if not ports.is_here(server.url) or (found and found.everywhere):
+        if not is_here(server.url) or await _listens(outward_address(), port_of(server.url)):
             return [AREA.warning(check, "none, and other machines can reach this server", start)]
         return [AREA.good(check, "none, and only this machine can reach the server")]
     async with asked(server, password=False) as stranger:
@@ -101,7 +136,7 @@ async def _password(server: OpenCode, found: ports.Listening | None) -> list[Fin
             await stranger.health()
         except Unauthorized:
             return [AREA.good(check, "wanted, and right")]
-    mend = f"OPENCODE_SERVER_PASSWORD=… opencode serve --port {ports.port_of(server.url)}"
+    mend = f"OPENCODE_SERVER_PASSWORD=… opencode serve --port {port_of(server.url)}"
     return [AREA.warning(check, "one is configured, but the server takes everybody without", mend)]
 
 

@@ -1,89 +1,123 @@
-"""Check the plugins of agents that load one; for OpenCode, also whether another plugin file replaces ours."""
+"""Check the plugin of each agent that loads one: it is ours, of this version, and its paths are right."""
 
 import asyncio
-import contextlib
+import os
 import shlex
-from collections.abc import Iterable, Iterator
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hermes.agents.opencode import install as connect
+import hermes
+from hermes.agents.plugin_file import Plugin, settings_of
 from hermes.commands import install
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.doctor.opencode import asked
-from hermes.commands.doctor.placed import Placed
-from hermes.config.settings import OpenCode
-from hermes.errors import AgentError
+from hermes.commands.install import Agent
+from hermes.errors import ConfigError
 
-AREA = Area("OpenCode plugin")
+PYTHON_S: Final = 4.0
+_SAY_VERSION = "import hermes, hermes.hook; print(hermes.__version__)"
 
-RECENT_S: Final = 7 * 86400.0
-DIRECTORIES_S: Final = 2.0
-_FOLDERS = ("plugin", "plugins")
-# OpenCode is the first of `install.AGENTS`.
-_OPENCODE, *OTHERS = (
-    Placed(AREA if agent.plugin is connect.PLUGIN else Area(agent.title), agent, agent.plugin)
-    for agent in install.AGENTS
-    if agent.plugin is not None
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The plugin of one agent, as `hermes install NAME` writes it."""
+
+    area: Area
+    agent: Agent
+    plugin: Plugin
+
+    async def look(self, around: Around) -> tuple[Finding, ...]:
+        """Check the installed file, then the paths in it; if there is no file, say so if the agent is here."""
+        place = self.plugin.path(around.environ)
+        try:
+            text = self.plugin.installed(around.environ)
+        except ConfigError as error:
+            aside = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
+            return (self.area.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
+        if text is not None:
+            return self.area.good("file", str(place)), *await self._named(around, text)
+        if shutil.which(self.agent.program, path=around.environ.get("PATH")) is None:
+            return ()
+        return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
+
+    def mend(self, around: Around) -> str:
+        """Return the command that installs the plugin."""
+        return around.hermes("install", self.agent.name)
+
+    async def _named(self, around: Around, text: str) -> list[Finding]:
+        settings = settings_of(text)
+        found = await asyncio.gather(
+            self.area.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
+            self.area.guarded("python", asyncio.to_thread(self._python, around, settings)),
+            self.area.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
+        )
+        return [finding for findings in found for finding in findings]
+
+    def _version(self, around: Around, text: str, settings: Mapping[str, object]) -> list[Finding]:
+        if text != self.plugin.text(settings):
+            return [self._outdated(around, settings, "version", f"not the plugin of Hermes {hermes.__version__}")]
+        return [self.area.good("version", f"of Hermes {hermes.__version__}")]
+
+    def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
+        """Return a finding whose fix installs the plugin again, with its own paths: they may be there on purpose."""
+        said = {name: settings.get(name) for name in around.plugin_paths()}
+        theirs = {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
+        paths = around.plugin_paths() | theirs
+        mend = self.mend(replace(around, config_file=paths["config"]))
+        return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
+
+    def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        python = str(settings.get("python") or "")
+        if not os.access(python, os.X_OK) or not Path(python).is_file():
+            seen = f"{python or 'none'} is no program (any more), so no hook starts"
+            return [self._outdated(around, settings, "python", seen)]
+        if (found := loads(self.area, python, self.mend(around))) is not None:
+            return [found]
+        return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
+
+    def _paths(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
+        return [in_use(self.area, around, settings, self.mend(around))]
+
+
+PLUGINS = tuple(
+    Placed(Area(f"{agent.title} plugin"), agent, agent.plugin) for agent in install.AGENTS if agent.plugin is not None
 )
+
+AREA = Area("Agents")
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check OpenCode's plugin, and look for other plugin files that OpenCode would load in its place."""
-    if not connect.is_connected(around.environ):
-        return (_absent(around),)
-    found, shadows = await asyncio.gather(_OPENCODE.found(around), AREA.guarded("projects", _shadows(around)))
-    if found is None:
-        return (_absent(around),)  # it was removed in this moment
-    return (*found, *shadows) if found[0].verdict == "good" else found
-
-
-def _absent(around: Around) -> Finding:
-    mend = _OPENCODE.mend(around)
-    if around.config.opencode:
-        return AREA.warning("file", "not installed: only the servers above are followed, no plain `opencode`", mend)
-    others = [agent.title for agent in install.AGENTS if agent.is_connected(around.environ)]
-    if others:
-        asks = f"{' and '.join(others)} {'asks' if len(others) == 1 else 'ask'}"
-        return AREA.warning("file", f"not installed: only {asks} here, no OpenCode", mend)
-    return AREA.broken("file", "not installed, and no server is configured: no question can come", mend)
-
-
-# --- plugins that replace it ---------------------------------------------------------------------------
-
-
-async def _shadows(around: Around) -> list[Finding]:
-    """Look for files of the same name: OpenCode 1.1.53 loads only one of them, the project's."""
-    place, text = connect.PLUGIN.path(around.environ), connect.PLUGIN.installed(around.environ)
-    directories = [around.directory, *await _projects(around)]
-    found = await asyncio.to_thread(lambda: list(_twins(directories, around.environ.get("OPENCODE_CONFIG_DIR"), place)))
-    findings = []
-    for twin in found:
-        with contextlib.suppress(OSError):
-            same = twin.read_text(encoding="utf-8", errors="replace") == text
-            seen = f"{twin} stands before yours in OpenCode 1.1.53"
-            mend = f"rm {shlex.quote(str(twin))}"
-            findings.append(AREA.warning("projects", seen, mend) if same else AREA.broken("projects", seen, mend))
-    return findings or [AREA.good("projects", f"none of {len(set(directories))} has a plugin of that name")]
-
-
-async def _projects(around: Around) -> list[Path]:
-    """Return the recent directories of the configured servers; a server that is slow or fails is left out."""
-
-    async def of(server: OpenCode) -> tuple[str, ...]:
-        with contextlib.suppress(AgentError, TimeoutError):
-            async with asyncio.timeout(DIRECTORIES_S), asked(server) as there:
-                return await there.directories(RECENT_S)
+    """Check that at least one agent can ask: one is connected, or a server is configured."""
+    if around.config.opencode or install.is_any_connected(around.environ):
         return ()
+    mend = around.hermes("install", install.AGENTS[0].name)
+    return (AREA.broken("connected", "none is, and no server is configured: no question can come", mend),)
 
-    told = await asyncio.gather(*map(of, around.config.opencode))
-    return [Path(directory) for directories in told for directory in directories]
+
+def loads(area: Area, python: str, mend: str) -> Finding | None:
+    """Return a finding about the version of Hermes that this interpreter loads, or None if it loads none."""
+    command = [python, "-I", "-c", _SAY_VERSION]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = told.stdout.strip()
+    if version != hermes.__version__:
+        return area.warning("python", f"{python} has Hermes {version}, this is {hermes.__version__}", mend)
+    return area.good("python", f"{python} loads Hermes {version}")
 
 
-def _twins(directories: Iterable[Path], config_dir: str | None, place: Path) -> Iterator[Path]:
-    above = dict.fromkeys(folder for directory in directories for folder in (directory, *directory.parents))
-    bases = [folder / ".opencode" for folder in above] + ([Path(config_dir)] if config_dir else [])
-    for twin in (base / folder / place.name for base in bases for folder in _FOLDERS):
-        with contextlib.suppress(OSError):
-            if twin.is_file() and not twin.samefile(place):
-                yield twin
+def in_use(area: Area, around: Around, named: Mapping[str, object], mend: str) -> Finding:
+    """Return a finding about whether the store, log and configuration that `named` gives are ours.
+
+    Other paths may be there on purpose (another configuration), so the finding has a command but no fix.
+    """
+    wanted = around.plugin_paths()
+    other = {name: named.get(name) for name, path in wanted.items() if Path(str(named.get(name) or "")) != path}
+    if not other:
+        return area.good("paths", "store, log and configuration are the ones in use")
+    seen = "; ".join(f"its {name} is {path or 'none'}, not {wanted[name]}" for name, path in other.items())
+    return area.broken("paths", seen, mend) if "store" in other else area.warning("paths", seen, mend)

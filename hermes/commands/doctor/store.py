@@ -1,25 +1,19 @@
-"""Check the store: it is writable, closed to others, has free space, and holds no damaged or unfinished files."""
+"""Check the store: it is writable, closed to others, has free space, and holds no damaged files."""
 
 import asyncio
 import shlex
-import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from hermes import disk
-from hermes.commands.doctor.finding import Area, Around, Finding, Fix, close_to_others, open_to_others
-from hermes.commands.doctor.listener import holder
-from hermes.commands.status.table import span
+from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, open_to_others
 from hermes.errors import StoreError
-from hermes.hook import spool
 
 AREA = Area("Store")
 
 LITTLE_BYTES: Final = 200_000_000
 NO_BYTES: Final = 10_000_000
-STALE_S: Final = 86400.0
 _PROBE: Final = "doctor"
 _MB: Final = 1_000_000
 
@@ -35,7 +29,6 @@ async def look(around: Around) -> tuple[Finding, ...]:
         "space": _space,
         "quarantine": _quarantine,
         "entries": _entries,
-        "leftovers": _leftovers,
     }
     return await AREA.each(around, checks)
 
@@ -100,47 +93,4 @@ def _entries(around: Around) -> list[Finding]:
         AREA.broken("questions", f"{path} was written by a newer Hermes, and is left alone", "upgrade this one")
         for path in survey.too_new
     ]
-    found += _stale(around, [entry.asked_s for entry in survey.entries])
     return found or [AREA.good("questions", f"{len(survey.entries) or 'none'} open")]
-
-
-def _stale(around: Around, asked_s: list[float]) -> list[Finding]:
-    """Warn about old asks if no listener runs: their time to answer stands still then, so they never expire."""
-    old_s = around.now() - around.config.questions.ttl - STALE_S
-    stale = [at_s for at_s in asked_s if at_s < old_s]
-    if not stale or holder(around) is not None:
-        return []
-    many = f"{len(stale)} have" if len(stale) > 1 else "one has"
-    seen = f"{many} been open for {span(around.now() - min(stale))}, and nobody listens"
-    return [AREA.warning("questions", seen, around.hermes("listen"))]
-
-
-def _leftovers(around: Around) -> list[Finding]:
-    """Find files that a process began to write and never finished; one may still be writing the younger ones."""
-    old_s = time.time() - spool.LEFTOVER_AFTER_S  # not `around.now`: the times of files are the machine's
-    left = [path for path in _all(around.config.store.path) if path.name.startswith(".") and _is_older(path, old_s)]
-    if not left:
-        return [AREA.good("leftovers", "none")]
-    what = f"{len(left)} unfinished files" if len(left) > 1 else "an unfinished file"
-    return [
-        AREA.warning(
-            "leftovers", f"{what} of a process that died ({left[0]})", around.hermes("doctor", "--fix"), _remove(left)
-        )
-    ]
-
-
-def _is_older(path: Path, than_s: float) -> bool:
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_mtime < than_s
-
-
-def _remove(paths: list[Path]) -> Fix:
-    async def remove() -> str:
-        for path in paths:
-            path.unlink(missing_ok=True)
-        return f"Removed unfinished files: {len(paths)}."
-
-    return remove

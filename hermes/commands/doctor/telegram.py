@@ -4,19 +4,13 @@ The checks send no message and confirm no update, so no update can be lost.
 """
 
 import asyncio
-import sys
-import time
 from collections.abc import Awaitable, Callable
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httpx
-
-from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook, tls_context
+from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook
 from hermes.chat.poll import CONFLICT
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.status.table import span
 from hermes.config.settings import Telegram
 from hermes.errors import ChatError, ChatRefused
 from hermes.listener.phone.chat_memory import Memory
@@ -25,12 +19,8 @@ from hermes.storage import process_lock
 AREA = Area("Telegram")
 
 CALL_S: Final = 3.0
-HELD_S: Final = 3.0
-"""A rival poller retries at once, as all pollers do, and so would have ended a poll of ours before this time."""
-OFF_S, FAR_OFF_S = 5.0, 60.0
 
 _RIVAL = "stop it (another machine? another program with this token?), or renew the token: @BotFather, /revoke"
-_VANISHED = "what waited for this bot vanished: another program took it, or it was a tap that grew too old"
 _PRIVACY = (
     "privacy mode is on: in this group a typed answer must reply to the question's message; buttons work anyway",
     "@BotFather, /setprivacy, Disable; then remove the bot from the group and add it again",
@@ -61,14 +51,12 @@ class Asking(Bot):
         """
         await self._call("sendChatAction", {"chat_id": chat_id, "action": "typing"})
 
-    async def waiting(self, timeout_s: float) -> int | None:
-        """Return the id of the first pending update, or None if no update comes within `timeout_s`.
+    async def wait_for_update(self, timeout_s: float) -> None:
+        """Wait until an update is pending, or `timeout_s` are over.
 
         The call has no offset, so that it confirms nothing, and no `allowed_updates`, so that the stored list stays.
         """
-        params = {"timeout": int(timeout_s), "limit": 1}
-        updates = await self._call("getUpdates", params, timeout_s=timeout_s + CALL_S)
-        return int(updates[0]["update_id"]) if isinstance(updates, list) and updates else None
+        await self._call("getUpdates", {"timeout": int(timeout_s), "limit": 1}, timeout_s=timeout_s + CALL_S)
 
 
 def _asking(telegram: Telegram) -> Asking:
@@ -97,7 +85,6 @@ async def _look(around: Around) -> tuple[Finding, ...]:
         found = await asyncio.gather(
             _updates(around, bot),
             AREA.guarded("chat", _chat(around, bot, me), limit_s=CALL_S),
-            AREA.guarded("clock", _clock(around), limit_s=CALL_S),
         )
     return AREA.good("token", f"of @{me.username}"), *(finding for findings in found for finding in findings)
 
@@ -109,7 +96,7 @@ def _no_bot(error: Exception) -> tuple[Finding, ...]:
     else:
         seen = str(error) or f"Telegram did not answer within {CALL_S:g} s"
         first = AREA.broken("reach", seen, "look at the network, telegram.proxy and telegram.api_base")
-    return first, AREA.warning("all else", "webhook, other pollers, chat and clock were not looked at, for that reason")
+    return first, AREA.warning("all else", "webhook, other pollers and chat were not looked at, for that reason")
 
 
 # --- webhook and other pollers -------------------------------------------------------------------------
@@ -143,40 +130,21 @@ def _delete_webhook(around: Around) -> Callable[[], Awaitable[str]]:
 
 
 async def _rivals(around: Around, bot: Asking) -> list[Finding]:
+    """Poll for a while. Telegram ends the older of two open polls, so a rival that retries ends ours (ChatRefused).
+
+    If an update is pending, our poll returns at once; a rival would have taken it.
+    """
     lock = process_lock.bot_lock(around.config.telegram.bot_id, around.config.store.path)
-    found = AREA.good("other pollers", f"none was seen within {around.watch_s:g} s")
+    found = AREA.good("other pollers", "none was seen")
     if process_lock.holder(lock) is None:
         try:
-            if await taken_away(bot.waiting, around.watch_s):
-                found = AREA.warning("other pollers", _VANISHED, _RIVAL)
+            await bot.wait_for_update(around.watch_s)
         except ChatRefused as error:
             if is_webhook(error) or not is_conflict(error):
                 raise
             found = AREA.broken("other pollers", "another program receives taps and texts of this bot", _RIVAL)
     ours = process_lock.holder(lock)  # a listener may have started in the meantime
     return [found if ours is None else _told_by_listener(around, ours)]
-
-
-async def taken_away(
-    waiting: Callable[[float], Awaitable[int | None]],
-    watch_s: float,
-    *,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> bool:
-    """Watch for `watch_s`, and tell whether a pending update vanished meanwhile. Raises the errors of `waiting`.
-
-    Telegram ends the older of two open polls with a 409. So we poll: a rival that retries ends our poll (ChatRefused).
-    If an update is pending, our poll returns at once, so we look again at the end of the time: a rival confirms the
-    update (but a tap that is too old vanishes without a rival). A rival that pauses for longer is not seen.
-    """
-    began_s = monotonic()
-    first = await waiting(watch_s)
-    held_s = monotonic() - began_s
-    if first is None or held_s >= HELD_S:
-        return False
-    await sleep(watch_s - held_s)
-    return await waiting(0) != first
 
 
 def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
@@ -239,32 +207,3 @@ def _privacy(me: Me, member: dict[str, Any]) -> list[Finding]:
     if me.reads_groups or member["status"] == "administrator":
         return [AREA.good("privacy mode", "off, or of no matter: the bot sees what is typed in the group")]
     return [AREA.warning("privacy mode", *_PRIVACY)]
-
-
-# --- the clock -----------------------------------------------------------------------------------------
-
-
-async def _clock(around: Around) -> list[Finding]:
-    """Compare the clock with the Date header, in whole seconds, of a response of Telegram; it needs no token."""
-    telegram = around.config.telegram
-    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    secure = tls_context(telegram.ca_file, proxy, telegram.api_base)
-    try:
-        async with httpx.AsyncClient(proxy=proxy, verify=secure, trust_env=False, timeout=CALL_S) as http:
-            asked_s = around.now()
-            answer = await http.get(telegram.api_base)
-            answered_s = around.now()
-        theirs_s = parsedate_to_datetime(answer.headers.get("date", "")).timestamp() + 0.5
-    except (httpx.HTTPError, ValueError) as error:
-        return [AREA.warning("clock", f"not compared: no date came from Telegram ({type(error).__name__})")]
-    ahead_s = (asked_s + answered_s) / 2 - theirs_s
-    return [_clock_finding(ahead_s, unsure_s=(answered_s - asked_s) / 2 + 0.5)]
-
-
-def _clock_finding(ahead_s: float, *, unsure_s: float) -> Finding:
-    off_s = max(0.0, abs(ahead_s) - unsure_s)
-    if off_s < OFF_S:
-        return AREA.good("clock", "agrees with Telegram's")
-    seen = f"this machine's is {span(off_s)} {'ahead of' if ahead_s > 0 else 'behind'} Telegram's"
-    mend = "sudo sntp -sS time.apple.com" if sys.platform == "darwin" else "sudo timedatectl set-ntp true"
-    return AREA.broken("clock", seen, mend) if off_s >= FAR_OFF_S else AREA.warning("clock", seen, mend)

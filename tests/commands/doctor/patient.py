@@ -110,7 +110,6 @@ class Patient:
             config,
             self.config_file,
             self.environ,
-            self.project,
             now=lambda: time.time() + ahead_s,
             watch_s=watch_s,
             **seams,

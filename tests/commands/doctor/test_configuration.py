@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.commands.doctor import checkup, configuration
+from hermes.commands.doctor import checkup, configuration, plugin
 from tests.commands.doctor.patient import Patient, named, told
 
 
@@ -19,12 +19,12 @@ async def test_what_cannot_be_read_is_the_first_finding_and_nearly_the_only_one(
     """The sentence of the ConfigError; all else is one line; modes are still seen."""
     patient.config_file.write_text('[telegram]\ntoken = "1:x"\n')
     patient.config_file.chmod(0o644)
-    first, modes, rest = await checkup.examine(patient.config_file, environ=patient.environ, directory=patient.project)
+    first, modes, rest = await checkup.examine(patient.config_file, environ=patient.environ)
     assert (first.verdict, first.check) == ("broken", "file")
     assert first.seen.startswith(f"{patient.config_file}, [telegram] token")
     assert (modes.verdict, modes.fix is not None) == ("broken", True)
     assert rest.seen == "not looked at: it needs the configuration"
-    missing = await checkup.examine(patient.root / "none.toml", environ=patient.environ, directory=patient.project)
+    missing = await checkup.examine(patient.root / "none.toml", environ=patient.environ)
     assert missing[0].mend == f"hermes setup --config {patient.root / 'none.toml'}"
 
 
@@ -32,7 +32,7 @@ async def test_what_cannot_be_read_is_the_first_finding_and_nearly_the_only_one(
 async def test_a_configuration_out_of_reach_is_one_sentence(patient: Patient, name: str) -> None:
     """A file where a folder should be, a name that no disk takes; a folder that may not be read is the same."""
     (patient.root / "file").touch()
-    first, _ = await checkup.examine(patient.root / name, environ=patient.environ, directory=patient.project)
+    first, _ = await checkup.examine(patient.root / name, environ=patient.environ)
     assert (first.verdict, "cannot be read" in first.seen) == ("broken", True)
     assert first.mend.startswith("free the way to it")
 
@@ -41,8 +41,8 @@ async def test_an_area_that_stumbles_is_a_finding_too(patient: Patient) -> None:
     """The store's folder cannot even be looked for; all the others are told."""
     patient.tables["store"]["path"] = str(patient.root / ("x" * 300))
     patient.write()
-    found = await checkup.examine(patient.config_file, environ=patient.environ, directory=patient.project)
-    not_here = {"Claude Code", "oh-my-pi", "Neovate Code"}  # of these there is no word
+    found = await checkup.examine(patient.config_file, environ=patient.environ)
+    not_here = {"Claude Code", *(one.area.name for one in plugin.PLUGINS)}  # of these there is no word
     assert {one.area for one in found} | not_here == {area.name for area, _ in checkup.AREAS}
     assert [one.verdict for one in found if one.area == "Store"] == ["broken"]
 

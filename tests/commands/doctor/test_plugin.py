@@ -7,39 +7,40 @@ import pytest
 
 from hermes import __version__
 from hermes.agents.opencode import install
-from hermes.agents.plugin_file import MARKER, PLUGIN_NAME, settings_of
+from hermes.agents.plugin_file import MARKER, settings_of
 from hermes.commands.doctor import plugin
 from hermes.commands.doctor.checkup import mend
-from hermes.commands.doctor.placed import Placed
-from hermes.sandbox.opencode.server import running_agent
+from hermes.commands.doctor.plugin import Placed
 from tests.commands.doctor.patient import Patient, named, told
-from tests.listening import question
 
-WELL = dict.fromkeys(["file", "version", "python", "paths", "projects"], "good")
+WELL = dict.fromkeys(["file", "version", "python", "paths"], "good")
+OPENCODE = plugin.PLUGINS[0]
 
 
 async def test_all_is_well(patient: Patient) -> None:
     """As `install` wrote it."""
     patient.install()
-    found = await plugin.look(patient.around())
+    found = await OPENCODE.look(patient.around())
     assert told(found) == WELL
     assert named(found, "python").seen == f"{sys.executable} loads Hermes {__version__}"
 
 
-async def test_no_plugin_is_broken_without_servers_and_else_a_warning(patient: Patient) -> None:
-    """Where nothing could ask, nothing works."""
+async def test_nothing_that_could_ask_is_broken(patient: Patient) -> None:
+    """Neither a connected agent nor a server; either is enough."""
     (found,) = await plugin.look(patient.around())
     assert (found.verdict, found.mend) == ("broken", f"hermes install opencode --config {patient.config_file}")
+    patient.install()
+    assert await plugin.look(patient.around()) == ()
+    patient.plugin.unlink()
     patient.serve("http://127.0.0.1:9")
-    (found,) = await plugin.look(patient.around())
-    assert found.verdict == "warning"
+    assert await plugin.look(patient.around()) == ()
 
 
 async def test_a_foreign_file_of_that_name_is_left_alone(patient: Patient) -> None:
     """It is named, and the way to put it aside."""
     patient.plugin.parent.mkdir(parents=True)
     patient.plugin.write_text("// somebody else's")
-    (found,) = await plugin.look(patient.around())
+    (found,) = await OPENCODE.look(patient.around())
     assert (found.verdict, found.fix) == ("broken", None)
     assert found.mend.startswith(f"mv {patient.plugin} ")
 
@@ -48,11 +49,11 @@ async def test_an_outdated_plugin_is_broken_and_mended(patient: Patient) -> None
     """Its settings stay the same; other plugins of the folder too."""
     text = patient.install()
     patient.plugin.write_text(text.replace("const PATIENCE_MS", "const PATIENCE_OF_OLD_MS"))
-    found = named(await plugin.look(patient.around()), "version")
+    found = named(await OPENCODE.look(patient.around()), "version")
     assert found.verdict == "broken"
     assert "was updated." in (await mend([found]))[0]
     assert patient.plugin.read_text() == text
-    assert told(await plugin.look(patient.around())) == WELL
+    assert told(await OPENCODE.look(patient.around())) == WELL
 
 
 @pytest.mark.parametrize("settings", ["const settings = 7 //", "const settings = {", ""])
@@ -60,7 +61,7 @@ async def test_settings_that_cannot_be_read_are_an_outdated_plugin(patient: Pati
     """Whatever they were."""
     patient.plugin.parent.mkdir(parents=True)
     patient.plugin.write_text(f"{MARKER}\n{settings}\n")
-    found = told(await plugin.look(patient.around()))
+    found = told(await OPENCODE.look(patient.around()))
     assert (found["version"], found["python"], found["paths"]) == ("broken", "broken", "broken")
 
 
@@ -72,11 +73,11 @@ def altered(patient: Patient, **paths: str) -> None:
 async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:
     """As after an upgrade of the interpreter."""
     altered(patient, python="/opt/python3.9/bin/python")
-    found = await plugin.look(patient.around())
+    found = await OPENCODE.look(patient.around())
     assert told(found) == {**WELL, "python": "broken"}
     assert "is no program (any more)" in named(found, "python").seen
     await mend(found)
-    assert told(await plugin.look(patient.around())) == WELL
+    assert told(await OPENCODE.look(patient.around())) == WELL
 
 
 @pytest.mark.parametrize("check", ["version", "python"])
@@ -86,17 +87,17 @@ async def test_a_mended_plugin_keeps_its_paths(patient: Patient, check: str) -> 
     altered(patient, **theirs, **({"python": "/opt/python3.9/bin/python"} if check == "python" else {}))
     if check == "version":
         patient.plugin.write_text(patient.plugin.read_text().replace("const PATIENCE_MS", "const PATIENCE_OF_OLD_MS"))
-    found = named(await plugin.look(patient.around()), check)
+    found = named(await OPENCODE.look(patient.around()), check)
     assert found.mend == "hermes install opencode --config /theirs/config"
     await mend([found])
     assert settings_of(patient.plugin.read_text()) == {"python": sys.executable, **theirs}
-    assert told(await plugin.look(patient.around())) == {**WELL, "paths": "broken"}
+    assert told(await OPENCODE.look(patient.around())) == {**WELL, "paths": "broken"}
 
 
 async def test_a_python_without_hermes_is_broken(patient: Patient) -> None:
     """It is asked itself."""
     altered(patient, python=str(patient.program("python", "exit 1")))
-    found = await plugin.look(patient.around())
+    found = await OPENCODE.look(patient.around())
     assert told(found) == {**WELL, "python": "broken"}
     assert "cannot load Hermes" in named(found, "python").seen
 
@@ -104,7 +105,7 @@ async def test_a_python_without_hermes_is_broken(patient: Patient) -> None:
 async def test_a_python_with_another_hermes_is_a_warning(patient: Patient) -> None:
     """Nothing is written over: it may be meant."""
     altered(patient, python=str(patient.program("python", "echo 0.0.9")))
-    found = named(await plugin.look(patient.around()), "python")
+    found = named(await OPENCODE.look(patient.around()), "python")
     assert (found.verdict, found.fix) == ("warning", None)
     assert f"has Hermes 0.0.9, this is {__version__}" in found.seen
 
@@ -112,52 +113,15 @@ async def test_a_python_with_another_hermes_is_a_warning(patient: Patient) -> No
 async def test_another_store_is_broken_and_another_log_a_warning(patient: Patient) -> None:
     """Questions would go where nobody listens; the other configuration may be meant, so nothing is mended."""
     altered(patient, store="/elsewhere")
-    found = named(await plugin.look(patient.around()), "paths")
+    found = named(await OPENCODE.look(patient.around()), "paths")
     assert (found.verdict, found.fix) == ("broken", None)
     assert f"its store is /elsewhere, not {patient.root / 'store'}" in found.seen
     altered(patient, log="/elsewhere.log")
-    assert named(await plugin.look(patient.around()), "paths").verdict == "warning"
+    assert named(await OPENCODE.look(patient.around()), "paths").verdict == "warning"
 
 
-@pytest.mark.parametrize("folder", ["plugin", "plugins"])
-async def test_a_projects_plugin_of_that_name_is_found_above_the_folder(patient: Patient, folder: str) -> None:
-    """Another text is broken; our own, copied there, is a warning."""
-    text = patient.install()
-    twin = patient.root / ".opencode" / folder / PLUGIN_NAME
-    twin.parent.mkdir(parents=True)
-    twin.write_text("// of the project")
-    found = named(await plugin.look(patient.around()), "projects")
-    assert (found.verdict, found.mend) == ("broken", f"rm {twin}")
-    twin.write_text(text)
-    assert named(await plugin.look(patient.around()), "projects").verdict == "warning"
-
-
-async def test_projects_of_the_servers_are_looked_at_too(patient: Patient, tmp_path: Path) -> None:
-    """Those with a session of this week; a server that is away hides no other."""
-    patient.install()
-    project = tmp_path / "elsewhere" / "shop"
-    twin = project / ".opencode" / "plugin" / PLUGIN_NAME
-    twin.parent.mkdir(parents=True)
-    twin.write_text("// of the project")
-    with running_agent(directory=str(project)) as agent:
-        agent.ask([question()])
-        patient.serve("http://127.0.0.1:9", name="away")
-        patient.serve(agent.url)
-        assert str(twin) in named(await plugin.look(patient.around()), "projects").seen
-
-
-async def test_a_plugin_that_is_linked_is_not_its_own_twin(patient: Patient) -> None:
-    """As those have it who keep their configuration in a repository that they work in."""
-    patient.install()
-    twin = patient.project / ".opencode" / "plugin" / PLUGIN_NAME
-    twin.parent.mkdir(parents=True)
-    twin.symlink_to(patient.plugin)
-    assert told(await plugin.look(patient.around())) == WELL
-
-
-OTHERS = pytest.mark.parametrize("agent", plugin.OTHERS, ids=lambda one: one.agent.name)
-OH_MY_PI = next(agent for agent in plugin.OTHERS if agent.agent.name == "oh-my-pi")
-FOUND = dict.fromkeys(["file", "version", "python", "paths"], "good")
+OTHERS = pytest.mark.parametrize("agent", plugin.PLUGINS[1:], ids=lambda one: one.agent.name)
+OH_MY_PI = next(agent for agent in plugin.PLUGINS if agent.agent.name == "oh-my-pi")
 
 
 async def put(patient: Patient, agent: Placed) -> Path:
@@ -180,20 +144,20 @@ async def test_of_an_agent_that_is_not_here_nothing_is_said(patient: Patient, ag
 async def test_another_agents_plugin_is_looked_at_too(patient: Patient, agent: Placed) -> None:
     """As `install` wrote it; then one of another version, whose Python is gone, and which says another store."""
     place = await put(patient, agent)
-    assert told(await agent.look(patient.around())) == FOUND
+    assert told(await agent.look(patient.around())) == WELL
     text = place.read_text()
     place.write_text(text.replace("function phone(", "function phone_of_old("))
     found = await agent.look(patient.around())
-    assert told(found) == FOUND | {"version": "broken"}
+    assert told(found) == WELL | {"version": "broken"}
     assert "was updated." in (await mend(found))[0]
     assert place.read_text() == text
     place.write_text(text.replace(sys.executable, "/nowhere/python"))
     found = await agent.look(patient.around())
-    assert told(found) == FOUND | {"python": "broken"}
+    assert told(found) == WELL | {"python": "broken"}
     await mend(found)
     assert place.read_text() == text
     place.write_text(text.replace(str(patient.root / "store"), "/elsewhere"))
-    assert told(await agent.look(patient.around())) == FOUND | {"paths": "broken"}
+    assert told(await agent.look(patient.around())) == WELL | {"paths": "broken"}
 
 
 async def test_a_mended_extension_of_oh_my_pi_asks_where_it_did(patient: Patient) -> None:
@@ -201,7 +165,7 @@ async def test_a_mended_extension_of_oh_my_pi_asks_where_it_did(patient: Patient
     place = await put(patient, OH_MY_PI)
     text = OH_MY_PI.plugin.text(settings_of(place.read_text()) | {"headless": True})
     place.write_text(text)
-    assert told(await OH_MY_PI.look(patient.around())) == FOUND
+    assert told(await OH_MY_PI.look(patient.around())) == WELL
     place.write_text(text.replace(sys.executable, "/nowhere/python"))
     await mend(await OH_MY_PI.look(patient.around()))
     assert place.read_text() == text

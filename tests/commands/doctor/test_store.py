@@ -1,18 +1,13 @@
 """The store under the doctor's eyes."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from hermes.commands.doctor import store as stores
 from hermes.commands.doctor.checkup import mend
-from hermes.hook import spool
-from hermes.storage.store import LISTENER
-from tests.commands.doctor.patient import Patient, named, old, told
+from tests.commands.doctor.patient import Patient, named, told
 from tests.storage.store_process import an_entry
 
-WELL = dict.fromkeys(["writing", "modes", "space", "quarantine", "questions", "leftovers"], "good")
+WELL = dict.fromkeys(["writing", "modes", "space", "quarantine", "questions"], "good")
 DAY_S = 86400.0
 
 
@@ -94,36 +89,3 @@ async def test_damaged_and_newer_questions_are_broken_and_stay(patient: Patient)
     assert str(unread) in found[1].seen
     assert str(newer) in found[2].seen
     assert damaged.exists()
-
-
-async def test_what_is_open_for_days_and_nobody_listens_is_a_warning(patient: Patient) -> None:
-    """With a listener its time runs, and it is nobody's business."""
-    now_s = patient.around().now()
-    patient.store.create(an_entry(asked_s=now_s - 3 * DAY_S))
-    patient.store.create(replace(an_entry("bbbb2222"), asked_s=now_s - 60))
-    found = named(await stores.look(patient.around()), "questions")
-    assert (found.verdict, found.seen) == ("warning", "one has been open for 3 d 0 h, and nobody listens")
-    with patient.store.hold(LISTENER, "hermes listen"):
-        assert named(await stores.look(patient.around()), "questions").seen == "2 open"
-
-
-async def test_leftovers_of_the_dead_are_removed(patient: Patient) -> None:
-    """Those older than a minute; younger ones, and all that is whole, stay."""
-    root = patient.store.root
-    spool.drop(root, spool.record("opencode", {"type": "receipt"}))
-    paths = [root / ".telegram.json.1.tmp", root / "inbox" / ".1-2-3.json.4", root / "pending" / ".a.json.5.tmp"]
-    for path in paths:
-        path.write_text("half")
-        old(path, 90)
-    young = root / ".young.json.6.tmp"
-    young.write_text("half")
-    found = named(await stores.look(patient.around()), "leftovers")
-    assert (found.verdict, found.seen.startswith("3 unfinished files")) == ("warning", True)
-    assert await mend([found]) == ["Removed unfinished files: 3."]
-    assert [path for path in root.rglob(".*") if path.is_file()] == [young]
-    assert len(spool.listing(root)) == 1
-
-
-async def test_a_file_that_goes_meanwhile_is_no_leftover(tmp_path: Path) -> None:
-    """Somebody finished it."""
-    assert not stores._is_older(tmp_path / "gone", 0)
