@@ -12,7 +12,7 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from hermes import disk
-from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
+from hermes.commands.service.machine import Job, Machine, ServiceState
 from hermes.errors import ConfigError, ServiceError
 from hermes.storage import installed_files as files
 
@@ -65,22 +65,15 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
 
 
 def state(job: Job, machine: Machine) -> ServiceState:
-    """Return the state of the job; launchd does not tell when it started."""
-    printed = _printed(job, machine)
-    is_loaded = printed.status == 0
+    """Return the state of the job."""
+    printed = machine.run(["launchctl", "print", _target(job)])
+    is_loaded, place = printed.status == 0, _place(job, machine)
     found = re.search(r"^\s*state = (.+)$", printed.output, re.MULTILINE)
     detail = (found[1] if found else "loaded") if is_loaded else "not loaded"
     pid = re.search(r"^\s*pid = (\d+)$", printed.output, re.MULTILINE)
-    place = _place(job, machine)
+    is_active = detail == "running"
     return ServiceState(
-        "launchd",
-        place.exists(),
-        is_loaded,
-        detail == "running",
-        None,
-        detail,
-        int(pid[1]) if pid else 0,
-        _command(place),
+        "launchd", place.exists(), is_loaded, is_active, detail, int(pid[1]) if pid else 0, _command(place)
     )
 
 
@@ -126,10 +119,6 @@ def _kick(job: Job, machine: Machine) -> None:
     done = machine.run(["launchctl", "kickstart", "-k", _target(job)])
     if done.status:
         raise ServiceError(f"launchd did not start {_label(job)}: {done.output.strip() or done.status}")
-
-
-def _printed(job: Job, machine: Machine) -> Ran:
-    return machine.run(["launchctl", "print", _target(job)])
 
 
 def _place(job: Job, machine: Machine) -> Path:

@@ -79,17 +79,16 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The state of a job. `since_s` (epoch seconds) is when it became active, None if it is not or if that is unknown.
+    """The state of a job. `kind` is "none" if there is no service manager that can run it.
 
-    `kind` is "none" if there is no service manager that can run it; `detail` is the state in words. `pid` is 0 if no
-    process runs. `command` is the command in the installed file, () if it cannot be read.
+    `detail` is the state in words. `pid` is 0 if no process runs. `command` is the command in the installed file, () if
+    it cannot be read.
     """
 
     kind: Literal["systemd", "launchd", "none"]
     installed: bool
     enabled: bool
     active: bool
-    since_s: float | None
     detail: str
     pid: int = 0
     command: tuple[str, ...] = ()

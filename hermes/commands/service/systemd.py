@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -60,21 +59,22 @@ def restart(job: Job, machine: Machine, *, log: Path) -> str:
 def uninstall(job: Job, machine: Machine) -> Iterator[str]:
     """Stop the job and remove its units; yield one sentence for each. Raises ConfigError, NotSaved, ServiceError."""
     places = [_folder(machine) / name for name in job.units]
-    ours = [place for place in places if files.installed(place, MARKER) is not None]
-    is_managed = _has_manager(machine)
-    if ours and is_managed:
+    # All are read first, so that nothing is stopped if one of them is not ours.
+    texts = [files.installed(place, MARKER) for place in places]
+    is_managed = any(text is not None for text in texts) and _has_manager(machine)
+    if is_managed:
         _done(machine, "disable", "--now", job.unit)
-    for place in places:
-        if place not in ours:
+    for place, text in zip(places, texts, strict=True):
+        if text is None:
             yield f"{place} is not there; nothing was changed."
             continue
         with files.saving(place):
             # If no systemd runs that can disable the unit, remove its link here, so that it does not stay.
             for link in _folder(machine).glob(f"*.wants/{place.name}"):
                 link.unlink()
-            place.unlink()
+        files.take_away(place, MARKER)
         yield f"{place} was removed."
-    if ours and is_managed:
+    if is_managed:
         _done(machine, "daemon-reload")
         yield f"{job.unit} is stopped."
 
@@ -83,16 +83,13 @@ def state(job: Job, machine: Machine) -> ServiceState:
     """Return the state of the job in systemd; `kind` is "none" without a user manager. Raises ServiceError."""
     is_there = all((_folder(machine) / name).exists() for name in job.units)
     if not _has_manager(machine):
-        return ServiceState("none", is_there, False, False, None, "systemd does not run here for this user")  # noqa: FBT003
+        return ServiceState("none", is_there, False, False, "systemd does not run here for this user")  # noqa: FBT003
     shown = _shown(job, machine)
     active = shown.get("ActiveState") == "active"
-    since_us = shown.get("ActiveEnterTimestampMonotonic", "")
-    since_s = time.time() - (machine.monotonic() - int(since_us) / 1e6) if active and since_us.isdecimal() else None
     is_enabled = shown.get("UnitFileState") == "enabled"
     pid = int(shown.get("MainPID") or 0)
-    return ServiceState(
-        "systemd", is_there, is_enabled, active, since_s, _told(shown), pid, _command(_folder(machine) / job.units[0])
-    )
+    command = _command(_folder(machine) / job.units[0])
+    return ServiceState("systemd", is_there, is_enabled, active, _told(shown), pid, command)
 
 
 def unit_file(name: str) -> Path:
@@ -161,7 +158,7 @@ def _done(machine: Machine, *words: str) -> Ran:
 
 
 def _shown(job: Job, machine: Machine) -> dict[str, str]:
-    keys = "ActiveState,SubState,Result,StatusText,UnitFileState,ExecMainStatus,MainPID,ActiveEnterTimestampMonotonic"
+    keys = "ActiveState,SubState,Result,StatusText,UnitFileState,ExecMainStatus,MainPID"
     lines = _done(machine, "show", job.unit, f"--property={keys}").output.splitlines()
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 

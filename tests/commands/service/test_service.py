@@ -163,7 +163,6 @@ def test_without_a_user_manager_nothing_is_written(seat: Seat) -> None:
         installed=False,
         enabled=False,
         active=False,
-        since_s=None,
         detail="systemd does not run here for this user",
     )
 
@@ -271,20 +270,31 @@ def test_uninstalling_takes_exactly_our_units(seat: Seat) -> None:
 @pytest.mark.parametrize(
     ("shown", "state"),
     [
-        (f"{WELL}ActiveEnterTimestampMonotonic=4000000000\n", (True, True, "active: Telegram answers")),
+        (WELL, (True, True, "active: Telegram answers")),
         (STARTING, (False, False, "activating: no updates from Telegram: no network")),
         ("ActiveState=failed\nResult=watchdog\nExecMainStatus=6\n", (False, False, "failed: watchdog (status 6)")),
         ("ActiveState=inactive\nResult=success\n", (False, False, "inactive")),
     ],
 )
 def test_the_state_is_what_systemd_tells(seat: Seat, shown: str, state: tuple[bool, bool, str]) -> None:
-    """Enabled, active, since when, and plain words."""
+    """Enabled, active, and plain words."""
     seat.install()
     seat.answers = {"systemctl --user show hermes": Ran(0, shown)}
     found = service_state(machine=seat.machine)
     assert (found.kind, found.installed) == ("systemd", True)
     assert (found.enabled, found.active, found.detail) == state
-    assert (found.since_s is not None) is found.active
+
+
+def test_a_linked_unit_goes_with_its_link(seat: Seat, tmp_path: Path) -> None:
+    """As it was written through the link."""
+    target = tmp_path / "kept" / "hermes.service"
+    seat.install()
+    target.parent.mkdir()
+    seat.unit().rename(target)
+    seat.unit().symlink_to(target)
+    seat.uninstall()
+    assert not target.exists()
+    assert not seat.unit().is_symlink()
 
 
 def test_it_can_be_taken_away_where_no_systemd_runs(seat: Seat) -> None:
