@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from hermes.chat.bot import Bot, Me, is_unauthorized
@@ -10,6 +9,7 @@ from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Changes, Given
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import is_token
+from hermes.config.values import secret_or_file
 from hermes.errors import ChatAway, ChatError, ConfigError
 
 T = TypeVar("T")
@@ -50,19 +50,16 @@ def choose_bot(terminal: Terminal, given: Given, draft: Draft, *, connect: Conne
         return _me(terminal, token, connect, run)
 
     if given.token is not None or given.token_file is not None:
-        token = given.token if given.token_file is None else read_token(given.token_file)
-        return _of_options(terminal, token or "", given, draft, known)
+        return _of_options(terminal, _token_of_options(given), given, draft, known)
     kept = _kept(terminal, draft, known)
     return kept or _typed(terminal, known)
 
 
-def read_token(file: Path) -> str:
-    """Return the text of the file without blanks around it. Raises ConfigError: it cannot be read."""
+def _token_of_options(given: Given) -> str:
     try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"the token cannot be read from {file} ({why}).") from None
+        return secret_or_file(given.token or "", given.token_file, "--token-file")
+    except ValueError as error:
+        raise ConfigError(f"the token {error}.") from None
 
 
 def _of_options(

@@ -1,21 +1,16 @@
 """The listener that may run during the setup: the setup stops it, and starts it again."""
 
-import os
-import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from hermes.commands.setup.terminal import Terminal
-from hermes.errors import Held, StoreError
+from hermes.errors import Held
 from hermes.storage import process_lock
 from hermes.storage.process_lock import Holder, Holding
 from hermes.storage.store import LISTENER, Store
 
 WHO = "hermes setup"
-LEAVES_S = 15.0
-_LOOK_S = 0.1
 
 
 class Listening:
@@ -31,17 +26,16 @@ class Listening:
         store: Path,
         *,
         reviver: Callable[[Holder], Callable[[], str]],
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._terminal, self._store, self._reviver, self._sleep = terminal, Store(store), reviver, sleep
+        self._terminal, self._store, self._reviver = terminal, Store(store), reviver
         self._revive: Callable[[], str] | None = None
 
     def stop(self) -> None:
         """Stop the listener of the store, if there is one. Raises ServiceError, StoreError and Held."""
         holder = self._store.holder(LISTENER)
         if holder is not None:
-            self._end(holder)
-            self._wait(lambda: self._store.holder(LISTENER) is None, holder)
+            self._revive = self._reviver(holder) if holder.pid else None  # without its id it cannot be stopped
+            self._store.stop_listener()
 
     def replaced(self) -> None:
         """Note that a new listener has been started, so that `back` has nothing to start."""
@@ -73,27 +67,14 @@ class Listening:
 
     def _after_asking(self, bot_id: int) -> Holding:
         """Stop the listener that holds the bot if the person agrees, and take its lock. Raises Held."""
-        holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
+        lock = process_lock.bot_lock(bot_id, self._store.root)
+        holder = process_lock.holder(lock)
         if holder is None or not holder.pid or holder.who.startswith(WHO):
             return process_lock.hold_bot(bot_id, self._store.root, WHO)
         self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
         self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
         if not self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
             return process_lock.hold_bot(bot_id, self._store.root, WHO)
-        self._end(holder)
-        self._wait(lambda: process_lock.holder(process_lock.bot_lock(bot_id, self._store.root)) is None, holder)
-        return process_lock.hold_bot(bot_id, self._store.root, WHO)
-
-    def _end(self, holder: Holder) -> None:
-        if not holder.pid:
-            raise StoreError("a listener runs, and does not tell its process id; stop it, then run this again")
         self._revive = self._reviver(holder)
-        with suppress(ProcessLookupError):
-            os.kill(holder.pid, signal.SIGTERM)
-
-    def _wait(self, is_gone: Callable[[], bool], holder: Holder) -> None:
-        deadline = time.monotonic() + LEAVES_S
-        while not is_gone():
-            if time.monotonic() > deadline:
-                raise Held(f"{holder.who} (pid {holder.pid}) does not stop; stop it, then run this again")
-            self._sleep(_LOOK_S)
+        process_lock.stop(lock)
+        return process_lock.hold_bot(bot_id, self._store.root, WHO)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes.commands.install import AGENTS, Agent, is_any_connected
 from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
+from hermes.commands.service.machine import run_command
 from hermes.commands.setup.bot import Run
 from hermes.commands.setup.file import Draft, without_telegram
 from hermes.commands.setup.given import Given
@@ -46,18 +47,8 @@ def find_agents(environ: Mapping[str, str]) -> list[Found]:
 
 
 def _version(path: str, environ: Mapping[str, str]) -> str:
-    try:
-        told = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=VERSION_S,
-            check=True,
-            env=dict(environ),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return told.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:40]
+    told = run_command([path, "--version"], environ=environ, limit_s=VERSION_S)
+    return "" if told.status else told.output.strip().partition("\n")[0][:40]
 
 
 def choose_agents(
@@ -130,12 +121,9 @@ def choose_service(terminal: Terminal, given: Given, place: Path, *, environ: Ma
 
 
 def start_service(place: Path, config: Config, *, environ: Mapping[str, str]) -> Iterator[str]:
-    """Install and start the service; yield one sentence for each thing done. Raises as `install_service`."""
+    """Install and start the service; return one sentence for each thing done. Raises as `install_service`."""
     machine = Machine(without_telegram(environ))  # the file now holds the removed variables
-    before = service_state(machine=machine).pid
-    yield from install_service(python=sys.executable, config_path=place, log=config.log.file, machine=machine)
-    if before and service_state(machine=machine).pid == before:  # it still has the configuration from before the change
-        yield restart_service(log=config.log.file, machine=machine)
+    return install_service(python=sys.executable, config_path=place, log=config.log.file, machine=machine)
 
 
 def wake_service(place: Path, log: Path, *, environ: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from hermes.chat.bot import Bot, quiet_loggers
+from hermes.chat.bot import Bot
 from hermes.clock import Clock
 from hermes.commands.setup import file, parts
 from hermes.commands.setup.bot import Connect, Run, choose_bot
@@ -35,7 +35,6 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
     Raises:
         HermesError: it ended before the configuration was changed; a listener that it stopped is started again.
     """
-    quiet_loggers()
     setup = _Setup(given, place, environ, terminal)
     with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
         try:
