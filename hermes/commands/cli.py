@@ -1,14 +1,15 @@
-"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is running."""
+"""The command line. Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 another listener is running.
+
+A command imports its own code when it runs: a listener runs for months and shows no tables, and a hook must start fast.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import logging
 import os
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -17,6 +18,7 @@ import typer
 import hermes
 from hermes import clock as clocks
 from hermes.commands import install as installing
+from hermes.commands.options import ConfigOption, LogJsonOption, LogOption, StoreOption, TestClockOption, What
 from hermes.config import reading as configuration
 from hermes.config.logs import set_up
 from hermes.config.settings import Config
@@ -25,8 +27,6 @@ from hermes.hook import run as hooks
 from hermes.listener.sd_notify import Supervisor
 from hermes.model.ask import OnExpiry
 from hermes.storage.store import LISTENER, Store
-
-log = logging.getLogger(__name__)
 
 FIRST, DAILY, RUNNING = "First steps", "Every day", "Running it"
 FAILED: Final = 1
@@ -42,22 +42,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
-]
-StoreOption = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="The store's folder, in place of the configuration's.")
-]
-LogOption = Annotated[
-    Path | None, typer.Option("--log", metavar="FILE", help="The log file, in place of the configuration's.")
-]
-TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=True)]
-LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
-
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line (of this process by default); print a known error in one sentence and set its status."""
+    # Without this, Python prints the warnings of libraries if a command sets up no log.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         app(args=arguments)
     except Held as error:
@@ -90,13 +79,18 @@ def _root(
     pass
 
 
+def _read(path: Path | None, *, environ: Mapping[str, str] = os.environ) -> tuple[Config, Path]:
+    """Return the configuration and the path of its file."""
+    return configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
+
+
 def _loaded(
     path: Path | None, *, log_json: bool, console: bool = True, store: Path | None = None, log_file: Path | None = None
 ) -> Config:
     config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
     secrets = [server.password.get_secret_value() for server in config.opencode]
     secrets.append(config.monitor.ping_url.get_secret_value())
-    set_up(config.log, console=console, json_lines=log_json, secrets=[s for s in secrets if s])
+    set_up(config.log, console=console, json_lines=log_json, secrets=secrets)
     return config
 
 
@@ -166,16 +160,9 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Check everything, and say what mends it; status 1 if something is broken."""
-    from rich.console import Console
+    from hermes.commands.doctor import checkup
 
-    from hermes.commands import doctor as doctors
-
-    # Log messages, such as those of libraries, are discarded: the findings already say the same.
-    logging.getLogger().addHandler(logging.NullHandler())
-    examine = functools.partial(doctors.examine, config, environ=os.environ, now=time.time)
-    ask = functools.partial(doctors.ask, config, environ=os.environ) if test else None
-    visit = doctors.visit(examine, Console(), Console(stderr=True), ask=ask, fix=fix, as_json=as_json)
-    if not asyncio.run(visit):
+    if not asyncio.run(checkup.run(config, environ=os.environ, fix=fix, test=test, as_json=as_json)):
         raise typer.Exit(FAILED)
 
 
@@ -191,30 +178,10 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="For monitoring: one line, and 1 where it is bad.")] = False,
 ) -> None:
     """Show who listens, which servers can be reached, and what waits for an answer. Changes nothing."""
-    # Imported here, because a listener runs for months, shows no tables, and need not load the code for them.
-    from hermes.commands.status import survey as state, table
+    from hermes.commands.status import command
 
-    console = table.console()
-    if watch and (as_json or not table.can_redraw(console)):
-        raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
-    place = configuration.config_path(config, environ=os.environ)
-    loaded = configuration.load(config, environ=os.environ)
-    store = Store(loaded.store.path)
-    if watch:
-        health = state.seldom(state.ask_health, every_s=table.HEALTH_S)
-        look = functools.partial(state.gather, loaded, store, config_file=place, health=health)
-        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            asyncio.run(table.watch(look, console))
-        return
-    gathered = asyncio.run(state.gather(loaded, store, config_file=place))
-    if check:
-        wrong, line = table.verdict(gathered)
-        typer.echo(line)
-        sys.exit(FAILED if wrong else 0)
-    if as_json:
-        typer.echo(state.to_json(gathered))
-    else:
-        table.show(gathered, console)
+    if not command.run(config, environ=os.environ, watch=watch, as_json=as_json, check=check):
+        raise typer.Exit(FAILED)
 
 
 @app.command("log", rich_help_panel=DAILY)
@@ -231,26 +198,9 @@ def history(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, for programs.")] = False,
 ) -> None:
     """Show what was asked and answered: by whom, where, in which words, and how that is known."""
-    from hermes.commands.log import history as past, paragraphs
-    from hermes.commands.status import table
+    from hermes.commands.log import command
 
-    loaded = configuration.load(config, environ=os.environ)
-    now_s, zone = time.time(), loaded.questions.zone
-    since_s = 0.0 if since is None else past.since_of(since, now_s=now_s, zone=zone)
-    told = past.gather(Store(loaded.store.path), since_s=since_s)
-    found = len(told.exchanges)
-    shown = told.exchanges[-(last or (found if since or as_json else paragraphs.LAST)) :]
-    for warning in told.warnings:
-        typer.echo(f"hermes: {warning}", err=True)
-    if as_json:
-        for exchange in shown:
-            typer.echo(past.to_json(exchange))
-        return
-    console, past_s = table.console(), now_s - since_s if since else 0.0
-    remark = paragraphs.remark(shown=len(shown), found=found, past_s=past_s, kept_s=loaded.store.keep_done)
-    if remark:
-        console.print(f"{remark}\n" if shown else remark, style="dim", markup=False)
-    paragraphs.show(shown, console, zone=zone)
+    command.run(config, environ=os.environ, since=since, last=last, as_json=as_json)
 
 
 @app.command(rich_help_panel=DAILY)
@@ -287,8 +237,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
         raise ConfigError("give the question, or --file with questions, and not both.")
     if file is not None and (option or multiple or not custom or recommended is not None or header):
         raise ConfigError("--file says all of its questions: leave -o and what goes with it out.")
-    environ = configuration.without_keys(os.environ)
-    loaded = configuration.load(config, environ=environ)
+    loaded, place = _read(config, environ=configuration.without_keys(os.environ))
     questions = (
         given.of_file(file, sys.stdin)
         if file is not None
@@ -299,7 +248,6 @@ def ask(  # noqa: PLR0913 (one argument an option)
     payload, understood = given.payload(
         questions, asker=sender, directory=given.folder(), timeout=timeout, on_expiry=on_expiry
     )
-    place = configuration.config_path(config, environ=environ)
     told, here = asyncio.run(asks.run(loaded, place, payload, understood, terminal.of_this_process()))
     words = asks.printed(told, here, understood, as_json=as_json)
     if words:
@@ -320,8 +268,7 @@ def mcp(*, config: ConfigOption = None) -> None:
     environ = hooks.built_environment(os.environ)
     os.environ.clear()
     os.environ.update(environ)
-    place = configuration.config_path(config, environ=os.environ)
-    tool.server(configuration.load(config, environ=os.environ), place).run("stdio")
+    tool.server(*_read(config)).run("stdio")
 
 
 @app.command(rich_help_panel=DAILY)
@@ -403,27 +350,10 @@ def hook(context: typer.Context) -> None:
     if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None
         given = None if at is None else Path(words[at + 1])
-        environ = configuration.without_keys(os.environ)
-        place = configuration.config_path(given, environ=environ)
-        loaded = configuration.load(given, environ=environ)
+        loaded, place = _read(given, environ=configuration.without_keys(os.environ))
         found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
         words = [*words, *found]  # the hook checks the other words
     sys.exit(hooks.main(words))
-
-
-def _names() -> list[str]:
-    return list(installing.pieces(os.environ))
-
-
-What = Annotated[
-    str,
-    typer.Argument(
-        metavar="WHAT",
-        help="An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
-        "reap: a timer, where no listener runs.",
-        autocompletion=_names,
-    ),
-]
 
 
 @app.command(rich_help_panel=RUNNING)
@@ -441,15 +371,14 @@ def install(
     ] = None,
 ) -> None:
     """Put an agent's plugin in place (start the agent anew after it), or Hermes as a service."""
-    piece = installing.piece(what, environ=os.environ)
-    place = configuration.config_path(config, environ=os.environ)
-    loaded = configuration.load(config, environ=os.environ)
-    for sentence in piece.install(place, loaded, {"permissions": permissions, "headless": headless}):
+    loaded, place = _read(config)
+    options = {"permissions": permissions, "headless": headless}
+    for sentence in installing.install(what, loaded, place, environ=os.environ, options=options):
         typer.echo(sentence)
 
 
 @app.command(rich_help_panel=RUNNING)
 def uninstall(what: What) -> None:
     """Take away again what `install` put in place."""
-    for sentence in installing.piece(what, environ=os.environ).uninstall():
+    for sentence in installing.uninstall(what, environ=os.environ):
         typer.echo(sentence)

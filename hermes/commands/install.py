@@ -1,11 +1,10 @@
-"""The pieces that `hermes install` installs and removes: Hermes in each agent, and Hermes as a service."""
+"""What `hermes install` installs and removes: Hermes in each agent, and Hermes as a service."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import NamedTuple
 
 from hermes.agents.claude_code import install as claude_code
 from hermes.agents.neovate import install as neovate
@@ -47,12 +46,8 @@ def connect(
 ) -> list[str]:
     """Connect the agent to the store of this configuration. Returns and raises as its `install`.
 
-    Also raises ConfigError: an option is given that this agent does not know.
+    `options` are the person's words by option of `hermes install`; the agent gets those that it knows.
     """
-    for name, said in options.items():
-        if said is not None and name not in agent.options:
-            knowing = ", ".join(one.name for one in AGENTS if name in one.options)
-            raise ConfigError(f"--{name} is nothing that {agent.name} knows; it is for {knowing}.")
     known = {name: options.get(name) for name in agent.options}
     paths = {"config_path": config_path, "store": config.store.path, "log": config.log.file}
     return agent.install(environ=environ, python=sys.executable, **paths, **known)
@@ -72,44 +67,38 @@ AGENTS = (
 """All agents. Their `install` and `uninstall` take the same arguments by name, `install` also the agent's options."""
 
 
-class Piece(NamedTuple):
-    """Something to install and remove. Both functions return sentences about the changes that they made.
+NAMES = (*(agent.name for agent in AGENTS), *service.JOBS)
+"""All that can be installed: the agents, and the background jobs."""
 
-    `install` takes the path of the configuration, the configuration, and the options (None: not given).
+
+def install(
+    name: str, config: Config, config_path: Path, *, environ: Mapping[str, str], options: Mapping[str, bool | None]
+) -> Iterable[str]:
+    """Install this agent's connection or this job; return sentences about the changes.
+
+    Raises ConfigError: there is none of this name, or it has no such option; and as `connect` and `install_service`.
     """
-
-    install: Callable[[Path, Config, Mapping[str, bool | None]], list[str]]
-    uninstall: Callable[[], list[str]]
-
-
-def piece(name: str, *, environ: Mapping[str, str]) -> Piece:
-    """Return the piece with this name. Raises ConfigError: there is none."""
-    known = pieces(environ)
-    if name not in known:
-        raise ConfigError(f"{name!r} is nothing that Hermes can install; it knows {', '.join(known)}.")
-    return known[name]
+    agent = _agent_of(name)
+    for option, said in options.items():
+        if said is not None and (agent is None or option not in agent.options):
+            knowing = ", ".join(one.name for one in AGENTS if option in one.options)
+            raise ConfigError(f"--{option} is nothing that {name} knows; it is for {knowing}.")
+    if agent is None:
+        return service.install_service(name, python=sys.executable, config_path=config_path, log=config.log.file)
+    return connect(agent, config, config_path, environ=environ, options=options)
 
 
-def pieces(environ: Mapping[str, str]) -> dict[str, Piece]:
-    """Return all pieces by name: the agents, then the background jobs (`service.JOBS`)."""
-    agents = {agent.name: _connection(agent, environ) for agent in AGENTS}
-    return agents | {what: _job(what) for what in service.JOBS}
+def uninstall(name: str, *, environ: Mapping[str, str]) -> Iterable[str]:
+    """Remove this agent's connection or this job; return sentences about it. Raises ConfigError: there is none."""
+    agent = _agent_of(name)
+    return service.uninstall_service(name) if agent is None else agent.uninstall(environ=environ)
 
 
-def _connection(agent: Agent, environ: Mapping[str, str]) -> Piece:
-    def install(place: Path, config: Config, options: Mapping[str, bool | None]) -> list[str]:
-        return connect(agent, config, place, environ=environ, options=options)
-
-    return Piece(install, lambda: agent.uninstall(environ=environ))
-
-
-def _job(what: str) -> Piece:
-    def install(place: Path, config: Config, options: Mapping[str, bool | None]) -> list[str]:
-        if said := [f"--{name}" for name, value in options.items() if value is not None]:
-            raise ConfigError(f"{said[0]} is for agents; {what} has no such option.")
-        return list(service.install_service(what, python=sys.executable, config_path=place, log=config.log.file))
-
-    return Piece(install, lambda: list(service.uninstall_service(what)))
+def _agent_of(name: str) -> Agent | None:
+    """Return the agent of this name, or None if it names a job. Raises ConfigError."""
+    if name not in NAMES:
+        raise ConfigError(f"{name!r} is nothing that Hermes can install; it knows {', '.join(NAMES)}.")
+    return next((agent for agent in AGENTS if agent.name == name), None)
 
 
 def is_any_connected(environ: Mapping[str, str]) -> bool:

@@ -343,7 +343,7 @@ def test_options_are_for_the_agents_that_know_them(
     assert run("install", "reap", "--no-permissions", "--config", str(config)) == cli.WRONG
     assert capsys.readouterr().err.splitlines() == [
         "hermes: --headless is nothing that opencode knows; it is for claude-code, oh-my-pi.",
-        "hermes: --permissions is for agents; reap has no such option.",
+        "hermes: --permissions is nothing that reap knows; it is for claude-code.",
     ]
     assert not list(tmp_path.rglob("*.js"))
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from hermes.model.ask import Question
 
-ASKER: Final = "A script"
 _DETAIL: Final = "::"
 
 

@@ -3,8 +3,3 @@
 Each area is a few checks that return findings and never raise. `checkup` runs all areas at once, each with a time
 limit, and `report` prints the findings. A check that needs a broken one is left out; most areas say so in one line.
 """
-
-from hermes.commands.doctor.checkup import examine, visit
-from hermes.commands.doctor.trial import ask
-
-__all__ = ["ask", "examine", "visit"]

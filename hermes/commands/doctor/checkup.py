@@ -1,8 +1,6 @@
 """The whole command: check all areas at once, repair what `--fix` can repair, and print the findings."""
 
 import asyncio
-import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,7 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hermes.commands.doctor import claude_code, configuration as settings, listener, opencode, plugin, store, telegram
+from hermes.commands.doctor import (
+    claude_code,
+    configuration as settings,
+    listener,
+    opencode,
+    plugin,
+    store,
+    telegram,
+    trial,
+)
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.doctor.report import show, to_json
 from hermes.commands.status.table import plain
@@ -32,20 +39,14 @@ AREAS: tuple[tuple[Area, Look], ...] = (
 AREA_S = 60.0
 
 
-async def examine(
-    path: Path | None,
-    *,
-    environ: Mapping[str, str],
-    python: str = sys.executable,
-    now: Callable[[], float] = time.time,
-) -> tuple[Finding, ...]:
+async def examine(path: Path | None, *, environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """Check everything that the configuration names, the one at `path` or at the usual place. Never raises."""
     place = configuration.config_path(path, environ=environ)
     try:
         config = configuration.load(path, environ=environ)
     except ConfigError as error:
         return settings.unusable(error, place, environ)
-    around = Around(config, place, environ, python, now)
+    around = Around(config, place, environ)
     found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
     hide = Lines().hide  # removes all that looks like a token, in texts of other programs too
     return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
@@ -64,33 +65,28 @@ async def mend(findings: Sequence[Finding]) -> list[str]:
     return said
 
 
-async def visit(
-    examine: Callable[[], Awaitable[tuple[Finding, ...]]],
-    console: Console,
-    errors: Console,
-    *,
-    ask: Callable[[Sequence[Finding], Callable[[str], None]], Awaitable[tuple[Finding, ...]]] | None = None,
-    fix: bool = False,
-    as_json: bool = False,
-) -> bool:
+async def run(path: Path | None, *, environ: Mapping[str, str], fix: bool, test: bool, as_json: bool) -> bool:
     """Examine, print the findings, and return whether nothing is broken.
 
-    With `fix`, repair, and examine again if anything was repaired. `ask` asks the test question: it gets the findings
-    and a function that prints a sentence. With `as_json`, `console` gets only the JSON list, `errors` all sentences.
+    With `fix`, repair, and examine again if anything was repaired. `test` asks a question on the phone. With `as_json`,
+    standard output gets only the JSON list, standard error all sentences.
     """
-    aside = errors if as_json else console
+    console = Console()
+    aside = Console(stderr=True) if as_json else console
 
     async def look() -> tuple[Finding, ...]:
         with console.status("Looking…") if console.is_terminal and not as_json else nullcontext():
-            return await examine()
+            return await examine(path, environ=environ)
 
     findings = await look()
     if fix and (done := await mend(findings)):
         for sentence in done:
             aside.print(plain(sentence), soft_wrap=True)
         findings = await look()
-    if ask is not None:
-        findings += await ask(findings, lambda sentence: aside.print(sentence, soft_wrap=True))
+    if test:
+        findings += await trial.ask(
+            path, findings, lambda sentence: aside.print(sentence, soft_wrap=True), environ=environ
+        )
     if as_json:
         console.file.write(f"{to_json(findings)}\n")
     else:

@@ -23,24 +23,20 @@ async def ask(
     say: Callable[[str], None],
     *,
     environ: Mapping[str, str],
-    timeout_s: float = ANSWER_S,
-    monotonic: Callable[[], float] = time.monotonic,
 ) -> tuple[Finding, ...]:
     """Ask a test question, unless a needed area is broken (`NEEDED`), and return the result as a finding."""
     missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
     if missing:
         return (AREA.warning("asked", f"no: first mend what is broken ({', '.join(dict.fromkeys(missing))})"),)
     say("Asking a test question: answer it on the phone, within two minutes.")
-    return await AREA.guarded("asked", _ask(path, environ, timeout_s, monotonic), limit_s=timeout_s + 10)
+    return await AREA.guarded("asked", _ask(path, environ), limit_s=ANSWER_S + 10)
 
 
-async def _ask(
-    path: Path | None, environ: Mapping[str, str], timeout_s: float, monotonic: Callable[[], float]
-) -> list[Finding]:
+async def _ask(path: Path | None, environ: Mapping[str, str]) -> list[Finding]:
     config, place = configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
-    began_s = monotonic()
-    told = await phone_question.ask(config, place, phone_question.TEST, timeout_s=timeout_s)
-    took = span(monotonic() - began_s)
+    began_s = time.monotonic()
+    told = await phone_question.ask(config, place, phone_question.TEST, timeout_s=ANSWER_S)
+    took = span(time.monotonic() - began_s)
     if told.kind == "unanswered" or told.by_timer:
         seen = f"nobody answered within {took}; is it on the phone?"
         return [AREA.broken("asked", seen, f"see {config.log.file}")]

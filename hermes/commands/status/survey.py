@@ -5,7 +5,6 @@ It changes no entry, asks servers only for their health, and works with and with
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -49,7 +48,7 @@ class ListenerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """A configured server with its version, or with the reason why it gave none; both are "" if it was not asked."""
+    """A configured server with its version, or with the reason why it gave none."""
 
     name: str
     url: str
@@ -114,34 +113,15 @@ async def ask_health(server: OpenCode) -> str:
         return await asked.health()
 
 
-def seldom(health: Health, *, every_s: float, monotonic: Callable[[], float] = time.monotonic) -> Health:
-    """Return a `health` that asks each server at most once in `every_s` seconds, and repeats the result in between."""
-    known: dict[str, tuple[float, str | HermesError]] = {}
-
-    async def asked(server: OpenCode) -> str:
-        asked_s, told = known.get(server.name, (-math.inf, ""))
-        if monotonic() - asked_s >= every_s:
-            try:
-                told = await health(server)
-            except HermesError as error:
-                told = error
-            known[server.name] = monotonic(), told
-        if isinstance(told, HermesError):
-            raise told.with_traceback(None)
-        return told
-
-    return asked
-
-
 async def gather(
     config: Config,
     store: Store,
     *,
     config_file: Path | None = None,
-    health: Health | None = ask_health,
+    health: Health = ask_health,
     now: Callable[[], float] = time.time,
 ) -> Status:
-    """Return the status. `health` asks all servers at the same time; if it is None, no server is asked."""
+    """Return the status. `health` asks all servers at the same time."""
     now_s = now()
     survey = store.survey()
     memory, warnings = _memory(store, config.telegram.bot_id)
@@ -197,14 +177,11 @@ def _bot_holder(bot_id: int, store: Path) -> process_lock.Holder | None:
         return None  # the folder for locks cannot be made; a listener that is started says why
 
 
-async def _server(server: OpenCode, health: Health | None) -> ServerStatus:
-    version = trouble = ""
-    if health is not None:
-        try:
-            version = await health(server)
-        except HermesError as error:
-            trouble = str(error)
-    return ServerStatus(server.name, server.url, version, trouble)
+async def _server(server: OpenCode, health: Health) -> ServerStatus:
+    try:
+        return ServerStatus(server.name, server.url, await health(server), "")
+    except HermesError as error:
+        return ServerStatus(server.name, server.url, "", str(error))
 
 
 def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:

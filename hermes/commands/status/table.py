@@ -20,8 +20,7 @@ from hermes.commands.status.survey import EntryStatus, ListenerStatus, ServerSta
 WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
 LOOK_S = 1.0
-HEALTH_S = 5.0
-"""The pauses of `--watch`: it reads the store every `LOOK_S` seconds, and asks the servers every `HEALTH_S`."""
+"""The pause of `--watch` between two looks."""
 _SILENT_S = 120.0
 SILENT_S = 180.0
 """After so long without a successful poll `--check` fails. One comes every half minute, and is saved soon after."""
@@ -137,8 +136,6 @@ def _about_server(server: ServerStatus) -> Row:
     name = plain(server.name)
     if server.trouble:
         return _BAD, name, plain(server.trouble, "bold red")
-    if not server.version:
-        return _IDLE, name, plain(f"not asked · {server.url}", "dim")
     return _GOOD, name, plain(f"version {server.version} · {server.url}")
 
 

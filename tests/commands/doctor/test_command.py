@@ -15,7 +15,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from hermes.commands import doctor
+from hermes.commands.doctor import checkup
 from hermes.commands.doctor.finding import Area
 from hermes.commands.doctor.report import summary
 from hermes.sandbox.botapi import RunningBotApi
@@ -141,7 +141,7 @@ def test_everything_out_of_reach_is_given_up_within_seconds(patient: Patient) ->
         patient.serve(url, name="two")
         patient.write(api_base=url)
         began_s = time.monotonic()
-        found = asyncio.run(doctor.examine(patient.config_file, environ=environ(patient)))
+        found = asyncio.run(checkup.examine(patient.config_file, environ=environ(patient)))
     assert time.monotonic() - began_s < 20  # one after another would be more
     assert [one.check for one in found if one.verdict == "broken"] == ["reach", "one", "two", "python"]
 

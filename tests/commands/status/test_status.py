@@ -20,7 +20,7 @@ from rich.console import Console
 
 from hermes import __version__
 from hermes.agents.opencode.adapter import with_wish
-from hermes.commands.status.survey import Health, Status, gather, seldom, to_json
+from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode
 from hermes.errors import AgentAway
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
 
 
 async def look(
-    store: Store, *servers: OpenCode, health: Health | None = None, config_file: Path | None = None
+    store: Store, *servers: OpenCode, health: Health = ask_health, config_file: Path | None = None
 ) -> Status:
     """Gather at NOW_S."""
     config = a_config(store.root, *servers)
@@ -102,7 +102,7 @@ async def test_a_running_listener_is_named(store: Store) -> None:
     """With its process, since when, and the last time that Telegram answered."""
     store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
     with store.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.root), store, health=None, now=lambda: NOW_S + 7500)
+        status = await gather(a_config(store.root), store, now=lambda: NOW_S + 7500)
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
     assert f"● listener for 2 h 05 min · hermes listen (pid {os.getpid()})\n" in words(status)
     assert "! Telegram reached 2 h 05 min ago\n" in words(status)
@@ -145,7 +145,6 @@ async def test_every_server_is_asked_and_one_that_is_away_hides_no_other(store: 
     ]
     assert "● one      version 1.18.33 · http://127.0.0.1:4096\n" in words(status)
     assert "✗ two      two cannot be reached: connection refused\n" in words(status)
-    assert "not asked" in words(await look(store, a_server("one")))
 
 
 async def test_a_server_that_is_not_there_is_said_by_default(store: Store) -> None:
@@ -211,7 +210,7 @@ async def test_a_log_file_that_is_a_folder_is_a_warning(store: Store, tmp_path: 
     """A listener serves without it; for monitoring it is said, too."""
     config = a_config(store.root)
     config = config.model_copy(update={"log": config.log.model_copy(update={"file": tmp_path})})
-    status = await gather(config, store, health=None)
+    status = await gather(config, store)
     assert f"! {tmp_path} is a folder, so there is no log; set log.file" in " ".join(words(status).split())
     assert verdict(status)[1].endswith(f"; {tmp_path} is a folder, so there is no log; set log.file")
 
@@ -342,7 +341,7 @@ async def test_ages_are_shown_in_one_unit(store: Store, age_s: float, shown: str
 async def test_how_long_it_listens_is_shown_in_two_units(store: Store, lasted_s: float, shown: str) -> None:
     """At most."""
     with store.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.root), store, health=None, now=lambda: NOW_S + lasted_s)
+        status = await gather(a_config(store.root), store, now=lambda: NOW_S + lasted_s)
     assert f"for {shown} · " in words(status)
 
 
@@ -407,26 +406,6 @@ async def test_a_low_terminal_shows_the_first_and_counts_the_rest(store: Store) 
     assert there >= 1
     assert f"… and {len(of_every_kind()) - there} more" in shown
     assert "in quarantine" in " ".join(shown[-2:])
-
-
-async def test_who_looks_again_and_again_asks_each_server_seldom() -> None:
-    """Its version, or its trouble, is told anew after so many seconds only."""
-    asked, clock = [], [0.0]
-
-    async def health(server: OpenCode) -> str:
-        asked.append(server.name)
-        if server.name == "two":
-            raise AgentAway("two is away")
-        return f"1.{len(asked)}"
-
-    rested = seldom(health, every_s=5.0, monotonic=lambda: clock[0])
-    for clock[0] in (0.0, 1.0, 4.9):
-        assert await rested(a_server("one")) == "1.1"
-        with pytest.raises(AgentAway, match="two is away"):
-            await rested(a_server("two"))
-    assert asked == ["one", "two"]
-    clock[0] = 5.0
-    assert await rested(a_server("one")) == "1.3"
 
 
 # --- watching -------------------------------------------------------------------------------------------------------

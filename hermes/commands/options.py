@@ -1,0 +1,30 @@
+"""The options and arguments that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hermes.commands import install
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
+]
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="The store's folder, in place of the configuration's.")
+]
+LogOption = Annotated[
+    Path | None, typer.Option("--log", metavar="FILE", help="The log file, in place of the configuration's.")
+]
+TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=True)]
+LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        help="An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
+        "reap: a timer, where no listener runs.",
+        autocompletion=lambda: list(install.NAMES),
+    ),
+]

@@ -1,0 +1,36 @@
+"""The whole of `hermes status`: for people, for programs (`--json`), for monitoring (`--check`), and `--watch`."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.commands.status import survey, table
+from hermes.config import reading as configuration
+from hermes.errors import ConfigError
+from hermes.storage.store import Store
+
+
+def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: bool, check: bool) -> bool:
+    """Print the status; return False if `check` found something wrong. Raises ConfigError."""
+    console = table.console()
+    if watch and (as_json or not table.can_redraw(console)):
+        raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
+    place = configuration.config_path(path, environ=environ)
+    config = configuration.load(path, environ=environ)
+    look = functools.partial(survey.gather, config, Store(config.store.path), config_file=place)
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(table.watch(look, console))
+        return True
+    status = asyncio.run(look())
+    if check:
+        is_wrong, line = table.verdict(status)
+        console.file.write(f"{line}\n")
+        return not is_wrong
+    if as_json:
+        console.file.write(f"{survey.to_json(status)}\n")
+    else:
+        table.show(status, console)
+    return True
