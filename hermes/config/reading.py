@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import logging
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +23,8 @@ from hermes.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-_TWINS = {"token": "token_file", "password": "password_file", "ping_url": "ping_url_file"}
-_TWINS |= {file: secret for secret, file in _TWINS.items()}
 _VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
+OPEN_TO_OTHERS = 0o077
 _Key = tuple[str | int, ...]
 _Overlay = dict[str, dict[str, str]]
 
@@ -128,11 +126,11 @@ def _parsed(text: str, place: Path) -> dict[str, Any]:
     raise ConfigError(f"{place} {wrong}.")
 
 
-def readable_by_others(path: Path) -> bool:
-    """Tell whether the group or others may read the file; False if there is no file."""
+def open_to_others(path: Path) -> bool:
+    """Tell whether the mode gives other users any right; False if the path cannot be examined."""
     try:
-        return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
-    except FileNotFoundError:
+        return bool(path.stat().st_mode & OPEN_TO_OTHERS)
+    except OSError:
         return False
 
 
@@ -165,8 +163,8 @@ def _above(table: object, texts: dict[str, str]) -> object:
     """Return the file's table with the environment's keys; a secret and the key of its file replace each other."""
     if not isinstance(table, dict):
         return table
-    kept = {key: value for key, value in table.items() if key not in {_TWINS.get(name) for name in texts}}
-    return kept | texts
+    said = {name.removesuffix("_file") for name in texts}
+    return {key: value for key, value in table.items() if key.removesuffix("_file") not in said} | texts
 
 
 # ---------------------------------------------------------------- error sentences

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
 from hermes.config.values import (
     FullPath,
@@ -18,13 +18,13 @@ from hermes.config.values import (
     MaybeQuietHours,
     MaybeSeconds,
     Seconds,
+    Secret,
     Url,
     Whole,
     Wholes,
     Words,
     Zone,
     checked_url,
-    secret_or_file,
 )
 from hermes.core.permission_rules import Rules
 
@@ -46,7 +46,7 @@ class Telegram(_Section):
     token_file: MaybePath = Field(
         default=None, description='the path of a file that holds the token and nothing else, or "none"'
     )
-    token: SecretStr = Field(
+    token: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
         description='the token that @BotFather gave, such as "123456789:AA…", or stand in token_file',
@@ -60,15 +60,14 @@ class Telegram(_Section):
     proxy: MaybeProxy = Field(default=None, description='the URL of an http, https or socks5 proxy, or "none"')
     ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
 
-    @field_validator("token", mode="before")
+    @field_validator("token")
     @classmethod
-    def _token_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        token = secret_or_file(value, info.data.get("token_file"), "token_file")
-        if not token:
+    def _some_token(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value():
             raise ValueError("is missing")
-        if not is_token(token):
+        if not is_token(value.get_secret_value()):
             raise ValueError("has not the form of a token")
-        return token
+        return value
 
     @field_validator("chat_id")
     @classmethod
@@ -168,16 +167,11 @@ class OpenCode(_Section):
     password_file: MaybePath = Field(
         default=None, description='the path of a file that holds the password and nothing else, or "none"'
     )
-    password: SecretStr = Field(
+    password: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
         description='the password that the server wants, "" for none, or stand in password_file',
     )
-
-    @field_validator("password", mode="before")
-    @classmethod
-    def _password_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        return secret_or_file(value, info.data.get("password_file"), "password_file")
 
 
 class Log(_Section):
@@ -199,19 +193,18 @@ class Monitor(_Section):
     ping_url_file: MaybePath = Field(
         default=None, description='the path of a file that holds the URL and nothing else, or "none"'
     )
-    ping_url: SecretStr = Field(
+    ping_url: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
         description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or stand in ping_url_file',
     )
 
-    @field_validator("ping_url", mode="before")
+    @field_validator("ping_url")
     @classmethod
-    def _ping_url_or_its_file(cls, value: object, info: ValidationInfo) -> str:
-        url = secret_or_file(value, info.data.get("ping_url_file"), "ping_url_file")
-        if url:
-            checked_url(url, login=True, query=True)
-        return url
+    def _some_url(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value():
+            checked_url(value.get_secret_value(), login=True, query=True)
+        return value
 
 
 class Config(_Section):

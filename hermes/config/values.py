@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BeforeValidator, SecretStr
+from pydantic import BeforeValidator, SecretStr, ValidationInfo
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
@@ -141,6 +141,12 @@ def secret_or_file(text: object, file: Path | None, file_key: str) -> str:
     return found
 
 
+def _or_its_file(value: object, info: ValidationInfo) -> str:
+    """Return the secret of a key such as `token`, or of the file that the key `token_file` before it names."""
+    file_key = f"{info.field_name}_file"
+    return secret_or_file(value, info.data.get(file_key), file_key)
+
+
 class QuietHours(NamedTuple):
     """Two local times of the day; if `start` is later than `end`, the hours go past midnight."""
 
@@ -153,6 +159,7 @@ MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, Befo
 Whole = Annotated[int, BeforeValidator(_whole)]
 Wholes = Annotated[tuple[Whole, ...], BeforeValidator(_listed)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Secret = Annotated[SecretStr, BeforeValidator(_or_its_file)]
 Url = Annotated[str, BeforeValidator(checked_url)]
 FullPath = Annotated[Path, BeforeValidator(_path)]
 MaybePath = Annotated[FullPath | None, BeforeValidator(_or_none)]

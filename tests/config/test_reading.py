@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from hermes.config.reading import config_path, load, readable_by_others
+from hermes.config.reading import config_path, load, open_to_others
 from hermes.config.settings import SECTIONS, Config, OpenCode, Questions
 from hermes.config.values import QuietHours
 from hermes.errors import ConfigError
@@ -438,8 +438,8 @@ def test_a_file_that_others_may_read_is_seen(tmp_path: Path) -> None:
     path = written(tmp_path, NEEDED)
     for mode, readable in ((0o600, False), (0o640, True), (0o604, True), (0o700, False)):
         path.chmod(mode)
-        assert readable_by_others(path) is readable
-    assert readable_by_others(tmp_path / "none") is False
+        assert open_to_others(path) is readable
+    assert open_to_others(tmp_path / "none") is False
 
 
 def uncommented() -> str:

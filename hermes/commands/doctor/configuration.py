@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, command, open_to_others
+from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, command
+from hermes.config.reading import open_to_others
 from hermes.errors import ConfigError
 
 AREA = Area("Configuration")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hermes.config.reading import config_path
+from hermes.config.reading import OPEN_TO_OTHERS, config_path
 from hermes.config.settings import Config
 from hermes.errors import HermesError
 from hermes.storage.store import Store
@@ -23,7 +23,6 @@ Fix = Callable[[], Awaitable[str]]
 """Repairs the finding, without loss of data, and returns one sentence about what it did."""
 
 LIMIT_S = 5.0
-OPEN_TO_OTHERS = 0o077
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +135,6 @@ def command(*words: str, place: Path, environ: Mapping[str, str]) -> str:
     """Return a command line of Hermes; `--config` is left out if `place` is the usual one."""
     usual = place == config_path(None, environ=environ)
     return shlex.join(["hermes", *words, *([] if usual else ["--config", str(place)])])
-
-
-def open_to_others(path: Path) -> bool:
-    """Tell whether the mode gives other users any right; False if the path cannot be examined."""
-    try:
-        return bool(path.stat().st_mode & OPEN_TO_OTHERS)
-    except OSError:
-        return False
 
 
 def close_to_others(paths: Iterable[Path]) -> Fix:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer, numbers
 from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.status.survey import client
 from hermes.commands.status.table import span
 from hermes.config.settings import OpenCode
 from hermes.errors import AgentAway, AgentError, Unauthorized
@@ -33,14 +34,8 @@ async def look(around: Around) -> tuple[Finding, ...]:
     return tuple(finding for findings in found for finding in findings)
 
 
-def asked(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
-    """Return a client of the server, with its password or without."""
-    secret = server.password.get_secret_value() if password else ""
-    return OpenCodeServer(server.name, server.url, machine="", username=server.username, password=secret)
-
-
 async def _server(server: OpenCode, ttl_s: float) -> list[Finding]:
-    async with asked(server) as there:
+    async with client(server) as there:
         try:
             version = await _version(there)
         except AgentError as error:
@@ -131,7 +126,7 @@ async def _password(server: OpenCode) -> list[Finding]:
         if not is_here(server.url) or await _listens(outward_address(), port_of(server.url)):
             return [AREA.warning(check, "none, and other machines can reach this server", start)]
         return [AREA.good(check, "none, and only this machine can reach the server")]
-    async with asked(server, password=False) as stranger:
+    async with client(server, password=False) as stranger:
         try:
             await stranger.health()
         except Unauthorized:

@@ -23,17 +23,8 @@ _INDENT = 3
 
 def to_json(findings: Iterable[Finding]) -> str:
     """Return a JSON list of objects: area, check, verdict, seen, mend, and `fixable`: `--fix` repairs it."""
-    told = [
-        {
-            "area": one.area,
-            "check": one.check,
-            "verdict": one.verdict,
-            "seen": one.seen,
-            "mend": one.mend,
-            "fixable": one.fix is not None,
-        }
-        for one in findings
-    ]
+    keys = ("area", "check", "verdict", "seen", "mend")
+    told = [{key: getattr(one, key) for key in keys} | {"fixable": one.fix is not None} for one in findings]
     return json.dumps(told, indent=2)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from hermes import disk
-from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, open_to_others
+from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
+from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
 
 AREA = Area("Store")

@@ -80,7 +80,7 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
     text = configuration.read_text(place)
     wanted = edited(text, changes, place)
     _check(configuration.loads(wanted, place, environ=without_telegram(environ)), changes, place)
-    if wanted == text and not configuration.readable_by_others(place):
+    if wanted == text and not configuration.open_to_others(place):
         return False
     target = place.resolve()
     with disk.saving(target.parent):

@@ -7,7 +7,7 @@ from pathlib import Path
 from hermes.commands.setup.terminal import Terminal
 from hermes.errors import Held
 from hermes.storage import process_lock
-from hermes.storage.process_lock import Holder, Holding
+from hermes.storage.process_lock import Holder
 from hermes.storage.store import LISTENER, Store
 
 WHO = "hermes setup"
@@ -61,20 +61,18 @@ class Listening:
         try:
             held = process_lock.hold_bot(bot_id, self._store.root, WHO)
         except Held:
-            held = self._after_asking(bot_id)
+            self._pause(process_lock.bot_lock(bot_id, self._store.root))
+            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
         with held:
             yield
 
-    def _after_asking(self, bot_id: int) -> Holding:
-        """Stop the listener that holds the bot if the person agrees, and take its lock. Raises Held."""
-        lock = process_lock.bot_lock(bot_id, self._store.root)
+    def _pause(self, lock: Path) -> None:
+        """Stop the listener that holds the lock of the bot, if the person agrees. Raises Held."""
         holder = process_lock.holder(lock)
         if holder is None or not holder.pid or holder.who.startswith(WHO):
-            return process_lock.hold_bot(bot_id, self._store.root, WHO)
+            return
         self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
         self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
-        if not self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
-            return process_lock.hold_bot(bot_id, self._store.root, WHO)
-        self._revive = self._reviver(holder)
-        process_lock.stop(lock)
-        return process_lock.hold_bot(bot_id, self._store.root, WHO)
+        if self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
+            self._revive = self._reviver(holder)
+            process_lock.stop(lock)

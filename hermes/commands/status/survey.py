@@ -13,7 +13,7 @@ from typing import Literal
 
 from hermes import __version__
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.config.reading import readable_by_others
+from hermes.config.reading import open_to_others
 from hermes.config.settings import Config, OpenCode
 from hermes.core.answer_clock import AnswerableClock
 from hermes.errors import HermesError
@@ -100,16 +100,19 @@ class Status:
     warnings: tuple[str, ...]
 
 
+def client(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
+    """Return a client of the server, with its password or without."""
+    secret = server.password.get_secret_value() if password else ""
+    return OpenCodeServer(server.name, server.url, machine="", username=server.username, password=secret)
+
+
 async def ask_health(server: OpenCode) -> str:
     """Ask an OpenCode server for its version, within about a second.
 
     Raises:
         AgentError: the server is away, wants another password, or is no OpenCode server.
     """
-    password = server.password.get_secret_value()
-    async with OpenCodeServer(
-        server.name, server.url, machine="", username=server.username, password=password
-    ) as asked:
+    async with client(server) as asked:
         return await asked.health()
 
 
@@ -125,7 +128,7 @@ async def gather(
     now_s = now()
     survey = store.survey()
     memory, warnings = _memory(store, config.telegram.bot_id)
-    if config_file is not None and readable_by_others(config_file):
+    if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
