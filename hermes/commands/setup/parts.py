@@ -12,19 +12,16 @@ from pathlib import Path
 from hermes.commands.install import AGENTS, Agent, is_any_connected
 from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
 from hermes.commands.service.machine import run_command
-from hermes.commands.setup.bot import Run
-from hermes.commands.setup.file import Draft, without_telegram
+from hermes.commands.setup.file import without_telegram
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
-from hermes.commands.status.survey import ask_health
 from hermes.config.reading import config_path
-from hermes.config.settings import Config, OpenCode
-from hermes.errors import ConfigError, HermesError, ServiceError, Unauthorized
+from hermes.config.settings import Config
+from hermes.errors import ConfigError, ServiceError
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.storage.process_lock import Holder
 
 VERSION_S = 10.0
-USUAL_SERVER = "http://127.0.0.1:4096"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +48,17 @@ def _version(path: str, environ: Mapping[str, str]) -> str:
     return "" if told.status else told.output.strip().partition("\n")[0][:40]
 
 
-def choose_agents(
-    terminal: Terminal, given: Given, draft: Draft, *, environ: Mapping[str, str], run: Run
-) -> tuple[Agent, ...]:
+def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str]) -> tuple[Agent, ...]:
     """Take the agents from the options, or offer those found. Raises ConfigError: unknown agent, or no person."""
     terminal.title("Your agents")
     if given.agents is not None:
         return _named(given.agents)
     with terminal.waiting("Looking for agents…"):
         found = find_agents(environ)
-        server = run(unlisted_server(draft.settings))
     if not found:
         names = ", ".join(agent.title for agent in AGENTS)
         terminal.say(f"None was found (Hermes knows {names}). Once there is one: `hermes install {AGENTS[0].name}`.")
-    chosen = tuple(one.agent for one in found if _wanted(terminal, one))
-    if server:
-        terminal.say(
-            f"An OpenCode server ({server}) answers at {USUAL_SERVER}. To follow it as well, add these two lines "
-            f"to {draft.place}:"
-        )
-        terminal.copyable("[[opencode]]", f'url = "{USUAL_SERVER}"')
-    return chosen
+    return tuple(one.agent for one in found if _wanted(terminal, one))
 
 
 def _wanted(terminal: Terminal, found: Found) -> bool:
@@ -87,18 +74,6 @@ def _named(names: tuple[str, ...]) -> tuple[Agent, ...]:
         if name not in known:
             raise ConfigError(f"{name!r} is no agent that Hermes knows; it knows {', '.join(known)}.")
     return tuple(known[name] for name in dict.fromkeys(names))
-
-
-async def unlisted_server(config: Config, *, url: str = USUAL_SERVER) -> str:
-    """Return the version of the OpenCode server at `url` ("with a password" if locked), "" if none or configured."""
-    if any(server.url == url for server in config.opencode):
-        return ""
-    try:
-        return await ask_health(OpenCode(url=url))
-    except Unauthorized:
-        return "with a password"
-    except HermesError:
-        return ""
 
 
 def choose_service(terminal: Terminal, given: Given, place: Path, *, environ: Mapping[str, str]) -> bool:

@@ -104,7 +104,7 @@ class _Setup:
         bot = choose_bot(terminal, given, draft, connect=connect, run=run)
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=listening.alone, now=now)
         changes = replace(bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base)
-        agents = parts.choose_agents(terminal, given, draft, environ=self._environ, run=run)
+        agents = parts.choose_agents(terminal, given, environ=self._environ)
         service = parts.choose_service(terminal, given, self._place, environ=self._environ)
         return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
 

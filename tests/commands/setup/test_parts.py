@@ -1,4 +1,4 @@
-"""Agents that are found, and a server that says who it is."""
+"""Agents that are found, and what starts a listener."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import pytest
 
 from hermes.agents.claude_code import install as claude_code
 from hermes.commands.install import AGENTS
-from hermes.commands.setup.parts import Found, find_agents, is_started_by_something, unlisted_server
-from hermes.config.settings import Config
-from hermes.sandbox.opencode.server import running_agent
+from hermes.commands.setup.parts import Found, find_agents, is_started_by_something
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-TELEGRAM = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
 
 
 @pytest.mark.parametrize(
@@ -47,13 +43,3 @@ def test_claude_codes_hooks_start_a_listener_too(tmp_path: Path) -> None:
     assert is_started_by_something(place, environ=environ)
     claude_code.settings_path(environ).write_text("{")
     assert not is_started_by_something(place, environ=environ)
-
-
-async def test_a_server_that_is_not_configured() -> None:
-    """It is asked for its health; what is configured, or no OpenCode at all, is nothing to speak of."""
-    with running_agent() as agent:
-        version = await unlisted_server(Config(telegram=TELEGRAM), url=agent.url)
-        assert version
-        known = Config(telegram=TELEGRAM, opencode=[{"url": agent.url}])
-        assert await unlisted_server(known, url=agent.url) == ""
-    assert await unlisted_server(Config(telegram=TELEGRAM), url="http://127.0.0.1:9") == ""
