@@ -11,10 +11,10 @@ from pathlib import Path
 from hermes.chat.screens import notices
 from hermes.commands.ask import phone_question
 from hermes.commands.install import Agent, connect
-from hermes.commands.setup import file, parts
+from hermes.commands.setup import file
+from hermes.commands.setup.background import Background
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.given import Changes
-from hermes.commands.setup.listening import Listening
 from hermes.commands.setup.people import ChosenPeople
 from hermes.commands.setup.terminal import Terminal
 from hermes.config import reading as configuration
@@ -97,21 +97,19 @@ class Finish:
                 lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
             )
 
-    def listen(self, plan: Plan, config: Config, listening: Listening, *, changed: bool) -> None:
+    def listen(self, plan: Plan, background: Background, *, changed: bool) -> None:
         """Restart the listener with these settings: as a service if wanted, else as it ran before."""
-        place, environ = self._place, self._environ
-        self._part(lambda: self._look_who_listens(listening))
+        self._part(lambda: self._look_who_listens(background))
         if changed or plan.service:
-            self._part(listening.stop)
-        if plan.service and self._part(lambda: parts.start_service(place, config, environ=environ)):
+            self._part(background.stop)
+        if plan.service and self._part(background.start_service):
             self._listens = True
-            listening.replaced()
-        self._part(listening.back)
+        self._part(background.back)
         if not plan.service:
-            self._part(lambda: parts.wake_service(place, config.log.file, environ=environ))
+            self._part(background.wake_service)
 
-    def _look_who_listens(self, listening: Listening) -> None:
-        self._listens = listening.is_at_work() or parts.is_started_by_something(self._place, environ=self._environ)
+    def _look_who_listens(self, background: Background) -> None:
+        self._listens = background.will_listen()
 
     def test(self, config: Config) -> None:
         """Ask the test question, and print the answer."""

@@ -13,11 +13,11 @@ from typing import Final
 from hermes.chat.bot import Bot
 from hermes.clock import Clock
 from hermes.commands.setup import file, parts
+from hermes.commands.setup.background import Background
 from hermes.commands.setup.bot import Connect, Run, choose_bot
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Finish, Plan
 from hermes.commands.setup.given import Given
-from hermes.commands.setup.listening import Listening
 from hermes.commands.setup.people import choose_people
 from hermes.commands.setup.terminal import Terminal
 from hermes.config import reading as configuration
@@ -81,31 +81,30 @@ class _Setup:
         file.need_writable(self._place)
         draft = file.read(self._place, environ=self._environ)
         connect = _connect(self._given, draft.settings)
-        reviver = partial(parts.reviver, place=self._place, log=draft.settings.log.file, environ=self._environ)
-        listening = Listening(self._terminal, draft.settings.store.path, reviver=reviver)
+        background = Background(self._terminal, self._place, draft.settings, environ=self._environ)
         try:
-            plan = self._plan(draft, listening, connect=connect, run=run, now=now)
-            return self._carry_out(plan, listening, connect=connect, run=run)
+            plan = self._plan(draft, background, connect=connect, run=run, now=now)
+            return self._carry_out(plan, background, connect=connect, run=run)
         finally:
-            self._bring_back(listening)
+            self._bring_back(background)
 
-    def _bring_back(self, listening: Listening) -> None:
+    def _bring_back(self, background: Background) -> None:
         try:
-            for sentence in listening.back():
+            for sentence in background.back():
                 self._terminal.done(sentence)
         except HermesError as error:  # it must not hide the error that ends the setup
             self._terminal.warn(str(error))
 
     def _plan(
-        self, draft: Draft, listening: Listening, *, connect: Connect, run: Run, now: Callable[[], float]
+        self, draft: Draft, background: Background, *, connect: Connect, run: Run, now: Callable[[], float]
     ) -> Plan:
         terminal, given = self._terminal, self._given
         self._welcome(draft)
         bot = choose_bot(terminal, given, draft, connect=connect, run=run)
-        people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=listening.alone, now=now)
+        people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
         changes = replace(bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base)
         agents = parts.choose_agents(terminal, given, environ=self._environ)
-        service = parts.choose_service(terminal, given, self._place, environ=self._environ)
+        service = background.choose_service(given)
         return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
 
     def _welcome(self, draft: Draft) -> None:
@@ -115,7 +114,7 @@ class _Setup:
         if self._terminal.interactive:
             self._terminal.say("Ctrl-C leaves everything as it is now.", "dim")
 
-    def _carry_out(self, plan: Plan, listening: Listening, *, connect: Connect, run: Run) -> int:
+    def _carry_out(self, plan: Plan, background: Background, *, connect: Connect, run: Run) -> int:
         finish = Finish(self._terminal, self._place, environ=self._environ, connect=connect, run=run)
         changed = finish.save(plan)
         self.saved = True
@@ -123,7 +122,7 @@ class _Setup:
         finish.warn_of_shell(config)
         finish.greet(plan)
         finish.connect_agents(plan, config)
-        finish.listen(plan, config, listening, changed=changed)
+        finish.listen(plan, background, changed=changed)
         if plan.test:
             finish.test(config)
         finish.farewell()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from hermes.agents.claude_code import install as claude_code
 from hermes.commands.install import AGENTS
-from hermes.commands.setup.parts import Found, find_agents, is_started_by_something
+from hermes.commands.setup.background import Background
+from hermes.commands.setup.parts import Found, find_agents
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.settings import Config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +43,12 @@ def test_claude_codes_hooks_start_a_listener_too(tmp_path: Path) -> None:
     """Without OpenCode, and without a service; settings that cannot be read start nothing."""
     environ = {"HOME": str(tmp_path), "PATH": "/nowhere"}
     place = tmp_path / "config.toml"
-    assert not is_started_by_something(place, environ=environ)
+    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
+    settings = Config.model_validate({"telegram": telegram, "store": {"path": tmp_path / "store"}})
+    terminal = Terminal(Console(file=io.StringIO()), interactive=False)
+    background = Background(terminal, place, settings, environ=environ)
+    assert not background.will_listen()
     claude_code.install(environ=environ, python=sys.executable, config_path=place, store=tmp_path, log=tmp_path)
-    assert is_started_by_something(place, environ=environ)
+    assert background.will_listen()
     claude_code.settings_path(environ).write_text("{")
-    assert not is_started_by_something(place, environ=environ)
+    assert not background.will_listen()

@@ -1,0 +1,170 @@
+"""What runs in the background: the service, and a listener that the setup may have to stop and start again."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from hermes.commands.install import is_any_connected
+from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
+from hermes.commands.setup.file import without_telegram
+from hermes.commands.setup.given import Given
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.reading import config_path
+from hermes.config.settings import Config
+from hermes.errors import Held, ServiceError
+from hermes.listener.daemon import UNTIL_IDLE
+from hermes.storage import process_lock
+from hermes.storage.process_lock import Holder
+from hermes.storage.store import LISTENER, Store
+
+WHO = "hermes setup"
+
+
+class Background:
+    """The service and the listener of the configuration at `place`; `settings` are its keys beside [telegram].
+
+    A listener that `stop` or `alone` stopped is started again by `back`, in the same way.
+    """
+
+    def __init__(self, terminal: Terminal, place: Path, settings: Config, *, environ: Mapping[str, str]) -> None:
+        self._terminal, self._place = terminal, place
+        self._store, self._log = Store(settings.store.path), settings.log.file
+        self._environ = without_telegram(environ)  # the file holds what these variables said
+        self._machine = Machine(self._environ)
+        self._revive: Callable[[], str] | None = None
+
+    def will_listen(self) -> bool:
+        """Tell whether a listener runs, or is started without the person. Raises StoreError."""
+        if self._revive is not None or self._store.holder(LISTENER) is not None:
+            return True
+        state = self._state()
+        return (self._is_ours(state) and state.enabled) or is_any_connected(self._environ)
+
+    # --- the service ----------------------------------------------------------------------------------------
+
+    def choose_service(self, given: Given) -> bool:
+        """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person."""
+        if given.service is not None:
+            return given.service
+        terminal, state = self._terminal, self._state()
+        terminal.title("In the background")
+        if state.kind == "none":
+            terminal.say(
+                f"No service here: {state.detail}. Your agents start Hermes themselves when they ask something."
+            )
+            return False
+        if state.installed:
+            say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
+            say(f"The service is installed{but} ({state.detail}).")
+            if not self._is_ours(state):
+                terminal.warn(f"It uses {_config_of(state)}, not {self._place}, and stays as it is.")
+            return False
+        terminal.say(
+            "A service keeps Hermes ready. Without one, your agents start it themselves when they ask something."
+        )
+        return terminal.ask("Install the service?", default=True, option="--service or --no-service")
+
+    def start_service(self) -> Iterator[str]:
+        """Install and start the service, in place of a stopped listener; yield sentences as `install_service`."""
+        yield from install_service(python=sys.executable, config_path=self._place, log=self._log, machine=self._machine)
+        self._revive = None
+
+    def wake_service(self) -> list[str]:
+        """Start our enabled service if it is down; return a sentence, if so. Raises ServiceError."""
+        state = self._state()
+        if not self._is_ours(state) or not state.enabled or _is_up(state):
+            return []
+        return [f"The service did not run and was started: {self._restarted()}"]
+
+    def _state(self) -> ServiceState:
+        return service_state(machine=self._machine)
+
+    def _restarted(self) -> str:
+        return restart_service(log=self._log, machine=self._machine)
+
+    def _is_ours(self, state: ServiceState) -> bool:
+        return state.installed and _config_of(state) == self._place
+
+    # --- the listener ---------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Stop the listener of the store, if there is one. Raises ServiceError, StoreError and Held."""
+        holder = self._store.holder(LISTENER)
+        if holder is not None:
+            self._revive = self._reviver(holder) if holder.pid else None  # without its id it cannot be stopped
+            self._store.stop_listener()
+
+    def back(self) -> list[str]:
+        """Start the stopped listener again, if any; return the sentences about it. Raises ServiceError."""
+        revive, self._revive = self._revive, None
+        return [] if revive is None else [revive()]
+
+    @contextmanager
+    def alone(self, bot_id: int) -> Iterator[None]:
+        """Hold the lock of the bot, so that no listener takes its updates.
+
+        Raises:
+            Held: another process holds it and does not stop, or the person does not want it to stop.
+            StoreError: the lock cannot be made.
+        """
+        try:
+            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
+        except Held:
+            self._pause(process_lock.bot_lock(bot_id, self._store.root))
+            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
+        with held:
+            yield
+
+    def _pause(self, lock: Path) -> None:
+        """Stop the listener that holds the lock of the bot, if the person agrees. Raises Held."""
+        holder = process_lock.holder(lock)
+        if holder is None or not holder.pid or holder.who.startswith(WHO):
+            return
+        self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
+        self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
+        if self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
+            self._revive = self._reviver(holder)
+            process_lock.stop(lock)
+
+    def _reviver(self, holder: Holder) -> Callable[[], str]:
+        """Return a function that starts this listener again: as the service, or for good, or until idle.
+
+        If our service waits for the locks of this listener, the function restarts the service instead. Both functions
+        raise ServiceError.
+        """
+        state = self._state()
+        if state.pid and (state.pid == holder.pid or self._is_ours(state)):
+            return lambda: f"The service was started again: {self._restarted()}"
+        return partial(self._start_listener, until_idle=holder.who.startswith(UNTIL_IDLE))
+
+    def _start_listener(self, *, until_idle: bool) -> str:
+        """Start a listener as a hook does it: detached, in a new session. Raises ServiceError."""
+        if not self._place.exists():
+            raise ServiceError(
+                f"the listener was stopped, and cannot be started again without {self._place}: start it as before"
+            )
+        command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(self._place)]
+        subprocess.Popen(
+            [*command, "--until-idle"] if until_idle else command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=self._environ,
+            start_new_session=True,
+        )
+        return "The listener was started again, in the background."
+
+
+def _is_up(state: ServiceState) -> bool:
+    return state.active or state.pid > 0
+
+
+def _config_of(state: ServiceState) -> Path:
+    """Return the configuration that the installed service reads."""
+    named = next((Path(after) for before, after in pairwise(state.command) if before == "--config"), None)
+    return config_path(named, environ={})
