@@ -45,8 +45,6 @@ app = typer.Typer(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line (of this process by default); print a known error in one sentence and set its status."""
-    # Without this, Python prints the warnings of libraries if a command sets up no log.
-    logging.getLogger().addHandler(logging.NullHandler())
     try:
         app(args=arguments)
     except Held as error:
@@ -82,6 +80,11 @@ def _root(
 def _read(path: Path | None, *, environ: Mapping[str, str] = os.environ) -> tuple[Config, Path]:
     """Return the configuration and the path of its file."""
     return configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
+
+
+def _discard_log() -> None:
+    """Keep what is logged from the terminal: the command itself says the same in its own sentences."""
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _loaded(
@@ -134,6 +137,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
     """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
     from hermes.commands.setup import given, terminal, wizard
 
+    _discard_log()
     options = given.of_options(
         token_from=token_file,
         chat_id=chat,
@@ -162,6 +166,7 @@ def doctor(
     """Check everything, and say what mends it; status 1 if something is broken."""
     from hermes.commands.doctor import checkup
 
+    _discard_log()
     if not asyncio.run(checkup.run(config, environ=os.environ, fix=fix, test=test, as_json=as_json)):
         raise typer.Exit(FAILED)
 

@@ -144,7 +144,7 @@ def set_up(
     `secrets` (token, passwords) are hidden in every event. If standard error is the log file, as under launchd, no
     line is written twice. If the file cannot be opened, the log goes to standard error alone and begins with a warning,
     because Hermes must also run without a log file. The file is rotated before it grows beyond `file_bytes`, and two
-    older files are kept. Libraries that log URLs log from WARNING on. Return the handlers, for `take_down`.
+    older files are kept. Libraries that log URLs log from WARNING on. Return the handlers.
     """
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     lines = JsonLines(secrets) if json_lines else Lines(secrets)
@@ -161,13 +161,6 @@ def set_up(
     if trouble:
         logging.getLogger(__name__).warning("the log file %s cannot be opened: %s", settings.file, trouble)
     return handlers
-
-
-def take_down(handlers: Iterable[logging.Handler]) -> None:
-    """Remove the handlers that `set_up` returned, and close them."""
-    for handler in handlers:
-        logging.getLogger().removeHandler(handler)
-        handler.close()
 
 
 def _handlers(file: Path, *, console: bool, file_bytes: int) -> tuple[tuple[logging.Handler, ...], str]:

@@ -48,7 +48,9 @@ def set_up(tmp_path: Path) -> Iterator[SetUp]:
         return file
 
     yield begin
-    logs.take_down(handlers)
+    for handler in handlers:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
     for logger, number in zip(loggers, levels, strict=True):
         logger.setLevel(number)
 

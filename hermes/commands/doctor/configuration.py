@@ -64,10 +64,9 @@ def _people(around: Around) -> list[Finding]:
 def _log(around: Around) -> list[Finding]:
     file = around.config.log.file
     there = next(path for path in (file, *file.parents) if path.exists())
-    if there == file.parent or there in file.parent.parents:
+    usable = there.is_file() and os.access(there, os.W_OK)
+    if there != file:
         usable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
-    else:
-        usable = file.is_file() and os.access(file, os.W_OK)
     if not usable:
         wrong = "is a folder" if there == file and file.is_dir() else f"cannot be written ({there})"
         return [AREA.broken("log", f"{file} {wrong}", "set log.file, or free the way to it")]

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -37,24 +36,14 @@ class Finding:
     fix: Fix | None = field(default=None, compare=False)
 
 
-def free_bytes(folder: Path) -> int:
-    """Return how many bytes this user may still write on the disk of a folder."""
-    return shutil.disk_usage(folder).free
-
-
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The input of the checks. `python` is the interpreter that has Hermes.
-
-    `watch_s` is how long the Telegram check watches for another poller of the bot.
-    """
+    """The input of the checks. `watch_s` is how long the Telegram check watches for another poller of the bot."""
 
     config: Config
     config_file: Path
     environ: Mapping[str, str]
-    python: str = sys.executable
     now: Callable[[], float] = time.time
-    free_bytes: Callable[[Path], int] = free_bytes
     watch_s: float = 4.0
 
     def store(self) -> Store:
@@ -70,7 +59,7 @@ class Around:
         said = await asyncio.to_thread(
             install,
             environ=self.environ,
-            python=self.python,
+            python=sys.executable,
             config_path=paths["config"],
             store=paths["store"],
             log=paths["log"],

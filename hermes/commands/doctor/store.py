@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -67,11 +68,14 @@ def _all(folder: Path) -> Iterator[Path]:
 
 
 def _space(around: Around) -> list[Finding]:
-    free = around.free_bytes(around.config.store.path)
+    return [_room(shutil.disk_usage(around.config.store.path).free)]
+
+
+def _room(free: int) -> Finding:
     seen = f"{free // _MB:,} MB are free"
     if free < NO_BYTES:
-        return [AREA.broken("space", seen, "free some: nothing can be saved soon")]
-    return [AREA.warning("space", seen, "free some") if free < LITTLE_BYTES else AREA.good("space", seen)]
+        return AREA.broken("space", seen, "free some: nothing can be saved soon")
+    return AREA.warning("space", seen, "free some") if free < LITTLE_BYTES else AREA.good("space", seen)
 
 
 def _quarantine(around: Around) -> list[Finding]:

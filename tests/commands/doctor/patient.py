@@ -103,7 +103,7 @@ class Patient:
         place.chmod(0o755)
         return place
 
-    def around(self, *, watch_s: float = 0, ahead_s: float = 0, **seams: Any) -> Around:
+    def around(self, *, watch_s: float = 0, ahead_s: float = 0) -> Around:
         """Return what the doctor looks at; its clock is `ahead_s` ahead."""
         config = configuration.load(self.config_file, environ={})
         return Around(
@@ -112,7 +112,6 @@ class Patient:
             self.environ,
             now=lambda: time.time() + ahead_s,
             watch_s=watch_s,
-            **seams,
         )
 
 
