@@ -15,7 +15,6 @@ from typing import Any, Final
 from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
 from hermes.chat.poll import FIRST_PAUSE_S, LONGEST_PAUSE_S, Incoming, Migrated, read_update
 from hermes.errors import ChatAway, ChatError, HermesError
-from hermes.model.answer import User
 from hermes.model.events import Tap, Text
 
 CODE_LASTS_S: Final = 600.0
@@ -48,15 +47,6 @@ class Code:
 def new_code(now_s: float) -> Code:
     """Return a new random code, valid for `CODE_LASTS_S`."""
     return Code(secrets.token_urlsafe(16), now_s + CODE_LASTS_S)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A user sent the code in this chat; `group` is the title of a group, None for a private chat."""
-
-    user: User
-    chat_id: int
-    group: str | None
 
 
 # --- the updates of the bot -----------------------------------------------------------------------------
@@ -140,15 +130,14 @@ async def claimed(
     watch: Watch,
     code: Code,
     *,
-    heard: Callable[[Heard, bool], Claim | None],
+    is_claim: Callable[[Heard, bool], bool],
     shown: Callable[[float, str], None],
     now: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Claim | None:
-    """Wait for a user who sends the code, and return the claim, or None once the code has expired.
+) -> Heard | None:
+    """Wait for a user who sends the code, and return that text, or None once the code has expired.
 
-    `heard(text, has_code)` returns the claim that a text makes, or None; `shown(left_s, trouble)` is called before each
-    look.
+    `is_claim(text, has_code)` tells whether a text counts; `shown(left_s, trouble)` is called before each look.
 
     Raises:
         ChatRefused: the token was revoked, or the bot has a webhook.
@@ -168,10 +157,9 @@ async def claimed(
             await sleep(_pause_s(error, failures))
             continue
         for one in came:
-            claim = heard(one, code.is_in(one.text.text) and now() < code.until_s)
-            if claim is not None:
+            if is_claim(one, code.is_in(one.text.text) and now() < code.until_s):
                 await watch.let_go()
-                return claim
+                return one
         if watch.crowded:
             await sleep(CROWDED_PAUSE_S)
     return None

@@ -14,7 +14,7 @@ from hermes.chat.poll import OFFSET_KEEPS_S
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
-from hermes.commands.setup.pairing import Claim, Code, Heard, Watch, claimed, new_code
+from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, new_code
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import Telegram
 from hermes.errors import ChatRefused, ConfigError, HermesError
@@ -132,18 +132,18 @@ class _Pairing:
     def private(self) -> ChosenPeople:
         """Pair with the private chat of one person."""
         claim = self._let_in("Scan this with your phone, or open the link, and press Start:", in_group=False)
-        return ChosenPeople(claim.chat_id, (claim.user.id,))
+        return ChosenPeople(claim.text.chat_id, (claim.text.user.id,))
 
     def group(self) -> ChosenPeople:
         """Pair with a group, and with each user who may answer in it."""
         self._terminal.say(_GROUP_OPEN if self._bot.me.reads_groups else _GROUP_PRIVATE)
         claim = self._let_in("Open this link, choose the group, and add the bot to it:", in_group=True, adds=True)
-        users = [claim.user.id]
+        users = [claim.text.user.id]
         while self._terminal.ask("May somebody else answer there, too?", default=False, option=OPTION):
-            users.append(self._let_in("Let them open this link and press Start:", in_group=None).user.id)
-        return ChosenPeople(claim.chat_id, tuple(dict.fromkeys(users)))
+            users.append(self._let_in("Let them open this link and press Start:", in_group=None).text.user.id)
+        return ChosenPeople(claim.text.chat_id, tuple(dict.fromkeys(users)))
 
-    def _let_in(self, invitation: str, *, in_group: bool | None, adds: bool = False) -> Claim:
+    def _let_in(self, invitation: str, *, in_group: bool | None, adds: bool = False) -> Heard:
         """Show a code until a user has sent it and is approved. Raises HermesError: the person gave up."""
         while True:
             code = new_code(self._now())
@@ -161,29 +161,31 @@ class _Pairing:
             if not self._terminal.ask("Show a new code?", default=True, option=OPTION):
                 raise HermesError("nobody was paired; the configuration stays as it was")
 
-    def _claim(self, code: Code, in_group: bool | None) -> Claim | None:
+    def _claim(self, code: Code, in_group: bool | None) -> Heard | None:
         while True:
             try:
                 with self._terminal.waiting("Waiting…") as show:
-                    heard = partial(self._heard, in_group)
-                    return self._run(claimed(self._watch, code, heard=heard, shown=partial(_show, show), now=self._now))
+                    is_claim = partial(self._is_claim, in_group)
+                    return self._run(
+                        claimed(self._watch, code, is_claim=is_claim, shown=partial(_show, show), now=self._now)
+                    )
             except ChatRefused as error:
                 if not is_webhook(error):
                     raise
             self._remove_webhook()
 
-    def _heard(self, in_group: bool | None, heard: Heard, has_code: bool) -> Claim | None:
+    def _is_claim(self, in_group: bool | None, heard: Heard, has_code: bool) -> bool:
         user = heard.text.user
         if has_code and user.id in _NOBODY:
             self._terminal.warn("Somebody sent the code anonymously: in that group, turn off “Remain anonymous”.")
         elif has_code and in_group in {None, heard.group is not None}:
-            return Claim(user, heard.text.chat_id, heard.group)
+            return True
         elif has_code:
             where = "in your private chat with the bot" if heard.group is not None else "in a group"
             self._terminal.warn(f"{user.name} (id {user.id}) sent the code, but not {where}.")
         else:
             self._mention(user)
-        return None
+        return False
 
     def _mention(self, user: User) -> None:
         if user.id in self._mentioned or len(self._mentioned) > MENTIONED:
@@ -194,13 +196,14 @@ class _Pairing:
             return
         self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the right code, and got no answer.")
 
-    def _approved(self, claim: Claim, *, adds: bool) -> bool:
-        who = f"{claim.user.name} (id {claim.user.id})"
+    def _approved(self, claim: Heard, *, adds: bool) -> bool:
+        user = claim.text.user
+        who = f"{user.name} (id {user.id})"
         if adds:
-            self._terminal.say(f"{who} added the bot to the group “{claim.group}” ({claim.chat_id}).")
-            return self._terminal.approve(f"Post questions there, and let {claim.user.name} answer?", option=OPTION)
+            self._terminal.say(f"{who} added the bot to the group “{claim.group}” ({claim.text.chat_id}).")
+            return self._terminal.approve(f"Post questions there, and let {user.name} answer?", option=OPTION)
         self._terminal.say(f"{who} sent the code.")
-        return self._terminal.approve(f"Let {claim.user.name} answer your agents?", option=OPTION)
+        return self._terminal.approve(f"Let {user.name} answer your agents?", option=OPTION)
 
     def _remove_webhook(self) -> None:
         """Remove the webhook if the person agrees. Raises HermesError: the person does not agree."""

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.chat.bot import Bot
 from hermes.chat.poll import Blocked, Incoming, Migrated, Other
-from hermes.commands.setup.pairing import BATCH, Claim, Code, Heard, Watch, claimed, listener_needs, new_code
+from hermes.commands.setup.pairing import BATCH, Code, Heard, Watch, claimed, listener_needs, new_code
 from hermes.errors import ChatAway, HermesError
 from hermes.model.answer import User
 from hermes.model.events import Tap, Text
@@ -112,14 +112,14 @@ class Line:
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
 
-    async def claim(self, code: Code) -> Claim | None:
-        def heard(one: Heard, has_code: bool) -> Claim | None:
-            return Claim(one.text.user, one.text.chat_id, one.group) if has_code else None
+    async def claim(self, code: Code) -> Heard | None:
+        def is_claim(_: Heard, has_code: bool) -> bool:
+            return has_code
 
         return await claimed(
             self,  # type: ignore[arg-type]
             code,
-            heard=heard,
+            is_claim=is_claim,
             shown=lambda *_: None,
             now=lambda: self.now_s,
             sleep=self.sleep,
@@ -129,7 +129,7 @@ class Line:
 async def test_a_code_that_comes_too_late_opens_nothing() -> None:
     """Also where it came with the very look during which the time ran out."""
     in_time = Line([Heard(text("/start abc"), None)], later_s=599)
-    assert await in_time.claim(Code("abc", 600.0)) == Claim(ANN, 1001, None)
+    assert await in_time.claim(Code("abc", 600.0)) == Heard(text("/start abc"), None)
     late = Line([Heard(text("/start abc"), None)], later_s=600)
     assert await late.claim(Code("abc", 600.0)) is None
 
