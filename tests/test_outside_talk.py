@@ -20,20 +20,24 @@ from telegram.request import HTTPXRequest
 from hermes.agents.opencode import events, wire
 from hermes.agents.opencode.adapter import read_request
 from hermes.chat.bot import Bot
+from hermes.chat.incoming import read_update
 from hermes.chat.outbox import Outbox
-from hermes.chat.poll import Offset, Poller, read_update
+from hermes.chat.poll import Offset, Poller
 from hermes.chat.screens.buttons import encode
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.listener.background import Background
+from hermes.listener.entries import Book
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import Row
 from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
+from hermes.listener.phone.updates import Updates
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
 from hermes.storage.store import Store
@@ -200,32 +204,44 @@ class Queue:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def polled(*answers: list[Any]) -> tuple[list[int], list[object]]:
-    """Poll three times; the update ids that were handled, and what was put aside. Nothing may be raised."""
-    handled: list[int] = []
-    aside: list[object] = []
+class Beside:
+    """What stands beside the loop over updates."""
 
-    def handle(raw: dict[str, Any]) -> None:
-        handled.append(read_update(raw).update_id)
+    def __init__(self) -> None:
+        self.handled: list[int] = []
+        self.aside: list[bytes] = []
+        self.store = self
 
-    def save(offset: Offset) -> None:
+    async def handle(self, raw: dict[str, Any]) -> None:
+        self.handled.append(read_update(raw).update_id)
+
+    def note_offset(self, offset: Offset) -> None:
         json.dumps(offset.next_id)
 
-    poller = Poller(
-        cast("Bot", Queue(*answers)),
-        load=lambda: None,
-        save=save,
-        handle=handle,
-        quarantine=lambda raw, _: aside.append(raw),
-        not_saved=lambda *_: None,
-    )
+    def quarantine(self, _: str, data: bytes, __: str) -> None:
+        self.aside.append(data)
+
+    def polled(self, at_s: float) -> None:
+        """Nothing is noted."""
+
+    @staticmethod
+    def now() -> float:
+        return 1000.0
+
+
+def polled(*answers: list[Any]) -> tuple[list[int], list[bytes]]:
+    """Poll three times; the update ids that were handled, and what was put aside. Nothing may be raised."""
+    beside = Beside()
+    poller = Poller(cast("Bot", Queue(*answers)), None, now=beside.now)
+    book, phone, connection = cast("Book", beside), cast("PhoneSide", beside), cast("Connection", beside)
+    loop = Updates(poller, book, phone, connection, sleep=asyncio.sleep)
 
     async def three() -> None:
         for _ in range(3):
-            await poller.step()
+            await loop.step()
 
     asyncio.run(three())
-    return handled, aside
+    return beside.handled, beside.aside
 
 
 @unhurried(150)

@@ -111,7 +111,7 @@ class Listener:
             connection = self._parts.phone.connection
             try:
                 self._recover(by_timer=True)
-                await connection.take_in()
+                await self._parts.phone.updates.take_in()
                 self._loops.take_inbox()
                 await self._loops.compare_servers()
                 await self._parts.steps.idle(REAPING_S)
@@ -168,7 +168,7 @@ class Listener:
         """Start all loops."""
         parts, loops = self._parts, self._loops
         parts.background.spawn(parts.phone.commands.introduce(parts.phone.bot))
-        parts.background.supervise(parts.phone.connection.poller.run)
+        parts.background.supervise(parts.phone.updates.run)
         parts.background.supervise(lambda: loops.read_inbox(bell))
         parts.background.supervise(loops.keep_time)
         for follower in parts.agent.followers:

@@ -77,9 +77,7 @@ def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
         ),
     )
     agent = agent_parts(config, book, memory.at.followed, background, connected, machine=machine, monotonic=monotonic)
-    steps = Steps(
-        {"phone": phone.posting.step, "errand": agent.errands.step, "join": phone.connection.join}, book.wakes
-    )
+    steps = Steps({"phone": phone.posting.step, "errand": agent.errands.step, "join": phone.updates.join}, book.wakes)
     watch = StoreWatch(locks, book, agent.errands, memory, phone.messenger)
     return Parts(background, memory, times, book, phone, agent, steps, watch, _pinger(config))
 

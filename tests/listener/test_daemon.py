@@ -271,10 +271,10 @@ async def test_what_nothing_waits_for_may_fail(home: House, caplog: pytest.LogCa
 async def test_nothing_is_due_twice(home: House) -> None:
     """The step that ends joined texts finds nothing to do for an ask that is closed, or has nothing due."""
     async with home.still() as listener:
-        assert await listener._parts.phone.connection.join("nobody22") is None
+        assert await listener._parts.phone.updates.join("nobody22") is None
         home.hook("question.asked", a_request())
         listener._loops.take_inbox()
-        assert await listener._parts.phone.connection.join(home.entry().id) is None
+        assert await listener._parts.phone.updates.join(home.entry().id) is None
 
 
 # --- reaping ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes.chat.bot import Bot
 from hermes.chat.outbox import Outbox
+from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
@@ -18,6 +19,7 @@ from hermes.listener.phone.posting import Posting
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
+from hermes.listener.phone.updates import Updates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +43,7 @@ class PhoneParts:
     row: Row
     commands: Commands
     connection: Connection
+    updates: Updates
     posting: Posting
     timekeeper: Timekeeper
 
@@ -71,6 +74,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     taps, texts = Taps(book, outbox, look, messenger, row), Texts(book, outbox, look, messenger, commands)
     phone = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
+    connection = Connection(book, messenger, given.memory, link, look, supervisor=given.supervisor)
+    poller = Poller(bot, connection.offset(), now=book.now)
     return PhoneParts(
         bot,
         outbox,
@@ -78,7 +83,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         link,
         row,
         commands,
-        Connection(bot, book, phone, messenger, given.memory, link, look, supervisor=given.supervisor),
+        connection,
+        Updates(poller, book, phone, connection, sleep=given.supervisor.pause),
         Posting(book, outbox, look, row, given.times, link, post_after_s=config.questions.post_after),
         Timekeeper(book, given.times, look, messenger),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.access import followed, permitted
-from hermes.chat.poll import Blocked, Incoming, Migrated, read_update
+from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import notices
 from hermes.errors import ChatAway, NotSaved, StoreError
 from hermes.model.events import Tap, Text, Torn

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.chat.bot import Bot
-from hermes.chat.poll import Blocked, Incoming, Migrated, Other
+from hermes.chat.incoming import Blocked, Incoming, Migrated, Other
 from hermes.commands.setup.pairing import BATCH, Code, Heard, Watch, claimed, listener_needs, new_code
 from hermes.errors import ChatAway, HermesError
 from hermes.model.answer import User

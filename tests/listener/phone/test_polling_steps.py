@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from hermes.chat.bot import Bot
 from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatRefused, NotSaved
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import ABSENCE_S, Connection
 from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import Store
@@ -42,12 +40,6 @@ class Phone:
     def say(self, screen: Screen, **_: object) -> None:
         self.said.append(screen.text)
 
-    def handle(self, _: object) -> None:
-        """Nothing comes in these tests."""
-
-    async def not_saved(self, *_: object) -> None:
-        """Nor this."""
-
 
 class Line:
     """A connection with its book of two open asks and its memory, polling nothing."""
@@ -65,8 +57,8 @@ class Line:
         self.book = a_book(self.store, chat_id=self.memory.chat_id(CONFIGURED))
         self.link = ChatLink(self.book, self.memory)
         look = Look(tz=UTC, group=True, context_chars=600)
-        phone, messenger, bot = cast("PhoneSide", self.phone), cast("Messenger", self.phone), cast("Bot", None)
-        return Connection(bot, self.book, phone, messenger, self.memory, self.link, look, supervisor=Supervisor())
+        messenger = cast("Messenger", self.phone)
+        return Connection(self.book, messenger, self.memory, self.link, look, supervisor=Supervisor())
 
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""
@@ -77,11 +69,11 @@ class Line:
 
     def trouble(self, kind: TroubleKind, sentence: str = "it", *, loud: bool = True) -> None:
         """A poll failed."""
-        self.connection._poll_failed(Trouble(kind, sentence, 5, loud))
+        self.connection.poll_failed(Trouble(kind, sentence, 5, loud))
 
     def polled(self) -> None:
         """A poll went well."""
-        self.connection._polled(self.now_s)
+        self.connection.polled(self.now_s)
 
     def on_disk(self) -> str:
         """The trouble that `status` shows."""

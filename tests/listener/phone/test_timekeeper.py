@@ -79,7 +79,7 @@ async def test_any_tap_starts_the_time_anew(home: House) -> None:
         call = await home.person.sees("⏰")
         assert "+1 h" in str(call.labels)
         tap = home.person.tap(call, "+1 h")
-        await listener._parts.phone.connection.poller.step(poll_s=0)
+        await listener._parts.phone.updates.step(longest_s=0)
         assert await home.person.toast(tap) == "All right, I keep waiting"
         await home.person.gone(call)
         home.ticks(CALL_S + 600)

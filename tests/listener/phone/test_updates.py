@@ -1,11 +1,10 @@
-"""The poll loop: at least once, one update at a time, never deaf, never spinning."""
+"""The loop over updates: at least once, one update at a time, never deaf, never spinning."""
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, cast
 from urllib.parse import parse_qsl
 
 import httpx
@@ -13,12 +12,16 @@ import pytest
 from telegram.request import HTTPXRequest
 
 from hermes.chat.bot import Bot
-from hermes.chat.poll import Blocked, Migrated, Offset, Other, Poller, Trouble, read_update
+from hermes.chat.incoming import read_update
+from hermes.chat.poll import Offset, Poller, Trouble
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, NotSaved
-from hermes.model.answer import User
-from hermes.model.events import Tap, Text
+from hermes.listener.entries import Book
+from hermes.listener.phone.phone import PhoneSide
+from hermes.listener.phone.polling import Connection
+from hermes.listener.phone.updates import Updates
+from hermes.model.events import Text
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
@@ -35,7 +38,7 @@ def anns(text: str, update_id: int) -> dict[str, Any]:
 
 @dataclass
 class Ears:
-    """What the listener does with updates, as far as the poller sees it; everything it was told."""
+    """What stands beside the loop: the phone, the connection and the book; everything that they were told."""
 
     bot: Bot
     at_s: float = 1_700_000_000.0
@@ -45,27 +48,17 @@ class Ears:
     full: Exception | None = None
     heard: list[str] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
-    aside: list[Any] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
     untold: list[int] = field(default_factory=list)
     stumbles: list[Exception] = field(default_factory=list)
     good: list[float] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
-    def poller(self, poll_s: float = 0.0) -> Poller:
-        return Poller(
-            self.bot,
-            load=lambda: self.kept,
-            save=self.save,
-            handle=self.handle,
-            quarantine=self.set_aside,
-            not_saved=self.tell,
-            on_good_poll=self.good_poll,
-            on_trouble=self.troubles.append,
-            now=lambda: self.at_s,
-            sleep=self.sleep,
-            poll_s=poll_s,
-        )
+    def updates(self, poll_s: float = 0.0) -> Updates:
+        poller = Poller(self.bot, self.kept, now=self.now, poll_s=poll_s)
+        book, phone, connection = cast("Book", self), cast("PhoneSide", self), cast("Connection", self)
+        return Updates(poller, book, phone, connection, sleep=self.sleep)
 
     async def handle(self, raw: dict[str, Any]) -> None:
         incoming = read_update(raw)
@@ -75,25 +68,38 @@ class Ears:
         self.heard.append(str(word))
         self.ids.append(incoming.update_id)
 
-    async def tell(self, raw: dict[str, Any], _: NotSaved) -> None:
+    async def not_saved(self, raw: dict[str, Any], _: NotSaved) -> None:
         if self.deaf:
             raise self.deaf
         self.untold.append(raw["update_id"])
 
-    def save(self, offset: Offset) -> None:
+    def note_offset(self, offset: Offset) -> None:
         if self.full:
             raise self.full
         self.kept = offset
 
-    def good_poll(self, at_s: float) -> None:
+    def polled(self, at_s: float) -> None:
         if self.stumbles:
             raise self.stumbles.pop()
         self.good.append(at_s)
 
-    def set_aside(self, raw: object, _: Exception) -> None:
+    def poll_failed(self, trouble: Trouble) -> None:
+        self.troubles.append(trouble)
+
+    def joining_s(self) -> None:
+        """Nothing is being joined."""
+
+    @property
+    def store(self) -> Self:
+        return self
+
+    def quarantine(self, _: str, data: bytes, __: str) -> None:
         if self.full:
             raise self.full
-        self.aside.append(raw)
+        self.aside.append(data.decode())
+
+    def now(self) -> float:
+        return self.at_s
 
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -147,173 +153,6 @@ async def bot(api: RunningBotApi) -> AsyncIterator[Bot]:
         yield bot
 
 
-async def fetched(bot: Bot) -> dict[str, Any]:
-    """The newest update as Telegram sends it."""
-    update: dict[str, Any] = (await bot.updates(-1, 0))[-1]
-    return update
-
-
-# reading
-
-
-async def test_a_tap_is_read(bot: Bot, api: RunningBotApi) -> None:
-    """Who, where, which button; it is dated by the listener's clock, since it carries no time."""
-    message_id = (await bot.send(ANN, SCREEN)).message_id
-    tap = api.phone.tap(message_id, "A", chat=ANN)
-    read = read_update(await fetched(bot), now=lambda: 5.0)
-    assert read == Tap(tap.update_id, 5.0, User(ANN, "Ann"), ANN, message_id, tap.tap_id, "a1")
-
-
-def test_a_tap_on_a_message_too_old_to_show_is_read() -> None:
-    """Date 0 instead of the message: chat and id are still there."""
-    query = {"id": "9", "from": {"id": ANN, "is_bot": False, "first_name": "Ann"}, "chat_instance": "1"}
-    message = {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0}
-    read = read_update({"update_id": 1, "callback_query": {**query, "message": message, "data": "a1"}})
-    assert isinstance(read, Tap)
-    assert (read.chat_id, read.message_id, read.data) == (ANN, 3, "a1")
-
-
-@pytest.mark.parametrize("lacking", ["data", "message"])
-def test_a_tap_without_data_or_message_is_nothing(lacking: str) -> None:
-    """Buttons of games and inline messages are not Hermes'."""
-    query = {
-        "id": "9",
-        "from": {"id": ANN, "is_bot": False, "first_name": "Ann"},
-        "chat_instance": "1",
-        "message": {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0},
-        "data": "a1",
-    }
-    del query[lacking]
-    assert read_update({"update_id": 1, "callback_query": query}) == Other(1)
-
-
-async def test_a_text_is_read(bot: Bot, api: RunningBotApi) -> None:
-    """Dated by our own clock, which parts of a text and second thoughts are timed by; Telegram's may be another."""
-    (message_id,) = api.phone.write("hello", chat=ANN)
-    raw = await fetched(bot)
-    read = read_update(raw, now=lambda: 5.0)
-    assert read == Text(
-        raw["update_id"], 5.0, User(ANN, "Ann"), ANN, message_id, "hello", date_s=raw["message"]["date"]
-    )
-
-
-async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) -> None:
-    """The id, and the text, in which a copy of a question shows its short code."""
-    question = (await bot.send(GROUP, Screen("Which? (k7)"))).message_id
-    api.phone.write("that one", reply_to=question, user=ANN, chat=GROUP)
-    raw = await fetched(bot)
-    bot_id = raw["message"]["reply_to_message"]["from"]["id"]
-    read = read_update(raw, bot_id=bot_id)
-    assert isinstance(read, Text)
-    assert (read.reply_to, read.reply_text, read.group) == (question, "Which? (k7)", True)
-    another = read_update(raw, bot_id=bot_id + 1)
-    assert isinstance(another, Text)
-    assert (another.reply_to, another.reply_text) == (question, "")
-    raw["message"]["reply_to_message"]["sender_chat"] = {"id": -1009, "type": "channel", "title": "News"}
-    channel = read_update(raw, bot_id=bot_id)
-    assert isinstance(channel, Text)
-    assert channel.reply_text == ""
-
-
-async def test_what_a_person_wrote_names_no_question(bot: Bot, api: RunningBotApi) -> None:
-    """A code in it would make it a copy of the question, and copies are deleted."""
-    (own,) = api.phone.write("I like #k7", chat=ANN)
-    api.phone.write("so do I", reply_to=own, chat=ANN)
-    read = read_update(await fetched(bot))
-    assert isinstance(read, Text)
-    assert (read.reply_to, read.reply_text) == (own, "")
-
-
-def test_a_text_in_a_topic_replies_to_nothing() -> None:
-    """Telegram lets every message of a topic reply to the one that opened the topic."""
-    update = anns("plain", 1)
-    opening = {**anns("", 1)["message"], "message_id": 2, "forum_topic_created": {"name": "t", "icon_color": 1}}
-    update["message"]["reply_to_message"] = opening
-    read = read_update(update)
-    assert isinstance(read, Text)
-    assert (read.text, read.reply_to, read.reply_text) == ("plain", None, "")
-
-
-@pytest.mark.parametrize("kind", ["sticker", "photo", "document"])
-async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi, kind: Any) -> None:
-    """A caption is no answer either: it belongs to something that cannot be passed on."""
-    api.phone.send(kind, caption="" if kind == "sticker" else "look", chat=ANN)
-    read = read_update(await fetched(bot))
-    assert isinstance(read, Text)
-    assert read.text is None
-
-
-async def test_an_edited_text_is_nothing(bot: Bot, api: RunningBotApi) -> None:
-    """What was answered stays answered; Telegram does not even send it, once it knows what is wanted."""
-    update = anns("new words", 4)
-    assert read_update({"update_id": 4, "edited_message": update["message"]}) == Other(4)
-    await bot.updates(None, 0)
-    (message_id,) = api.phone.write("old words", chat=ANN)
-    api.phone.rewrite(message_id, "new words", chat=ANN)
-    assert [raw["message"]["text"] for raw in await bot.updates(None, 0)] == ["old words"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"channel_post": {"message_id": 1, "date": 1, "chat": {"id": TEAM, "type": "channel"}, "text": "x"}},
-        {"message": {"message_id": 1, "date": 1, "chat": {"id": GROUP, "type": "group"}, "text": "nobody's"}},
-        {"message": {**anns("", 1)["message"], "text": None, "new_chat_title": "Other"}},
-        {"poll_answer": {"poll_id": "1", "option_ids": [], "option_persistent_ids": []}},
-        {"some_future_kind": {"x": 1}},
-        {},
-    ],
-)
-def test_what_concerns_nobody_is_nothing(body: dict[str, Any]) -> None:
-    """Channel posts, messages of nobody, news of the group, and what Telegram may think of yet."""
-    assert read_update({"update_id": 3, **body}) == Other(3)
-
-
-@pytest.mark.parametrize(("chat_id", "word"), [(GROUP, "migrate_to_chat_id"), (TEAM, "migrate_from_chat_id")])
-def test_a_group_that_moved_is_read_from_both_sides(chat_id: int, word: str) -> None:
-    """The old group says where to, the new one where from."""
-    other = TEAM if chat_id == GROUP else GROUP
-    message = {"message_id": 1, "date": 1, "chat": {"id": chat_id, "type": "group"}, word: other}
-    assert read_update({"update_id": 2, "message": message}) == Migrated(2, GROUP, TEAM)
-
-
-async def test_a_group_that_moves_is_noticed(bot: Bot, api: RunningBotApi) -> None:
-    """As Telegram tells it."""
-    new = api.phone.migrate(chat=GROUP)
-    read = [read_update(raw) for raw in await bot.updates(None, 0)]
-    moves = [(move.old, move.new) for move in read if isinstance(move, Migrated)]
-    assert moves
-    assert set(moves) == {(GROUP, new)}
-
-
-async def test_a_bot_that_was_blocked_hears_of_it(bot: Bot, api: RunningBotApi) -> None:
-    """And that it is let in again is nothing: the next message tells."""
-    api.phone.block(chat=ANN)
-    blocked = read_update(raw := await fetched(bot))
-    api.phone.unblock(chat=ANN)
-    assert blocked == Blocked(raw["update_id"], ANN)
-    assert isinstance(read_update(await fetched(bot)), Other)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {},
-        {"update_id": 1, "message": {}},
-        {"update_id": 1, "message": []},
-        {"update_id": 1, "message": "x"},
-        {"update_id": 1, "callback_query": {"id": "1"}},
-        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": "yesterday"}},
-        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": 10**20}},
-        {"update_id": 1, "my_chat_member": {"chat": 5}},
-    ],
-)
-def test_an_update_of_another_shape_is_a_value_error(raw: dict[str, Any]) -> None:
-    """And no other error: the loop knows what to do with it."""
-    with pytest.raises(ValueError, match="another shape"):
-        read_update(raw)
-
-
 # at least once (items 1 and 2)
 
 
@@ -322,21 +161,21 @@ async def test_an_update_is_confirmed_only_after_it_was_handled(bot: Bot, api: R
     api.phone.write("precious", chat=ANN)
     killed = Ears(bot, fails={"precious": asyncio.CancelledError()})
     with pytest.raises(asyncio.CancelledError):
-        await killed.poller().step()
+        await killed.updates().step()
     ears = Ears(bot, kept=killed.kept)
-    await ears.poller().step()
+    await ears.updates().step()
     assert (killed.heard, ears.heard) == ([], ["precious"])
 
 
 async def test_the_next_offset_is_asked_for_after_the_last_update(bot: Bot, api: RunningBotApi) -> None:
     """While an update is handled, Telegram still keeps it."""
     ears = Ears(bot)
-    poller = ears.poller()
+    updates = ears.updates()
     api.phone.write("one", chat=ANN)
     api.phone.write("two", chat=ANN)
-    assert await poller.step()
+    assert await updates.step()
     assert api.phone.state().pending_update_count == 2
-    await poller.step()
+    await updates.step()
     assert api.phone.state().pending_update_count == 0
     assert ears.heard == ["one", "two"]
     assert ears.kept == Offset(ears.ids[-1] + 1, ears.at_s)
@@ -349,7 +188,7 @@ async def test_what_was_written_while_nobody_listened_is_heard(bot: Bot, api: Ru
     async with httpx.AsyncClient(trust_env=False) as client:
         (await client.post(url, data={"url": "https://example.com/x"})).raise_for_status()
     ears = Ears(bot)
-    await ears.poller().step()
+    await ears.updates().step()
     assert (ears.heard, ears.troubles, api.phone.state().webhook) == (["are you there?"], [], "")
 
 
@@ -357,37 +196,37 @@ async def test_a_new_listener_goes_on_where_the_old_one_ended(bot: Bot, api: Run
     """The place in the queue is kept."""
     ears = Ears(bot)
     api.phone.write("one", chat=ANN)
-    await ears.poller().step()
+    await ears.updates().step()
     later = Ears(bot, kept=ears.kept)
     api.phone.write("two", chat=ANN)
-    await later.poller().step()
+    await later.updates().step()
     assert later.heard == ["two"]
 
 
 async def test_an_idle_poll_writes_nothing() -> None:
     """The disk rests while nobody taps."""
     ears = Script([[anns("x", 1)], []]).ears()
-    poller = ears.poller()
-    await poller.step()
+    updates = ears.updates()
+    await updates.step()
     ears.kept = None
-    await poller.step()
+    await updates.step()
     assert ears.kept is None
 
 
 async def test_each_answer_of_telegrams_is_told() -> None:
     """From these times the listener knows how long it was away; a failure is none of them."""
     ears = Script([[], refusal(502, "Bad Gateway"), [anns("x", 5)]]).ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for _ in range(3):
         ears.at_s += 10
-        await poller.step()
+        await updates.step()
     assert ears.good == [1_700_000_010.0, 1_700_000_030.0]
 
 
 async def test_a_long_poll_waits_for_the_first_update(bot: Bot, api: RunningBotApi) -> None:
     """A tap is heard when it comes, not a poll later."""
     ears = Ears(bot)
-    polling = asyncio.create_task(ears.poller(poll_s=20).step())
+    polling = asyncio.create_task(ears.updates(poll_s=20).step())
     await asyncio.to_thread(api.phone.wait_for_poll)
     api.phone.write("now", chat=ANN)
     assert await asyncio.wait_for(polling, 60)
@@ -404,9 +243,9 @@ async def test_one_look_takes_in_what_waits_and_leaves() -> None:
         return httpx.Response(200, json={"ok": True, "result": []})
 
     request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(respond)})
-    poller = Ears(Bot("1:token", api_base="https://telegram.test", request=request)).poller(poll_s=25)
-    await poller.step()
-    await poller.step(poll_s=0)
+    updates = Ears(Bot("1:token", api_base="https://telegram.test", request=request)).updates(poll_s=25)
+    await updates.step()
+    await updates.step(longest_s=0)
     assert waits == ["25", "0"]
 
 
@@ -419,11 +258,11 @@ async def test_an_update_that_cannot_be_handled_is_put_aside_alone(bot: Bot, api
     poison_id = api.phone.inject({"message": {"no": "shape"}})
     api.phone.write("after", chat=ANN)
     ears = Ears(bot)
-    poller = ears.poller()
-    await poller.step()
-    await poller.step()
+    updates = ears.updates()
+    await updates.step()
+    await updates.step()
     assert ears.heard == ["before", "after"]
-    assert ears.aside == [{"update_id": poison_id, "message": {"no": "shape"}}]
+    assert ears.aside == [str({"update_id": poison_id, "message": {"no": "shape"}})]
     assert api.phone.state().pending_update_count == 0
 
 
@@ -431,16 +270,16 @@ async def test_an_update_that_cannot_be_handled_is_put_aside_alone(bot: Bot, api
 async def test_what_is_no_update_at_all_is_put_aside_once(junk: Any) -> None:
     """It cannot be confirmed, so Telegram may send it for ever: its neighbours are heard all the same."""
     ears = Script([[anns("before", 1), junk, anns("after", 3)]]).ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for _ in range(5):
-        await poller.step()
-    assert (ears.heard, ears.aside) == (["before", "after"], [junk])
+        await updates.step()
+    assert (ears.heard, ears.aside) == (["before", "after"], [repr(junk)])
 
 
 async def test_a_full_quarantine_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
     """It is said, and the loop goes on."""
     ears = Script([[{"update_id": 1, "message": []}, anns("next", 2)]]).ears(full=OSError("no space left"))
-    await ears.poller().step()
+    await ears.updates().step()
     assert ears.heard == ["next"]
     assert "no space left" in caplog.text
 
@@ -452,9 +291,9 @@ async def test_an_update_that_was_not_saved_is_told_and_passed_over() -> None:
     """The person taps again; the others are heard."""
     script = Script([[anns("lost", 1), anns("next", 2)], []])
     ears = script.ears(fails={"lost": NotSaved("disk full")})
-    poller = ears.poller()
-    await poller.step()
-    await poller.step()
+    updates = ears.updates()
+    await updates.step()
+    await updates.step()
     assert (ears.heard, ears.untold, ears.aside) == (["next"], [1], [])
     assert script.offsets == [None, "3"]
 
@@ -471,11 +310,11 @@ async def test_an_update_that_nobody_could_be_told_of_stays_with_telegram(deaf: 
     """Neither saved nor told: it is asked for again, and what follows keeps its turn."""
     script = Script([[anns("first", 1), anns("kept", 2), anns("next", 3)]])
     ears = script.ears(fails={"kept": NotSaved("disk full")}, deaf=deaf)
-    poller = ears.poller()
-    assert not await poller.step()
+    updates = ears.updates()
+    assert not await updates.step()
     assert ears.heard == ["first"]
     ears.fails.clear()
-    await poller.step()
+    await updates.step()
     assert ears.heard == ["first", "kept", "next"]
     assert script.offsets == [None, "2"]
 
@@ -485,7 +324,7 @@ async def test_a_person_who_cannot_be_told_at_all_jams_nothing() -> None:
     ears = Script([[anns("lost", 1), anns("next", 2)]]).ears(
         fails={"lost": NotSaved("disk full")}, deaf=ChatRefused("forbidden", blocked=True)
     )
-    await ears.poller().step()
+    await ears.updates().step()
     assert ears.heard == ["next"]
 
 
@@ -493,11 +332,11 @@ async def test_a_place_that_cannot_be_saved_jams_nothing() -> None:
     """The loop goes on from memory, and saves it when it can."""
     script = Script([[anns("one", 1)], [anns("two", 2)], [anns("three", 3)]])
     ears = script.ears(full=NotSaved("disk full"))
-    poller = ears.poller()
-    await poller.step()
-    await poller.step()
+    updates = ears.updates()
+    await updates.step()
+    await updates.step()
     ears.full = None
-    await poller.step()
+    await updates.step()
     assert (ears.heard, script.offsets) == (["one", "two", "three"], [None, "2", "3"])
     assert ears.kept == Offset(4, ears.at_s)
 
@@ -522,7 +361,7 @@ TROUBLES = {
 async def test_no_error_makes_the_loop_deaf(answer: httpx.Response, kind: str) -> None:
     """Whatever it is, it is tried again, more and more slowly, and what comes then is heard."""
     ears = Script([*[answer] * 12, [anns("at last", 5)]]).ears()
-    running = asyncio.create_task(ears.poller().run())
+    running = asyncio.create_task(ears.updates().run())
     async with asyncio.timeout(10):
         while not ears.heard:
             await asyncio.sleep(0)
@@ -535,9 +374,9 @@ async def test_trouble_gets_loud_after_a_few(caplog: pytest.LogCaptureFixture) -
     """A hiccup is a warning; what lasts is an error, said now and then and not each time; peace is said too."""
     caplog.set_level(logging.INFO)
     ears = Script([*[refusal(401, "Unauthorized")] * 45, []]).ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for _ in range(46):
-        await poller.step()
+        await updates.step()
     assert [trouble.loud for trouble in ears.troubles[:4]] == [False, False, True, True]
     levels = [record.levelname for record in caplog.records if record.name == "hermes.chat.poll"]
     assert (levels.count("WARNING"), levels[2], levels[-1]) == (2, "ERROR", "INFO")
@@ -549,11 +388,11 @@ async def test_after_trouble_the_first_good_poll_forgets_it() -> None:
     """The next hiccup starts with a short pause again."""
     away = refusal(500, "Internal")
     ears = Script([away, away, away, [anns("x", 1)], away]).ears()
-    poller = ears.poller()
+    updates = ears.updates()
     pauses = []
     for _ in range(5):
-        await poller.step()
-        pauses.append(poller.pause_s)
+        await updates.step()
+        pauses.append(updates.poller.pause_s)
     assert pauses[-1] == 0.5
     assert [trouble.failures for trouble in ears.troubles] == [1, 2, 3, 1]
 
@@ -562,19 +401,19 @@ async def test_after_trouble_the_first_good_poll_forgets_it() -> None:
 async def test_a_429_is_obeyed(seconds: int) -> None:
     """Longer than any pause of our own, if Telegram says so."""
     ears = Script([refusal(429, "Too Many Requests", retry_after=seconds)]).ears()
-    poller = ears.poller()
-    assert not await poller.step()
-    assert poller.pause_s == seconds
+    updates = ears.updates()
+    assert not await updates.step()
+    assert updates.poller.pause_s == seconds
 
 
 async def test_a_rival_is_noticed_although_it_lets_polls_through() -> None:
     """Two pollers that take turns steal each other's taps in silence."""
     rival = refusal(409, "Conflict: terminated by other getUpdates request")
     ears = Script([rival, [], rival, [], rival]).ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for pause_s in (0.0, 0.0, 0.0, 3600.0, 0.0):
         ears.at_s += pause_s
-        await poller.step()
+        await updates.step()
     assert [(trouble.failures, trouble.loud) for trouble in ears.troubles] == [(1, False), (2, True), (1, False)]
     assert "another program" in ears.troubles[0].sentence
 
@@ -582,9 +421,9 @@ async def test_a_rival_is_noticed_although_it_lets_polls_through() -> None:
 async def test_two_listeners_of_one_bot_both_say_so(api: RunningBotApi, bot: Bot) -> None:
     """The older poll gets the 409 from the newcomer."""
     older, newer = Ears(bot), Ears(bot)
-    polling = asyncio.create_task(older.poller(poll_s=20).step())
+    polling = asyncio.create_task(older.updates(poll_s=20).step())
     await asyncio.to_thread(api.phone.wait_for_poll)
-    stealing = asyncio.create_task(newer.poller(poll_s=20).step())
+    stealing = asyncio.create_task(newer.updates(poll_s=20).step())
     assert not await asyncio.wait_for(polling, 60)
     assert [trouble.kind for trouble in older.troubles] == ["conflict"]
     stealing.cancel()
@@ -595,9 +434,9 @@ async def test_a_webhook_set_meanwhile_is_removed_again() -> None:
     webhook = refusal(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook")
     script = Script([[], webhook, [anns("x", 1)]])
     ears = script.ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for _ in range(3):
-        await poller.step()
+        await updates.step()
     assert script.methods == ["deleteWebhook", "getUpdates", "getUpdates", "deleteWebhook", "getUpdates"]
     assert (ears.heard, ears.troubles[0].kind) == (["x"], "conflict")
     assert "webhook" in ears.troubles[0].sentence
@@ -607,7 +446,7 @@ async def test_a_stumble_of_the_listener_does_not_end_the_loop(caplog: pytest.Lo
     """What is told of a good poll may fail; the loop is the last thing to die."""
     ears = Script([[anns("one", 1)], [anns("two", 2)]]).ears()
     ears.stumbles.append(RuntimeError("stumbled"))
-    running = asyncio.create_task(ears.poller().run())
+    running = asyncio.create_task(ears.updates().run())
     async with asyncio.timeout(10):
         while not ears.heard:
             await asyncio.sleep(0)
@@ -633,7 +472,7 @@ async def test_polls_are_short_until_one_succeeds(refusals: int) -> None:
 
     request = HTTPXRequest(httpx_kwargs={"transport": httpx.MockTransport(answer)})
     ears = Ears(Bot("1:token", api_base="https://telegram.test", request=request))
-    running = asyncio.create_task(ears.poller(poll_s=20).run())
+    running = asyncio.create_task(ears.updates(poll_s=20).run())
     await asyncio.wait_for(enough.wait(), 60)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -642,7 +481,7 @@ async def test_polls_are_short_until_one_succeeds(refusals: int) -> None:
 
 async def test_the_loop_ends_when_it_is_cancelled(bot: Bot, api: RunningBotApi) -> None:
     """Stopping does not wait for the long poll."""
-    running = asyncio.create_task(Ears(bot).poller(poll_s=50).run())
+    running = asyncio.create_task(Ears(bot).updates(poll_s=50).run())
     await asyncio.to_thread(api.phone.wait_for_poll)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -659,7 +498,7 @@ async def test_a_server_that_answers_at_once_is_not_asked_all_the_time(answer: A
     """One that does not hold polls, or repeats an update for ever, gets about a request a second."""
     script = Script([answer])
     ears = script.ears()
-    running = asyncio.create_task(ears.poller(poll_s=25).run())
+    running = asyncio.create_task(ears.updates(poll_s=25).run())
     async with asyncio.timeout(10):
         while ears.at_s < 1_700_000_060:
             await asyncio.sleep(0)
@@ -676,9 +515,9 @@ async def test_an_empty_long_poll_is_followed_at_once_by_the_next() -> None:
         return []
 
     ears = Script([long_poll]).ears()
-    poller = ears.poller(poll_s=25)
-    assert await poller.step()
-    assert await poller.step()
+    updates = ears.updates(poll_s=25)
+    assert await updates.step()
+    assert await updates.step()
 
 
 # ids
@@ -688,9 +527,9 @@ async def test_ids_that_start_again_lower_are_followed() -> None:
     """After a week of silence, or on another Bot API server: who only raises the offset hears nothing new."""
     script = Script([[anns("old", 900_000)], [anns("new", 17)], [anns("newer", 18)], []])
     ears = script.ears()
-    poller = ears.poller()
+    updates = ears.updates()
     for _ in range(4):
-        await poller.step()
+        await updates.step()
     assert ears.heard == ["old", "new", "newer"]
     assert script.offsets == [None, "900001", "18", "19"]
 
@@ -700,37 +539,19 @@ async def test_an_offset_of_last_week_is_not_used(days: float, offset: str | Non
     """Ids may have started anew, just below it; what comes twice changes nothing."""
     script = Script([[]])
     ears = script.ears(kept=Offset(41, 1_700_000_000.0 - days * DAY_S))
-    await ears.poller().step()
+    await ears.updates().step()
     assert script.offsets == [offset]
 
 
 async def test_an_update_sent_again_is_not_handled_again(bot: Bot, api: RunningBotApi) -> None:
     """And what is new is heard, whichever comes first."""
     ears = Ears(bot)
-    poller = ears.poller()
+    updates = ears.updates()
     api.phone.write("one", chat=ANN)
-    await poller.step()
+    await updates.step()
     api.phone.redeliver(ears.ids[0])
     api.phone.write("two", chat=ANN)
     for _ in range(3):
-        await poller.step()
+        await updates.step()
     assert ears.heard == ["one", "two"]
     assert api.phone.state().pending_update_count == 0
-
-
-async def test_a_handler_need_not_be_a_coroutine() -> None:
-    """A handler that saves and returns is enough."""
-    heard: list[str] = []
-    script = Script([[anns("plain", 1)]])
-    note: Callable[[dict[str, Any]], None] = lambda raw: heard.append(json.dumps(raw))  # noqa: E731
-    poller = Poller(
-        script.ears().bot,
-        load=lambda: None,
-        save=lambda _: None,
-        handle=note,
-        quarantine=lambda _raw, _error: None,
-        not_saved=lambda _raw, _error: None,
-        poll_s=0,
-    )
-    await poller.step()
-    assert "plain" in heard[0]

@@ -1,0 +1,128 @@
+"""Reads one update of Telegram: a tap, a text, a group that moved, a bot that was blocked, or nothing of interest."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import telegram
+
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
+
+_NO_ID = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The group `old` became the supergroup `new`."""
+
+    update_id: int
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The bot was blocked by the person, or removed from the group."""
+
+    update_id: int
+    chat_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An update that Hermes does not use: an edit, a channel post, a person who joins or leaves."""
+
+    update_id: int
+
+
+Incoming = Tap | Text | Migrated | Blocked | Other
+
+
+def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable[[], float] = time.time) -> Incoming:
+    """Return the parsed update. If it replies to a message that `bot_id` wrote, the text of that message is included.
+
+    `at_s` comes from `now`, the clock of all other times; `date_s` is Telegram's. Raises ValueError: another shape.
+    """
+    try:
+        update = telegram.Update.de_json(raw, None)
+        update_id = number(update.update_id)
+        if update.callback_query:
+            return _tap(update_id, update.callback_query, now())
+        if update.message:
+            return _message(update_id, update.message, now(), bot_id)
+        if update.my_chat_member:
+            return _membership(update_id, update.my_chat_member)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
+        raise ValueError(f"an update of another shape: {error!r}") from error
+    return Other(update_id)
+
+
+def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:
+    # For a message that is too old, Telegram still sends the chat and the message id; Hermes needs no more.
+    if query.data is None or query.message is None:
+        return Other(update_id)
+    chat_id, message_id = number(query.message.chat.id), number(query.message.message_id)
+    return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, _words(query.id), _words(query.data))
+
+
+def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int | None) -> Incoming:
+    chat_id = number(message.chat.id)
+    if message.migrate_to_chat_id:
+        return Migrated(update_id, chat_id, number(message.migrate_to_chat_id))
+    if message.migrate_from_chat_id:
+        return Migrated(update_id, number(message.migrate_from_chat_id), chat_id)
+    if message.from_user is None or (message.text is None and message.effective_attachment is None):
+        return Other(update_id)
+    reply = _replied(message)
+    return Text(
+        update_id,
+        at_s,
+        _user(message.from_user),
+        chat_id,
+        number(message.message_id),
+        None if message.text is None else _words(message.text),
+        reply_to=number(reply.message_id) if reply else None,
+        reply_text=_words(reply.text or reply.caption or "") if reply and _is_ours(reply, bot_id) else "",
+        group=message.chat.type in {"group", "supergroup"},
+        date_s=message.date.timestamp(),
+    )
+
+
+def _replied(message: telegram.Message) -> telegram.Message | None:
+    """Return the message that this one replies to; without a reply, Telegram names the first message of a topic."""
+    reply = message.reply_to_message
+    return None if reply is None or reply.forum_topic_created else reply
+
+
+def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
+    """Tell whether this bot wrote the message: a person, a channel or another bot can write the same text."""
+    return message.from_user is not None and message.from_user.id == bot_id and message.sender_chat is None
+
+
+def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
+    if change.new_chat_member.status in {"kicked", "left"}:
+        return Blocked(update_id, number(change.chat.id))
+    return Other(update_id)
+
+
+def _user(user: telegram.User) -> User:
+    return User(number(user.id), _words(user.full_name))
+
+
+# The library does not check the types of ids and texts; a wrong one in the file of an entry could not be decoded.
+
+
+def number(value: object) -> int:
+    """Return the id. Raises TypeError: it is no number of 64 bits."""
+    if type(value) is not int or abs(value) >= _NO_ID:
+        raise TypeError("an id is no number")
+    return value
+
+
+def _words(value: object) -> str:
+    """Return the text without halves of surrogate pairs, which JSON can carry and UTF-8 cannot."""
+    if not isinstance(value, str):
+        raise TypeError("a text is none")
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

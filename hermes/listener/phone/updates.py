@@ -1,0 +1,177 @@
+"""The loop over Telegram's updates: each is handled at least once, one at a time, and the loop never ends.
+
+- An update that cannot be handled goes to quarantine alone, and the next one is read.
+- If an update cannot be saved, the person is told to tap again. The update stays with Telegram only if Telegram cannot
+  be reached for that message or refuses the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.chat.bot import ANSWER_FIRST_S, is_conflict, is_unauthorized
+from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
+from hermes.core.answer_clock import LONGEST_TICK_S
+from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.model.events import Ticked, Torn
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from hermes.chat.poll import Poller
+    from hermes.listener.entries import Book
+    from hermes.listener.phone.phone import PhoneSide
+    from hermes.listener.phone.polling import Connection
+
+log = logging.getLogger(__name__)
+
+LOCKED_LOOK_S: Final = 2.0
+TAKE_IN_POLLS: Final = 3
+
+
+class Updates:
+    """Takes in updates: `phone` handles each, and `connection` is told how the polls go."""
+
+    def __init__(
+        self,
+        poller: Poller,
+        book: Book,
+        phone: PhoneSide,
+        connection: Connection,
+        *,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.poller = poller
+        self._book = book
+        self._phone = phone
+        self._connection = connection
+        self._sleep = sleep
+        self._saved = poller.offset
+        self._begun = self._taken = 0
+        self._progress = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Take in updates until cancelled. Polls return at once until the first one succeeds: is Telegram reachable?"""
+        while True:
+            try:
+                goes_on = await self.step(longest_s=self._connection.joining_s() if self.poller.is_there else 0)
+            except Exception:  # the loop must never end: log the error and continue
+                log.exception("the poll loop tripped and goes on")
+                goes_on, self.poller.pause_s = False, LONGEST_IDLE_PAUSE_S
+            await self._sleep(ANSWER_FIRST_S if goes_on else self.poller.pause_s)
+
+    async def step(self, *, longest_s: float | None = None) -> bool:
+        """Poll once and handle the updates. Return True to continue at once, False to pause for `pause_s` first.
+
+        `longest_s=0` handles the updates that already wait at Telegram, and does not wait for more.
+        """
+        began_s = self._book.now()
+        self._begun += 1
+        batch = await self.poller.poll(longest_s)
+        if isinstance(batch, Trouble):
+            self._connection.poll_failed(batch)
+            return False
+        self._connection.polled(batch.at_s)
+        brought, stays = await self._take_all(batch.updates)
+        self._keep_offset()
+        if batch.is_whole and not stays:
+            async with self._progress:
+                self._taken = self._begun
+                self._progress.notify_all()
+        return self.poller.goes_on(brought=brought and not stays, took_s=self._book.now() - began_s)
+
+    async def take_in(self) -> None:
+        """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""
+        await self.step(longest_s=0)
+        for _ in range(TAKE_IN_POLLS):
+            joining_s = self._connection.joining_s()
+            if joining_s is None:
+                return
+            await self._sleep(joining_s)
+            await self.step(longest_s=0)
+
+    async def join(self, entry_id: str) -> float | None:
+        """Step: end the joining of a text whose time has come, once Telegram has no further part of it."""
+        entry = self._book.get(entry_id)
+        if entry is None or entry.state.due_s is None:
+            return None
+        left_s = entry.state.due_s - self._book.now()
+        # A wall clock that was set back must not keep an answer back.
+        if 0 < left_s <= LONGEST_TICK_S:
+            return left_s
+        await self._caught_up()
+        after = self._book.get(entry_id)
+        if after is None or after.state.due_s != entry.state.due_s:
+            return 0.0
+        if self._book.store.is_phone_locked():
+            return LOCKED_LOOK_S
+        if entry_id in self._phone.torn:
+            self._book.apply(entry_id, Torn())
+            self._phone.torn.discard(entry_id)
+        self._book.apply(entry_id, Ticked(max(self._book.now(), entry.state.due_s)))
+        return None
+
+    async def _caught_up(self) -> None:
+        """Return when a poll that began after this call has brought all waiting updates, and they are handled.
+
+        `joining_s` keeps the polls before it short.
+        """
+        begun = self._begun
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._taken > begun)
+
+    async def _take_all(self, updates: Iterable[Any]) -> tuple[bool, bool]:
+        """Handle the updates; tell whether any was new, and whether one of them must come again."""
+        brought = False
+        for raw in updates:
+            if not self.poller.is_done(raw):
+                if not await self._take(raw):
+                    return brought, True
+                brought = True
+            self.poller.handled(raw)
+        return brought, False
+
+    async def _take(self, raw: Any) -> bool:
+        """Handle one update; return False if it must stay with Telegram."""
+        try:
+            await self._phone.handle(raw)
+        except NotSaved as error:
+            return await self._told(raw, error)
+        except ValueError as error:
+            log.warning("an update of another shape is put into quarantine: %s", error)
+            self._set_aside(raw, error)
+        except Exception as error:  # the guard around one update
+            log.exception("an update could not be handled and is put into quarantine")
+            self._set_aside(raw, error)
+        return True
+
+    async def _told(self, raw: dict[str, Any], error: NotSaved) -> bool:
+        log.error("an update was not saved, the person is asked to do it again: %s", error)
+        try:
+            await self._phone.not_saved(raw, error)
+        except ChatError as untold:
+            if isinstance(untold, ChatAway) or is_unauthorized(untold) or is_conflict(untold):
+                log.warning("nor could they be told (%s): the update stays with Telegram", untold)
+                return False
+            log.warning("nor could they be told: %s", untold)
+        return True
+
+    def _set_aside(self, raw: Any, error: Exception) -> None:
+        data = as_text(raw).encode("utf-8", "backslashreplace")
+        try:
+            self._book.store.quarantine("update.json", data, str(error))
+        except (StoreError, OSError) as full:
+            log.error("nor could it be put there: %s", full)  # noqa: TRY400 (the cause is named; not a bug)
+
+    def _keep_offset(self) -> None:
+        """Save the offset; a failure is only logged, because its one effect is that updates come twice."""
+        offset = self.poller.offset
+        if offset is None or offset == self._saved:
+            return
+        try:
+            self._connection.note_offset(offset)
+            self._saved = offset
+        except (StoreError, OSError) as error:
+            log.warning("the place in Telegram's queue was not saved: %s", error)

@@ -1,0 +1,203 @@
+"""Reading one update: what a person did, and nothing that is not for Hermes."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from hermes.chat.bot import Bot
+from hermes.chat.incoming import Blocked, Migrated, Other, read_update
+from hermes.chat.screens.buttons import Button
+from hermes.chat.screens.main_message import Screen
+from hermes.model.answer import User
+from hermes.model.events import Tap, Text
+from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+
+ANN, GROUP, TEAM = 1001, -500, -1001234567890
+DAY_S = 86400.0
+SCREEN = Screen("Which?", (), ((Button("A", "a1"),),))
+
+
+def anns(text: str, update_id: int) -> dict[str, Any]:
+    """A text of Ann's as an update."""
+    person = {"id": ANN, "is_bot": False, "first_name": "Ann"}
+    message = {"message_id": 7, "date": 1_700_000_000, "text": text, "from": person}
+    return {"update_id": update_id, "message": {**message, "chat": {"id": ANN, "type": "private"}}}
+
+
+@pytest.fixture
+def api() -> Iterator[RunningBotApi]:
+    """A strict local Bot API of this test's own."""
+    with running_botapi(chats=[Chat(ANN), Chat(GROUP, "Small"), Chat(TEAM, "Team", topics=(7,))]) as api:
+        yield api
+
+
+@pytest.fixture
+async def bot(api: RunningBotApi) -> AsyncIterator[Bot]:
+    """A bot on it."""
+    async with Bot(api.token, api_base=api.base_url) as bot:
+        yield bot
+
+
+async def fetched(bot: Bot) -> dict[str, Any]:
+    """The newest update as Telegram sends it."""
+    update: dict[str, Any] = (await bot.updates(-1, 0))[-1]
+    return update
+
+
+async def test_a_tap_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """Who, where, which button; it is dated by the listener's clock, since it carries no time."""
+    message_id = (await bot.send(ANN, SCREEN)).message_id
+    tap = api.phone.tap(message_id, "A", chat=ANN)
+    read = read_update(await fetched(bot), now=lambda: 5.0)
+    assert read == Tap(tap.update_id, 5.0, User(ANN, "Ann"), ANN, message_id, tap.tap_id, "a1")
+
+
+def test_a_tap_on_a_message_too_old_to_show_is_read() -> None:
+    """Date 0 instead of the message: chat and id are still there."""
+    query = {"id": "9", "from": {"id": ANN, "is_bot": False, "first_name": "Ann"}, "chat_instance": "1"}
+    message = {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0}
+    read = read_update({"update_id": 1, "callback_query": {**query, "message": message, "data": "a1"}})
+    assert isinstance(read, Tap)
+    assert (read.chat_id, read.message_id, read.data) == (ANN, 3, "a1")
+
+
+@pytest.mark.parametrize("lacking", ["data", "message"])
+def test_a_tap_without_data_or_message_is_nothing(lacking: str) -> None:
+    """Buttons of games and inline messages are not Hermes'."""
+    query = {
+        "id": "9",
+        "from": {"id": ANN, "is_bot": False, "first_name": "Ann"},
+        "chat_instance": "1",
+        "message": {"chat": {"id": ANN, "type": "private"}, "message_id": 3, "date": 0},
+        "data": "a1",
+    }
+    del query[lacking]
+    assert read_update({"update_id": 1, "callback_query": query}) == Other(1)
+
+
+async def test_a_text_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """Dated by our own clock, which parts of a text and second thoughts are timed by; Telegram's may be another."""
+    (message_id,) = api.phone.write("hello", chat=ANN)
+    raw = await fetched(bot)
+    read = read_update(raw, now=lambda: 5.0)
+    assert read == Text(
+        raw["update_id"], 5.0, User(ANN, "Ann"), ANN, message_id, "hello", date_s=raw["message"]["date"]
+    )
+
+
+async def test_a_reply_names_what_it_replies_to(bot: Bot, api: RunningBotApi) -> None:
+    """The id, and the text, in which a copy of a question shows its short code."""
+    question = (await bot.send(GROUP, Screen("Which? (k7)"))).message_id
+    api.phone.write("that one", reply_to=question, user=ANN, chat=GROUP)
+    raw = await fetched(bot)
+    bot_id = raw["message"]["reply_to_message"]["from"]["id"]
+    read = read_update(raw, bot_id=bot_id)
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.reply_text, read.group) == (question, "Which? (k7)", True)
+    another = read_update(raw, bot_id=bot_id + 1)
+    assert isinstance(another, Text)
+    assert (another.reply_to, another.reply_text) == (question, "")
+    raw["message"]["reply_to_message"]["sender_chat"] = {"id": -1009, "type": "channel", "title": "News"}
+    channel = read_update(raw, bot_id=bot_id)
+    assert isinstance(channel, Text)
+    assert channel.reply_text == ""
+
+
+async def test_what_a_person_wrote_names_no_question(bot: Bot, api: RunningBotApi) -> None:
+    """A code in it would make it a copy of the question, and copies are deleted."""
+    (own,) = api.phone.write("I like #k7", chat=ANN)
+    api.phone.write("so do I", reply_to=own, chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.reply_text) == (own, "")
+
+
+def test_a_text_in_a_topic_replies_to_nothing() -> None:
+    """Telegram lets every message of a topic reply to the one that opened the topic."""
+    update = anns("plain", 1)
+    opening = {**anns("", 1)["message"], "message_id": 2, "forum_topic_created": {"name": "t", "icon_color": 1}}
+    update["message"]["reply_to_message"] = opening
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert (read.text, read.reply_to, read.reply_text) == ("plain", None, "")
+
+
+@pytest.mark.parametrize("kind", ["sticker", "photo", "document"])
+async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi, kind: Any) -> None:
+    """A caption is no answer either: it belongs to something that cannot be passed on."""
+    api.phone.send(kind, caption="" if kind == "sticker" else "look", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert read.text is None
+
+
+async def test_an_edited_text_is_nothing(bot: Bot, api: RunningBotApi) -> None:
+    """What was answered stays answered; Telegram does not even send it, once it knows what is wanted."""
+    update = anns("new words", 4)
+    assert read_update({"update_id": 4, "edited_message": update["message"]}) == Other(4)
+    await bot.updates(None, 0)
+    (message_id,) = api.phone.write("old words", chat=ANN)
+    api.phone.rewrite(message_id, "new words", chat=ANN)
+    assert [raw["message"]["text"] for raw in await bot.updates(None, 0)] == ["old words"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"channel_post": {"message_id": 1, "date": 1, "chat": {"id": TEAM, "type": "channel"}, "text": "x"}},
+        {"message": {"message_id": 1, "date": 1, "chat": {"id": GROUP, "type": "group"}, "text": "nobody's"}},
+        {"message": {**anns("", 1)["message"], "text": None, "new_chat_title": "Other"}},
+        {"poll_answer": {"poll_id": "1", "option_ids": [], "option_persistent_ids": []}},
+        {"some_future_kind": {"x": 1}},
+        {},
+    ],
+)
+def test_what_concerns_nobody_is_nothing(body: dict[str, Any]) -> None:
+    """Channel posts, messages of nobody, news of the group, and what Telegram may think of yet."""
+    assert read_update({"update_id": 3, **body}) == Other(3)
+
+
+@pytest.mark.parametrize(("chat_id", "word"), [(GROUP, "migrate_to_chat_id"), (TEAM, "migrate_from_chat_id")])
+def test_a_group_that_moved_is_read_from_both_sides(chat_id: int, word: str) -> None:
+    """The old group says where to, the new one where from."""
+    other = TEAM if chat_id == GROUP else GROUP
+    message = {"message_id": 1, "date": 1, "chat": {"id": chat_id, "type": "group"}, word: other}
+    assert read_update({"update_id": 2, "message": message}) == Migrated(2, GROUP, TEAM)
+
+
+async def test_a_group_that_moves_is_noticed(bot: Bot, api: RunningBotApi) -> None:
+    """As Telegram tells it."""
+    new = api.phone.migrate(chat=GROUP)
+    read = [read_update(raw) for raw in await bot.updates(None, 0)]
+    moves = [(move.old, move.new) for move in read if isinstance(move, Migrated)]
+    assert moves
+    assert set(moves) == {(GROUP, new)}
+
+
+async def test_a_bot_that_was_blocked_hears_of_it(bot: Bot, api: RunningBotApi) -> None:
+    """And that it is let in again is nothing: the next message tells."""
+    api.phone.block(chat=ANN)
+    blocked = read_update(raw := await fetched(bot))
+    api.phone.unblock(chat=ANN)
+    assert blocked == Blocked(raw["update_id"], ANN)
+    assert isinstance(read_update(await fetched(bot)), Other)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"update_id": 1, "message": {}},
+        {"update_id": 1, "message": []},
+        {"update_id": 1, "message": "x"},
+        {"update_id": 1, "callback_query": {"id": "1"}},
+        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": "yesterday"}},
+        {"update_id": 1, "message": {**anns("x", 1)["message"], "date": 10**20}},
+        {"update_id": 1, "my_chat_member": {"chat": 5}},
+    ],
+)
+def test_an_update_of_another_shape_is_a_value_error(raw: dict[str, Any]) -> None:
+    """And no other error: the loop knows what to do with it."""
+    with pytest.raises(ValueError, match="another shape"):
+        read_update(raw)
