@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
-from hermes.listener.entries import Book
+from hermes.listener.entries import Entries
 from tests.asks import CHAT_ID
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 TTL_S = 1800.0
 
 
-def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Book:
+def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Entries:
     """A book that is open; its answerable clock stands at 0."""
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=store.now)
-    made = Book(store, times, chat_id=chat_id)
+    made = Entries(store, times, chat_id=chat_id)
     made.open()
     return made
 
 
-def woken(book: Book) -> list[Wake]:
+def woken(book: Entries) -> list[Wake]:
     """Take what the queue of the workers holds."""
     unread, book.wakes._unread = list(book.wakes._unread), {}
     return unread

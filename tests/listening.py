@@ -256,7 +256,7 @@ class House:
 
     def entries(self) -> list[Entry]:
         """What is open."""
-        return self.listener._parts.book.entries()
+        return self.listener._parts.entries.all()
 
     def entry(self) -> Entry:
         """The one entry that is open."""

@@ -29,7 +29,7 @@ from hermes.core.permission_rules import Rules
 from hermes.errors import ConfigError, Missing, PayloadError, TooNew, Unreadable
 from hermes.hook import run, spool
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room, wait_id
+from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.model.chat_memory import ChatMemory
@@ -148,7 +148,7 @@ class Desk:
         self.root = root
         self.store = Store(root, now=lambda: 1000.0)
         self.book = a_book(self.store)
-        room = Room(root)
+        room = WaitingHooks(root)
         self.errands = Listening(self.book, {}, room, ADAPTERS, Matching(), monotonic=lambda: 1000.0)
         intake = Intake(self.book, self.errands, room, rules=Rules())
         self.inbox = Inbox(root, self.store, ADAPTERS, intake, self.errands)
@@ -160,7 +160,7 @@ class Desk:
 
     def requests(self) -> set[str | None]:
         """The requests that are open."""
-        return {one.ask.source.request_id for one in self.book.entries()}
+        return {one.ask.source.request_id for one in self.book.all()}
 
 
 def drained_with(data: bytes, root: Path) -> Desk:
@@ -179,7 +179,7 @@ def drained_with(data: bytes, root: Path) -> Desk:
     assert [path.read_bytes() for path in (*left, *put)] in ([], [data])
     assert before.items() <= content(root).items() or b"que_first" in data
     if left or put:
-        assert len(desk.book.entries()) == 2
+        assert len(desk.book.all()) == 2
     return desk
 
 
@@ -218,7 +218,7 @@ def test_any_answer_file_is_a_text_or_an_os_error(data: bytes) -> None:
     """Taken either way, so that the next answer finds its place free; and it can always be withdrawn."""
     with a_folder() as root:
         asked = ask(question())
-        room = Room(root)
+        room = WaitingHooks(root)
         room.put(asked, "…")
         place = root / "wait" / f"{wait_id(asked)}.answer"
         place.write_bytes(data)
@@ -236,7 +236,7 @@ def test_any_answer_file_is_a_text_or_an_os_error(data: bytes) -> None:
 def test_odd_names_in_the_waiting_room_are_nobodys(name: str, tmp_path: Path) -> None:
     """Nobody waits by them, and nobody stumbles over them."""
     asked = ask(question())
-    room = Room(tmp_path)
+    room = WaitingHooks(tmp_path)
     room.put(asked, "…")
     (tmp_path / "wait" / f"{wait_id(asked)}.{name}").write_bytes(b"")
     assert not room.waiting(asked)

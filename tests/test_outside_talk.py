@@ -27,12 +27,12 @@ from hermes.chat.screens.buttons import encode
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.listener.background import Background
-from hermes.listener.entries import Book
+from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.taps import Taps
@@ -165,7 +165,7 @@ class Phone:
         link = ChatLink(book, self.memory)
         commands = Commands(book, look, machine="laptop", connected={})
         parties = Parties(7, frozenset({ANN.id}))
-        taps = Taps(book, outbox, look, messenger, Row(book, look))
+        taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look))
         texts = Texts(book, outbox, look, messenger, commands)
         self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
 
@@ -233,7 +233,7 @@ def polled(*answers: list[Any]) -> tuple[list[int], list[bytes]]:
     """Poll three times; the update ids that were handled, and what was put aside. Nothing may be raised."""
     beside = Beside()
     poller = Poller(cast("Bot", Queue(*answers)), None, now=beside.now)
-    book, phone, connection = cast("Book", beside), cast("PhoneSide", beside), cast("Connection", beside)
+    book, phone, connection = cast("Entries", beside), cast("PhoneSide", beside), cast("Connection", beside)
     loop = Updates(poller, book, phone, connection, sleep=asyncio.sleep)
 
     async def three() -> None:
@@ -278,6 +278,7 @@ def test_no_depth_makes_the_poll_loop_deaf(raw: Any) -> None:
 @example(b'{"ok":false,"parameters":{"retry_after":NaN}}', 429)
 @example(b'{"ok":false,"parameters":{"retry_after":1e300}}', 429)
 @example(b'{"ok":false,"parameters":{"retry_after":[]}}', 429)
+@example(b'{"ok":false,"parameters":{"retry_after":[null]}}', 429)
 def test_any_answer_of_telegrams_is_a_list_or_a_chat_error(body: bytes, status: int) -> None:
     """Whichever call it answers; the times and ids in an error are numbers."""
     request = HTTPXRequest(

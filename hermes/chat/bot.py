@@ -176,9 +176,12 @@ def _foreign(error: BaseException | None) -> bool:
 
 
 def _wait(error: RetryAfter, method: str) -> ChatAway:
-    wait = error.retry_after
+    wait: object = error.retry_after
+    told = wait.total_seconds() if isinstance(wait, timedelta) else wait
+    if not isinstance(told, int | float):
+        return _strange(method)
     # Telegram gives whole seconds. A wait of 0 s would repeat the request without a pause.
-    seconds = max(1.0, wait.total_seconds() if isinstance(wait, timedelta) else float(wait))
+    seconds = max(1.0, float(told))
     return ChatAway(f"Telegram asks to wait {seconds:g} s ({method})", retry_after_s=seconds)
 
 

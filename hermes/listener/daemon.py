@@ -1,6 +1,6 @@
 """The daemon: starts a listener, recovers what was left, and stops with everything saved.
 
-All state is in the store. The process can be killed at any line: the next start opens the book and wakes the workers
+All state is in the store. The process can be killed at any line: the next start opens the entries and wakes the workers
 of every entry, and each finds out by itself what is left to do.
 """
 
@@ -143,11 +143,11 @@ class Listener:
             self._locks.release()
 
     def _recover(self, *, by_timer: bool = False) -> None:
-        """Open the book and let every worker look at every entry."""
+        """Open the entries and let every worker look at every entry."""
         parts = self._parts
         spool.sweep(self._store.root)
-        parts.book.open()
-        open_now = parts.book.entries()
+        parts.entries.open()
+        open_now = parts.entries.all()
         for entry in open_now:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._given.config.telegram.bot_id, len(open_now))
@@ -161,7 +161,7 @@ class Listener:
             if entry.state.phase == "settled":
                 with suppress(NotSaved):
                     parts.agent.errands.tell(entry.id, Woke())  # before it is closed: its hook may wait
-            parts.book.wakes.put(entry.id)
+            parts.entries.wakes.put(entry.id)
         parts.background.supervise(self._loops.wake_workers)
 
     def _begin(self, bell: Bell) -> None:

@@ -48,7 +48,7 @@ class Unsaved:
     times: int = 0
 
 
-class Book:
+class Entries:
     """All entries that are not closed. The memory that it takes does not grow with the number of closed asks.
 
     `recently_closed` has the last closed asks, the newest at its end. `unsaved` tells of new asks that could not be
@@ -87,14 +87,14 @@ class Book:
             StoreError: the store cannot be opened.
         """
         found = {entry.id for entry in self.store.open()}
-        for entry in self.entries():
+        for entry in self.all():
             with self.apart(entry.id):
                 if entry.id in found:
                     self._index(self.store.change(entry.id, lambda _, entry=entry: entry))  # type: ignore[misc]
                 else:
                     self._index(self.store.restore(entry))
 
-    def entries(self) -> list[Entry]:
+    def all(self) -> list[Entry]:
         """Return the open entries, the one that was asked first at the start."""
         return sorted(self._open.values(), key=lambda entry: (entry.asked_s, entry.id))
 

@@ -84,7 +84,7 @@ class Loops:
     ) -> None:
         self._parts = parts
         self._ending = ending
-        self._store = parts.book.store
+        self._store = parts.entries.store
         self._keep_done_s = keep_done_s
         self._monotonic = monotonic
         self._idle_s = idle_s
@@ -97,7 +97,7 @@ class Loops:
     async def wake_workers(self) -> None:
         """Wake the workers of each entry in the queue."""
         while True:
-            for wake in await self._parts.book.wakes.take():
+            for wake in await self._parts.entries.wakes.take():
                 self._wake(wake)
 
     def _wake(self, wake: Wake) -> None:
@@ -106,14 +106,14 @@ class Loops:
         if wake.worker is not None:
             parts.steps.kick(wake.worker, wake.entry_id)
             return
-        entry = parts.book.get(wake.entry_id)
+        entry = parts.entries.get(wake.entry_id)
         if entry is None:
             return
         parts.agent.errands.changed(entry)
         after_s = 0.0 if entry.phone.message_id is None else ANSWER_FIRST_S
         for worker in due(entry):
             parts.steps.kick(worker, entry.id, after_s=after_s if worker != "join" else 0.0)
-        for behind in parts.phone.row.behind(entry):
+        for behind in parts.phone.queue.behind(entry):
             parts.steps.kick("phone", behind.id)
 
     # --- the inbox ----------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Loops:
     async def keep_time(self) -> None:
         """Do, each at its time, all that depends on the clock."""
         remembered_s = tidied_s = doubted_s = idle_since_s = self._monotonic()
-        book = self._parts.book
+        entries = self._parts.entries
         while True:
             at_s = self._monotonic()
             try:
@@ -186,12 +186,12 @@ class Loops:
             self._tell_of_unsaved()
             if self._parts.pinger:
                 self._parts.pinger.is_well = self.is_well()
-            if book.entries() or self._parts.steps.busy or spool.listing(self._store.root):
+            if entries.all() or self._parts.steps.busy or spool.listing(self._store.root):
                 idle_since_s = at_s
             if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
                 log.info("nothing is open any more: leaving")
                 self._ending.begin()
-            await asyncio.sleep(TICK_S if book.entries() else SLOW_TICK_S)
+            await asyncio.sleep(TICK_S if entries.all() else SLOW_TICK_S)
 
     def is_well(self) -> bool:
         """Tell whether answers and questions arrive."""
@@ -202,7 +202,7 @@ class Loops:
 
     def _tell_of_unsaved(self) -> None:
         """Say on the phone, once for each time of trouble, that a new question could not be saved."""
-        unsaved, messenger = self._parts.book.unsaved, self._parts.phone.messenger
+        unsaved, messenger = self._parts.entries.unsaved, self._parts.phone.messenger
         if unsaved.error is not None and unsaved.times != self._times_unsaved_told:
             self._times_unsaved_told = unsaved.times
             why = "disk full" if unsaved.error.disk_full else "see its log"

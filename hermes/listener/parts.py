@@ -10,7 +10,7 @@ from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
 from hermes.hook import spool
 from hermes.listener.agent.parts import AgentParts, agent_parts
 from hermes.listener.background import Background
-from hermes.listener.entries import Book
+from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.parts import Given, PhoneParts, phone_parts
 from hermes.listener.ping import Pinger
@@ -47,7 +47,7 @@ class Parts:
     background: Background
     memory: Memory
     times: AnswerTimes
-    book: Book
+    entries: Entries
     phone: PhoneParts
     agent: AgentParts
     steps: Steps
@@ -60,12 +60,12 @@ def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     config, monotonic, machine = given.config, given.monotonic, spool.host()
     background, memory = Background(), Memory(store, config.telegram.bot_id)
     times = _times(config.questions, memory, store, monotonic)
-    book = Book(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
+    entries = Entries(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
     connected: dict[str, bool] = {}
     phone = phone_parts(
         config,
         Given(
-            book,
+            entries,
             memory,
             times,
             background,
@@ -76,10 +76,14 @@ def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
             rate_scale=given.rate_scale,
         ),
     )
-    agent = agent_parts(config, book, memory.at.followed, background, connected, machine=machine, monotonic=monotonic)
-    steps = Steps({"phone": phone.posting.step, "errand": agent.errands.step, "join": phone.updates.join}, book.wakes)
-    watch = StoreWatch(locks, book, agent.errands, memory, phone.messenger)
-    return Parts(background, memory, times, book, phone, agent, steps, watch, _pinger(config))
+    agent = agent_parts(
+        config, entries, memory.at.followed, background, connected, machine=machine, monotonic=monotonic
+    )
+    steps = Steps(
+        {"phone": phone.posting.step, "errand": agent.errands.step, "join": phone.updates.join}, entries.wakes
+    )
+    watch = StoreWatch(locks, entries, agent.errands, memory, phone.messenger)
+    return Parts(background, memory, times, entries, phone, agent, steps, watch, _pinger(config))
 
 
 def _times(questions: Questions, memory: Memory, store: Store, monotonic: Callable[[], float]) -> AnswerTimes:

@@ -14,7 +14,7 @@ from hermes.storage.store import LISTENER
 
 if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.phone.messenger import Messenger
     from hermes.storage.store import Store
@@ -53,10 +53,10 @@ class Locks:
 class StoreWatch:
     """Makes the store again if its folder was removed while asks are open."""
 
-    def __init__(self, locks: Locks, book: Book, errands: Errands, memory: Memory, messenger: Messenger) -> None:
+    def __init__(self, locks: Locks, entries: Entries, errands: Errands, memory: Memory, messenger: Messenger) -> None:
         self._locks = locks
         self._store = locks.store
-        self._book = book
+        self._entries = entries
         self._errands = errands
         self._memory = memory
         self._messenger = messenger
@@ -78,7 +78,7 @@ class StoreWatch:
             self._phone_was_locked = self._store.is_phone_locked()
             self._keep_bot()
             return
-        count = sum(entry.state.phase != "settled" for entry in self._book.entries())
+        count = sum(entry.state.phase != "settled" for entry in self._entries.all())
         self._locks.release()
         if not is_ours and not count and not self._was_written_to():
             raise StoreError(f"{self._store.root} was removed while Hermes listened; nothing was open: leaving")
@@ -98,7 +98,7 @@ class StoreWatch:
         self._store.keep_machine(self._machine)
         self._locks.take()
         self._errands.hint_all(PlacesGone())
-        self._book.lay_out_again()
+        self._entries.lay_out_again()
         if self._phone_was_locked:
             self._store.lock_phone()
         self._memory.save()

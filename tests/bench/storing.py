@@ -14,7 +14,7 @@ from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
 from hermes.listener.background import Background
-from hermes.listener.entries import Book
+from hermes.listener.entries import Entries
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import Pick
@@ -61,16 +61,16 @@ def _compared(many_s: list[float], few_s: list[float]) -> str:
     return f"{middle_ms(many_s)} against {middle_ms(few_s)}"
 
 
-def _book(root: Path, count: int) -> Book:
+def _book(root: Path, count: int) -> Entries:
     """A book of entries that are on the phone and wait; written without fsync, since they are only the scenery."""
     store = Store(root)
     store.open()
     for number in range(count):
         entry = _entry(f"bench{number:05d}")
         (root / "pending" / f"{entry.id}.json").write_bytes(ENTRIES.encode(entry))
-    made = Book(store, _times(), chat_id=CHAT_ID)
+    made = Entries(store, _times(), chat_id=CHAT_ID)
     made.open()
-    assert len(made.entries()) == count
+    assert len(made.all()) == count
     return made
 
 
@@ -103,7 +103,7 @@ def _lasted_s(work: Callable[[], object]) -> float:
     return time.perf_counter() - began_s
 
 
-def _tapped(book: Book) -> Callable[[], object]:
+def _tapped(book: Entries) -> Callable[[], object]:
     """A tap on a box of any open ask: what will happen, prepared."""
     entry = random.choice(list(book._open.values()))
     chosen = 1 in entry.state.answers[0].picks
@@ -111,7 +111,7 @@ def _tapped(book: Book) -> Callable[[], object]:
     return lambda: book.apply(entry.id, event)
 
 
-def _created(book: Book) -> Callable[[], object]:
+def _created(book: Entries) -> Callable[[], object]:
     asked = ask(question())
     source = replace(asked.source, request_id=f"que_{random.getrandbits(60):x}")
     return lambda: book.create(replace(asked, source=source))
@@ -121,7 +121,7 @@ def _written(path: Path) -> Callable[[], object]:
     return lambda: disk.write(path, b"x" * 1000)
 
 
-def _looks(book: Book, effort: Effort) -> list[float]:
+def _looks(book: Entries, effort: Effort) -> list[float]:
     """What the listener does four times a second: count the time, and see whether anything is due."""
     look, times = Look(tz=None, group=False, context_chars=600), _times()
     outbox = Outbox(Bot(TOKEN, api_base="http://127.0.0.1:9"))

@@ -178,7 +178,7 @@ def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path
     shelf.now_s -= 60
     first = shelf.book.create(an_ask("que_1"))
     again = Shelf(tmp_path / "store").book
-    assert [entry.id for entry in again.entries()] == [first.id, second.id]
+    assert [entry.id for entry in again.all()] == [first.id, second.id]
     assert again.find(an_ask("que_2").source) == second
     assert again.get(first.id) == first
     assert again.get("nobody22") is None
@@ -220,7 +220,7 @@ def test_an_entry_whose_file_went_bad_at_its_end(shelf: Shelf, damage: str) -> N
     ended = shelf.book.get(entry.id)
     spoil(shelf, entry, damage)
     shelf.book.close(entry.id)
-    assert shelf.book.entries() == shelf.store.pending() == []
+    assert shelf.book.all() == shelf.store.pending() == []
     assert shelf.store.done(entry.id) == ended
     assert shelf.book.is_closed(entry.ask.source)
 
@@ -240,7 +240,7 @@ def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
     quarantine.unlink()
     quarantine.mkdir()
     shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.entries() == shelf.store.pending()
+    assert shelf.book.all() == shelf.store.pending()
 
 
 def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,9 +256,9 @@ def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monke
         full.setattr("hermes.disk.write", refuse)
         with pytest.raises(NotSaved):
             shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.entries() == [entry]
+    assert shelf.book.all() == [entry]
     shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.entries() == shelf.store.pending()
+    assert shelf.book.all() == shelf.store.pending()
 
 
 def test_what_the_book_does_not_know_is_missing(shelf: Shelf) -> None:

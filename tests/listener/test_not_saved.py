@@ -16,7 +16,7 @@ from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
@@ -78,7 +78,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     link = ChatLink(book, Memory(book.store, 7))
     commands = Commands(book, look, machine="laptop", connected={})
     parties = Parties(7, frozenset({ANN.id}))
-    taps = Taps(book, outbox, look, messenger, Row(book, look))
+    taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look))
     texts = Texts(book, outbox, look, messenger, commands)
     return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)
 

@@ -100,7 +100,7 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
         patch.setattr(permission_queue, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
         await home.person.taps(first, "Allow once")
         second = await home.person.sees("echo two", buttons=True)
-        await until(lambda: home.listener._parts.phone.row._moved_s, "the move noted")
+        await until(lambda: home.listener._parts.phone.queue._moved_s, "the move noted")
         hasty = home.person.tap(second, "Allow once")
         assert "look first" in await home.person.toast(hasty)
     (behind,) = [entry for entry in home.entries() if entry.ask.source.request_id == two]
@@ -374,7 +374,7 @@ async def test_a_hook_carries_the_word(portless: House) -> None:
         portless.hook("permission.asked", a_wish())
         shown = await portless.person.sees("npm i")
         await portless.person.taps(shown, "Allow once")
-        ready = portless.listener._parts.agent.room
+        ready = portless.listener._parts.agent.hooks
         await until(lambda: ready.is_ready(portless.entry().ask), "the answer laid ready")
         portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
         await portless.person.sees("✅ Allowed once", buttons=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.intake import Intake
     from hermes.listener.background import Background
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.ask import Ask
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Arrivals:
     def __init__(
         self,
         server: OpenCodeServer,
-        book: Book,
+        entries: Entries,
         intake: Intake,
         errands: Errands,
         background: Background,
@@ -47,7 +47,7 @@ class Arrivals:
     ) -> None:
         self.ttl_s = ttl_s
         self._server = server
-        self._book = book
+        self._entries = entries
         self._intake = intake
         self._errands = errands
         self._background = background
@@ -69,11 +69,11 @@ class Arrivals:
     async def take(self, asked: Asked) -> None:
         """Take in an ask that an event told of. Raises AgentError, StoreError."""
         source = asked.ask.source
-        is_known = self._book.find(source) is not None or self._book.is_closed(source)
+        is_known = self._entries.find(source) is not None or self._entries.is_closed(source)
         if not is_known:
             asked = Asked(await self._server.context(asked.ask))
         self._intake.take(asked, heard_by=self._server.name)
-        entry = self._book.find(source)
+        entry = self._entries.find(source)
         if entry is not None and not is_known and not asked.ask.source.session_title:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
             self._errands.hint(entry.id, Doubted())
@@ -104,7 +104,7 @@ class Arrivals:
             try:
                 _, folders = await self._list_all(folders)
                 # An ask may have ended during its listing, and its event came when no entry had it.
-                for entry in self._book.entries():
+                for entry in self._entries.all():
                     if entry.ask.source.server == self._server.name:
                         self._errands.hint(entry.id, Doubted())
             except StoreError as error:
@@ -112,9 +112,9 @@ class Arrivals:
 
     async def _take_one(self, ask: Ask) -> None:
         """Take in a listed ask, except a dead one: OpenCode lists it for ever."""
-        if self._book.is_closed(ask.source):
+        if self._entries.is_closed(ask.source):
             return
-        if self._book.find(ask.source) is None:
+        if self._entries.find(ask.source) is None:
             if isinstance(await self._server.verdict(ask), Dead):
                 log.info("request %s is listed, but its session no longer waits", ask.source.request_id)
                 return
@@ -123,7 +123,7 @@ class Arrivals:
         self._learn_later(ask)
 
     def _learn_later(self, ask: Ask) -> None:
-        entry = self._book.find(ask.source)
+        entry = self._entries.find(ask.source)
         if entry is not None and _is_bare(entry.ask) and entry.id not in self._learning:
             self._learning.add(entry.id)
             self._background.spawn(self._learn(ask, entry.id))
@@ -136,7 +136,7 @@ class Arrivals:
         try:
             for pause_s in LEARN_PAUSES_S:
                 await self._sleep(pause_s)
-                entry = self._book.get(entry_id)
+                entry = self._entries.get(entry_id)
                 if entry is None or entry.state.phase != "open" or not _is_bare(entry.ask):
                     return
                 told = Asked(await self._server.context(ask))

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from hermes.agents.opencode.client import OpenCodeServer
     from hermes.agents.registry import Adapter
     from hermes.config.settings import Matching
-    from hermes.listener.agent.hooks import Room
-    from hermes.listener.entries import Book
+    from hermes.listener.agent.hooks import WaitingHooks
+    from hermes.listener.entries import Entries
     from hermes.model.ask import Ask
     from hermes.model.entry import Entry, LastingWord
     from hermes.model.errand import Fact, Order
@@ -69,17 +69,17 @@ class Errands:
 
     def __init__(
         self,
-        book: Book,
+        entries: Entries,
         servers: Mapping[str, OpenCodeServer],
-        room: Room,
+        hooks: WaitingHooks,
         adapters: Mapping[str, Adapter],
         matching: Matching,
         *,
         monotonic: Callable[[], float],
     ) -> None:
-        self._book = book
+        self._entries = entries
         self._servers = servers
-        self._room = room
+        self._hooks = hooks
         self._adapters = adapters
         self._matching = matching
         self._monotonic = monotonic
@@ -98,19 +98,19 @@ class Errands:
         """
         order = self._advance(entry_id, fact)
         while order is not None:
-            entry = self._book.get(entry_id)
+            entry = self._entries.get(entry_id)
             if entry is None or not self._is_done_at_once(order):
                 break
             try:
                 order = self._advance(entry_id, self._do_at_once(entry, order))
             except StoreError as error:
-                self._book.wakes.put(entry_id, "errand")
+                self._entries.wakes.put(entry_id, "errand")
                 if not isinstance(order, Release):
                     raise
                 log.warning("request %s: its hook goes on waiting for now: %s", entry.ask.source.request_id, error)
                 return
         if order is not None:
-            self._book.wakes.put(entry_id, "errand")
+            self._entries.wakes.put(entry_id, "errand")
 
     def changed(self, entry: Entry) -> None:
         """Give up a look that began in another phase: a frozen server must not hold up what is wanted by now."""
@@ -122,11 +122,11 @@ class Errands:
     def hint(self, entry_id: str, fact: Fact) -> None:
         """Take in a fact without saving anything: the step does what follows."""
         self._advance(entry_id, fact)
-        self._book.wakes.put(entry_id, "errand")
+        self._entries.wakes.put(entry_id, "errand")
 
     def hint_all(self, fact: Fact) -> None:
         """Take in a fact that is true of all open entries, as `hint` does."""
-        for entry in self._book.entries():
+        for entry in self._entries.all():
             self.hint(entry.id, fact)
 
     async def step(self, entry_id: str) -> float | None:
@@ -135,7 +135,7 @@ class Errands:
         Raises StoreError: the result is known, but not saved; the order is to be tried again.
         """
         order = self._advance(entry_id, Woke())
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         if order is None or entry is None:
             return None
         if isinstance(order, Wait):
@@ -165,32 +165,32 @@ class Errands:
 
     def look_for_hooks(self) -> None:
         """Tell each entry that depends on a hook whether one waits, if that is news."""
-        hanging = [entry for entry in self._book.entries() if self._depends_on_a_hook(entry)]
-        waiting = self._room.all_waiting() if hanging else set()
+        hanging = [entry for entry in self._entries.all() if self._depends_on_a_hook(entry)]
+        waiting = self._hooks.all_waiting() if hanging else set()
         for entry in hanging:
             waits, known = wait_id(entry.ask) in waiting, self.get(entry.id)
             was_gone = known.alone_since_s is not None or known.has_left
             is_news = was_gone or known.hook == "unknown" or not entry.waits
             if is_news if waits else known.alone_since_s is None:
-                self.hint(entry.id, HookSeen(waits, has_text=self._room.is_ready(entry.ask)))
+                self.hint(entry.id, HookSeen(waits, has_text=self._hooks.is_ready(entry.ask)))
 
     def hear_hook(self, kind: str, wait: str) -> None:
         """Take in a hook's word about itself: it took its text ("receipt"), or its agent left it ("waiter.gone").
 
         Raises StoreError: the word is to be taken again.
         """
-        for entry in self._book.entries():
+        for entry in self._entries.all():
             if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
                 if kind == "receipt":
-                    self._book.change(entry.id, lambda found: replace(found, waiter_taken=True))
+                    self._entries.change(entry.id, lambda found: replace(found, waiter_taken=True))
                     self.tell(entry.id, HookTook())
                 elif kind == "waiter.gone":
-                    self._book.change(entry.id, lambda found: replace(found, waits=True))
+                    self._entries.change(entry.id, lambda found: replace(found, waits=True))
                     self.tell(entry.id, HookLeft())
 
     def forget_closed(self) -> None:
         """Forget the errands of all entries that are closed."""
-        for entry_id in [entry_id for entry_id in self._errands if self._book.get(entry_id) is None]:
+        for entry_id in [entry_id for entry_id in self._errands if self._entries.get(entry_id) is None]:
             self._forget(entry_id)
 
     def _depends_on_a_hook(self, entry: Entry) -> bool:
@@ -202,7 +202,7 @@ class Errands:
     # --- one fact, one order ----------------------------------------------------------------------------------------
 
     def _advance(self, entry_id: str, fact: Fact) -> Order | None:
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         if entry is None:
             self._forget(entry_id)
             return None
@@ -218,7 +218,7 @@ class Errands:
             is_dismissal = decision.kind == "reject" and entry.ask.permission is None
             meant = WasDismissed(proof="") if is_dismissal else AnsweredWith(adapter.answers(entry.ask, decision), "")
         return Terms(
-            self._book.now(),
+            self._entries.now(),
             meant,
             is_served=source.server in self._servers,
             restarts_hooks=adapter.goodbye is None,
@@ -229,10 +229,10 @@ class Errands:
 
     def _neighbours_word(self, entry: Entry) -> LastingWord:
         """Return the last lasting word that left for another permission of this session, "" if none did lately."""
-        session_id, now_s = entry.ask.source.session_id, self._book.now()
+        session_id, now_s = entry.ask.source.session_id, self._entries.now()
         words: list[tuple[float, LastingWord]]
-        words = [(one.ended_s, one.word) for one in self._book.recently_closed if one.session_id == session_id]
-        for other in self._book.entries():
+        words = [(one.ended_s, one.word) for one in self._entries.recently_closed if one.session_id == session_id]
+        for other in self._entries.all():
             if other.id != entry.id and other.ask.source.session_id == session_id:
                 outcome = other.state.outcome
                 if outcome is not None:
@@ -250,18 +250,18 @@ class Errands:
     def _do_at_once(self, entry: Entry, order: Order) -> Fact:
         match order:
             case Happen(event, verdict):
-                self._book.apply(entry.id, event)
+                self._entries.apply(entry.id, event)
                 _log_end(entry, event, verdict)
             case Join(ask, event):
-                known = self._book.find(ask.source)
+                known = self._entries.find(ask.source)
                 if known is not None and known.id != entry.id:
                     return HeldElsewhere()
-                self._book.change(entry.id, lambda found: replace(found, ask=merged(found.ask, ask)))
-                self._book.apply(entry.id, event)
+                self._entries.change(entry.id, lambda found: replace(found, ask=merged(found.ask, ask)))
+                self._entries.apply(entry.id, event)
             case SetRoute(route):
-                self._book.change(entry.id, lambda found: replace(found, route=route))
+                self._entries.change(entry.id, lambda found: replace(found, route=route))
             case NoteHook():
-                self._book.change(entry.id, lambda found: replace(found, waits=True))
+                self._entries.change(entry.id, lambda found: replace(found, waits=True))
             case Release():
                 self.release(entry.ask)
                 return Released()
@@ -281,7 +281,7 @@ class Errands:
                 case LayReady():
                     return self._lay_ready(entry)
                 case LookForHook():
-                    return HookSeen(self._room.waiting(entry.ask), has_text=self._room.is_ready(entry.ask))
+                    return HookSeen(self._hooks.waiting(entry.ask), has_text=self._hooks.is_ready(entry.ask))
         except AgentError as error:
             # A server that refuses has a wrong password or is of another kind: a person has to mend it.
             if self._troubles.get(entry.id) != str(error):
@@ -319,7 +319,7 @@ class Errands:
         decision = entry.state.decision
         if decision is None:
             return Woke()
-        self._room.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
+        self._hooks.put(entry.ask, self._adapters[entry.ask.source.agent].waiter_text(entry.ask, decision))
         return Laid()
 
     async def _list(self, entry: Entry, *, with_busy: bool) -> Fact:
@@ -346,14 +346,14 @@ class Errands:
 
     def release(self, ask: Ask) -> None:
         """Take back the text of an ask that is over, and release the hook that waits for it. Raises StoreError."""
-        self._room.withdraw(ask)
+        self._hooks.withdraw(ask)
         self.dismiss(ask)
 
     def dismiss(self, ask: Ask) -> None:
         """Release the hook that waits for an ask that nobody will answer on the phone. Raises StoreError."""
         goodbye = self._adapters[ask.source.agent].goodbye
-        if goodbye is not None and self._room.waiting(ask):
-            self._room.put(ask, goodbye)
+        if goodbye is not None and self._hooks.waiting(ask):
+            self._hooks.put(ask, goodbye)
 
     def _forget(self, entry_id: str) -> None:
         self._errands.pop(entry_id, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes.agents.registry import Adapter
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.ask import Ask
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ STRAY_S: Final = 30.0
 STRAYS_A_LOOK: Final = 50
 
 
-class Room:
+class WaitingHooks:
     """Where hooks wait for the text that they print."""
 
     def __init__(self, root: Path) -> None:
@@ -125,10 +125,10 @@ class Strays:
     """Releases hooks that wait for no known ask: its record was damaged, or its end could not be laid ready."""
 
     def __init__(
-        self, book: Book, room: Room, adapters: Mapping[str, Adapter], *, monotonic: Callable[[], float]
+        self, entries: Entries, hooks: WaitingHooks, adapters: Mapping[str, Adapter], *, monotonic: Callable[[], float]
     ) -> None:
-        self._book = book
-        self._room = room
+        self._entries = entries
+        self._hooks = hooks
         self._adapters = adapters
         self._monotonic = monotonic
         self._since_s: dict[str, float] = {}
@@ -140,13 +140,13 @@ class Strays:
         Its plugin may start it again, and it asks again then. If an answer lies ready it stays: the hook may be
         stopped, and take it later. A plugin that ends its hooks itself may keep those of closed asks.
         """
-        if self._book.store.too_new or self._book.store.unread:
+        if self._entries.store.too_new or self._entries.store.unread:
             return  # an unread file may be the ask that a hook waits for
-        names = self._room.all_waiting() - {wait_id(entry.ask) for entry in self._book.entries()}
+        names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.all()}
         if names:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
-            names -= {name for name in names if self._book.closed_by(name) in keeping}
-        now_s, root = self._monotonic(), self._room.root
+            names -= {name for name in names if self._entries.closed_by(name) in keeping}
+        now_s, root = self._monotonic(), self._hooks.root
         is_unread = bool(names) and bool(spool.listing(root))
         self._released &= names
         strays = {name for name in names - self._released if not _answer(root, name).exists()}

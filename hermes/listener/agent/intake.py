@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hermes.core.intake import Placed
     from hermes.core.permission_rules import Rules
     from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.hooks import Room
-    from hermes.listener.entries import Book
+    from hermes.listener.agent.hooks import WaitingHooks
+    from hermes.listener.entries import Entries
     from hermes.model.entry import Closed, Entry
     from hermes.model.errand import Fact
     from hermes.model.signals import Signal
@@ -35,10 +35,10 @@ class Intake:
     their end, `_again` of those whose news could not be saved and comes again.
     """
 
-    def __init__(self, book: Book, errands: Errands, room: Room, *, rules: Rules) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, errands: Errands, hooks: WaitingHooks, *, rules: Rules) -> None:
+        self._entries = entries
         self._errands = errands
-        self._room = room
+        self._hooks = hooks
         self._rules = rules
         self._heard: set[str] = set()
         self._again: set[str] = set()
@@ -69,9 +69,9 @@ class Intake:
                 source = ask.source
                 mine = self._of(source.session_id)
                 is_asked_again = isinstance(signal, Asked) and signal.nonce
-                waiting = [entry.id for entry in mine if is_asked_again and self._room.waiting(entry.ask)]
-                is_closed = self._book.is_closed(source)
-                return Known(mine, self._book.find(source), is_closed, waiting=frozenset(waiting))
+                waiting = [entry.id for entry in mine if is_asked_again and self._hooks.waiting(entry.ask)]
+                is_closed = self._entries.is_closed(source)
+                return Known(mine, self._entries.find(source), is_closed, waiting=frozenset(waiting))
             case Replied(request_id=""):
                 mine = self._of(signal.session_id)
                 ours = frozenset(entry.id for entry in mine if self._errands.is_ours(entry, signal))
@@ -83,14 +83,14 @@ class Intake:
     def _do(self, placed: Placed, signal: Signal) -> None:
         match placed:
             case Create(ask, waits, matching):
-                entry = self._book.create(ask, waits=waits, matching=matching)
+                entry = self._entries.create(ask, waits=waits, matching=matching)
                 source = ask.source
                 log.info("asked: entry %s, request %s of session %s", entry.id, source.request_id, source.session_id)
             case Merge(entry_id, ask):
-                with self._book.apart(entry_id):
-                    self._book.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
+                with self._entries.apart(entry_id):
+                    self._entries.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
             case Tell(entry_id, fact):
-                with self._book.apart(entry_id):
+                with self._entries.apart(entry_id):
                     self._tell(entry_id, fact)
             case Heard(entry_id):
                 self._heard.add(entry_id)
@@ -119,7 +119,7 @@ class Intake:
 
     def _unheard(self, session_id: str) -> tuple[Closed, ...]:
         """Return the closed and the settled asks of this session whose news is still to come, the oldest first."""
-        closed, entries = self._book.recently_closed, self._book.entries()
+        closed, entries = self._entries.recently_closed, self._entries.all()
         known = {one.id for one in closed} | {entry.id for entry in entries}
         for ids in (self._heard, self._again):
             ids.intersection_update(known)
@@ -130,4 +130,4 @@ class Intake:
         return (one.awaits_news or one.id in self._again) and one.id not in self._heard
 
     def _of(self, session_id: str) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self._book.entries() if entry.ask.source.session_id == session_id)
+        return tuple(entry for entry in self._entries.all() if entry.ask.source.session_id == session_id)

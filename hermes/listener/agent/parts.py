@@ -9,7 +9,7 @@ from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.registry import ADAPTERS
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room, Strays
+from hermes.listener.agent.hooks import Strays, WaitingHooks
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.listener.agent.servers import Follower
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hermes.config.settings import Config
     from hermes.listener.background import Background
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.chat_memory import Followed
 
 
@@ -28,7 +28,7 @@ class AgentParts:
     """The parts of the agent side."""
 
     servers: tuple[OpenCodeServer, ...]
-    room: Room
+    hooks: WaitingHooks
     errands: Errands
     intake: Intake
     inbox: Inbox
@@ -38,7 +38,7 @@ class AgentParts:
 
 def agent_parts(
     config: Config,
-    book: Book,
+    entries: Entries,
     known: Sequence[Followed],
     background: Background,
     connected: dict[str, bool],
@@ -50,7 +50,7 @@ def agent_parts(
 
     `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
     """
-    store, root = book.store, book.store.root
+    store, root = entries.store, entries.store.root
     servers = {
         server.name: OpenCodeServer(
             server.name,
@@ -59,20 +59,22 @@ def agent_parts(
             password=server.password.get_secret_value(),
             machine=store.machine(),
             host=machine,
-            now=book.now,
+            now=entries.now,
             monotonic=monotonic,
         )
         for server in config.opencode
     }
-    room = Room(root)
-    errands = Errands(book, servers, room, ADAPTERS, config.matching, monotonic=monotonic)
-    intake = Intake(book, errands, room, rules=config.permissions.rules)
+    hooks = WaitingHooks(root)
+    errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
+    intake = Intake(entries, errands, hooks, rules=config.permissions.rules)
     until_s = {one.server: one.until_s for one in known}
     followers = []
     for name, server in servers.items():
-        arrivals = Arrivals(server, book, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic)
-        heard_s = until_s.get(name, book.now())
-        followers.append(Follower(server, book, intake, errands, arrivals, connected, heard_s=heard_s))
+        arrivals = Arrivals(
+            server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
+        )
+        heard_s = until_s.get(name, entries.now())
+        followers.append(Follower(server, entries, intake, errands, arrivals, connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
-    strays = Strays(book, room, ADAPTERS, monotonic=monotonic)
-    return AgentParts(tuple(servers.values()), room, errands, intake, inbox, strays, tuple(followers))
+    strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
+    return AgentParts(tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes.listener.agent.arrivals import Arrivals
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.intake import Intake
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.entry import Entry
     from hermes.model.signals import Signal
 
@@ -44,7 +44,7 @@ class Follower:
     def __init__(
         self,
         server: OpenCodeServer,
-        book: Book,
+        entries: Entries,
         intake: Intake,
         errands: Errands,
         arrivals: Arrivals,
@@ -54,7 +54,7 @@ class Follower:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.server = server
-        self._book = book
+        self._entries = entries
         self._intake = intake
         self._errands = errands
         self._arrivals = arrivals
@@ -106,10 +106,10 @@ class Follower:
 
     async def compare(self) -> None:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
-        mine = self._entries()
+        mine = self._mine()
         # Asks of the time in which nobody followed count as if they came just now.
-        away_s = min(max(0.0, self._book.now() - self._heard_s), LONGEST_AWAY_S)
-        folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._book.now))
+        away_s = min(max(0.0, self._entries.now() - self._heard_s), LONGEST_AWAY_S)
+        folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._entries.now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
         for entry in self._without_server():
@@ -119,17 +119,17 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        self._heard_s = self._book.now()
+        self._heard_s = self._entries.now()
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
     def doubt(self) -> None:
         """Look whether an ask ended without an event."""
         if self.is_connected:
-            for entry in self._entries():
+            for entry in self._mine():
                 self._errands.hint(entry.id, Doubted())
 
-    def _entries(self) -> list[Entry]:
-        return [entry for entry in self._book.entries() if entry.ask.source.server == self.server.name]
+    def _mine(self) -> list[Entry]:
+        return [entry for entry in self._entries.all() if entry.ask.source.server == self.server.name]
 
     def _without_server(self) -> list[Entry]:
         def is_one(entry: Entry) -> bool:
@@ -137,10 +137,10 @@ class Follower:
             has_no_server = source.agent == AGENT and source.request_id is not None and not source.server
             return has_no_server and entry.ask.answerable and entry.state.phase == "open"
 
-        return [entry for entry in self._book.entries() if is_one(entry)]
+        return [entry for entry in self._entries.all() if is_one(entry)]
 
     def _look_for_requests(self) -> None:
-        for entry in self._book.entries():
+        for entry in self._entries.all():
             if entry.state.phase == "matching":
                 self._errands.hint(entry.id, Doubted())
 
@@ -156,6 +156,6 @@ class Follower:
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""
-        for entry in self._entries():
+        for entry in self._mine():
             if directory in {"", entry.ask.source.directory}:
                 self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.entry import Entry
     from hermes.model.events import Text
 
@@ -35,8 +35,8 @@ class Ran:
 class Commands:
     """Runs chat commands. `connected` tells of each followed server whether it is connected now."""
 
-    def __init__(self, book: Book, look: Look, *, machine: str, connected: Mapping[str, bool]) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, look: Look, *, machine: str, connected: Mapping[str, bool]) -> None:
+        self._entries = entries
         self._look = look
         self._machine = machine
         self._connected = connected
@@ -69,23 +69,23 @@ class Commands:
             case "open":
                 return notices.reposted(self._post_again())
             case "lock":
-                self._book.store.lock_phone()
+                self._entries.store.lock_phone()
                 return notices.locked(self._machine)
             case "status":
                 return notices.status(
-                    self._open(), tuple(self._connected.items()), self._machine, self._book.now(), self._look
+                    self._open(), tuple(self._connected.items()), self._machine, self._entries.now(), self._look
                 )
             case _:
                 return notices.help_screen()
 
     def _open(self) -> list[Entry]:
-        return [entry for entry in self._book.entries() if entry.state.phase == "open"]
+        return [entry for entry in self._entries.all() if entry.state.phase == "open"]
 
     def _post_again(self) -> int:
         """Mark each open ask to be posted again at the end of the chat; its older message is deleted afterwards."""
         shown = [entry for entry in self._open() if entry.phone.message_id is not None]
         for entry in shown:
-            self._book.change(entry.id, _anew)
+            self._entries.change(entry.id, _anew)
         return len(shown)
 
 

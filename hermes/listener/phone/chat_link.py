@@ -11,7 +11,7 @@ from hermes.model.entry import Phone
 
 if TYPE_CHECKING:
     from hermes.errors import ChatError
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_memory import Memory
 
 log = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 class ChatLink:
     """Keeps the id of the chat and the sentence about why it does not work, which `hermes status` shows."""
 
-    def __init__(self, book: Book, memory: Memory) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, memory: Memory) -> None:
+        self._entries = entries
         self._memory = memory
         # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
         self._poll_trouble = memory.at.trouble
-        book.note_message(memory.at.newest_message)
+        entries.note_message(memory.at.newest_message)
 
     def in_trouble(self, sentence: str) -> None:
         """Log once and save why the chat does not work, until it works again."""
@@ -64,20 +64,20 @@ class ChatLink:
 
         Raises NotSaved; a second call then does the rest.
         """
-        if chat_id != self._book.chat_id:
+        if chat_id != self._entries.chat_id:
             log.warning("the group became a supergroup: its id is now %d", chat_id)
-            moved_from = self._memory.at.moved_from or self._book.chat_id
+            moved_from = self._memory.at.moved_from or self._entries.chat_id
             self._memory.save(chat_id=chat_id, moved_from=moved_from, newest_message=0)
-            self._book.chat_id, self._book.newest_message = chat_id, 0
+            self._entries.chat_id, self._entries.newest_message = chat_id, 0
         self.bring_along()
 
     def bring_along(self) -> None:
         """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
-        phone = Phone(self._book.chat_id)
-        for entry in self._book.entries():
+        phone = Phone(self._entries.chat_id)
+        for entry in self._entries.all():
             if entry.phone.chat_id != phone.chat_id:
-                with self._book.apart(entry.id):
-                    self._book.change(entry.id, lambda found: replace(found, phone=phone))
+                with self._entries.apart(entry.id):
+                    self._entries.change(entry.id, lambda found: replace(found, phone=phone))
 
     def _clear(self, trouble: str) -> None:
         if trouble and self._memory.at.trouble == trouble:

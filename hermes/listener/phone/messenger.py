@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Screen
     from hermes.listener.background import Background
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Messenger:
 
     def __init__(
         self,
-        book: Book,
+        entries: Entries,
         outbox: Outbox,
         background: Background,
         *,
@@ -34,14 +34,14 @@ class Messenger:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.machine = machine
-        self._book = book
+        self._entries = entries
         self._outbox = outbox
         self._background = background
         self._sleep = sleep
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
         """Send a message; a failure is only logged."""
-        self._background.spawn(self._outbox.mention(self._book.chat_id, screen, reply_to=reply_to))
+        self._background.spawn(self._outbox.mention(self._entries.chat_id, screen, reply_to=reply_to))
 
     def insist(self, screen: Screen) -> None:
         """Send a message, again and again until Telegram accepts it."""
@@ -55,7 +55,7 @@ class Messenger:
         """Return once Telegram has accepted this message."""
         while True:
             try:
-                await self._outbox.send(self._book.chat_id, screen)
+                await self._outbox.send(self._entries.chat_id, screen)
             except ChatError as error:
                 log.warning("what the person must hear of was not sent: %s", error)
                 await self._sleep(INSIST_PAUSE_S)

@@ -12,7 +12,7 @@ from hermes.chat.screens.screen import Look
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.permission_queue import Row
+from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hermes.config.settings import Config, Telegram
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.background import Background
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.sd_notify import Supervisor
 
@@ -40,7 +40,7 @@ class PhoneParts:
     outbox: Outbox
     messenger: Messenger
     link: ChatLink
-    row: Row
+    queue: PermissionQueue
     commands: Commands
     connection: Connection
     updates: Updates
@@ -52,7 +52,7 @@ class PhoneParts:
 class Given:
     """What the phone side gets beside the configuration; `rate_scale` 2 sends twice as fast as Telegram allows."""
 
-    book: Book
+    entries: Entries
     memory: Memory
     times: AnswerTimes
     background: Background
@@ -65,28 +65,28 @@ class Given:
 
 def phone_parts(config: Config, given: Given) -> PhoneParts:
     """Make the parts of the phone side."""
-    telegram, book, look = config.telegram, given.book, look_of(config)
+    telegram, entries, look = config.telegram, given.entries, look_of(config)
     bot = bot_of(telegram)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
-    messenger = Messenger(book, outbox, given.background, machine=given.machine)
-    link, row = ChatLink(book, given.memory), Row(book, look)
-    commands = Commands(book, look, machine=given.machine, connected=given.connected)
+    messenger = Messenger(entries, outbox, given.background, machine=given.machine)
+    link, queue = ChatLink(entries, given.memory), PermissionQueue(entries, look)
+    commands = Commands(entries, look, machine=given.machine, connected=given.connected)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    taps, texts = Taps(book, outbox, look, messenger, row), Texts(book, outbox, look, messenger, commands)
-    phone = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
-    connection = Connection(book, messenger, given.memory, link, look, supervisor=given.supervisor)
-    poller = Poller(bot, connection.offset(), now=book.now)
+    taps, texts = Taps(entries, outbox, look, messenger, queue), Texts(entries, outbox, look, messenger, commands)
+    phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
+    connection = Connection(entries, messenger, given.memory, link, look, supervisor=given.supervisor)
+    poller = Poller(bot, connection.offset(), now=entries.now)
     return PhoneParts(
         bot,
         outbox,
         messenger,
         link,
-        row,
+        queue,
         commands,
         connection,
-        Updates(poller, book, phone, connection, sleep=given.supervisor.pause),
-        Posting(book, outbox, look, row, given.times, link, post_after_s=config.questions.post_after),
-        Timekeeper(book, given.times, look, messenger),
+        Updates(poller, entries, phone, connection, sleep=given.supervisor.pause),
+        Posting(entries, outbox, look, queue, given.times, link, post_after_s=config.questions.post_after),
+        Timekeeper(entries, given.times, look, messenger),
     )
 
 

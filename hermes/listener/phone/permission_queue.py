@@ -17,7 +17,7 @@ from hermes.core.ends import is_refused
 
 if TYPE_CHECKING:
     from hermes.chat.screens.main_message import Look
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.model.entry import Entry
 
 BEHIND_LOOK_S: Final = 5.0
@@ -44,11 +44,11 @@ class Left:
     trail: tuple[str, ...]
 
 
-class Row:
+class PermissionQueue:
     """Decides which permission may be posted, and which message it replaces."""
 
-    def __init__(self, book: Book, look: Look) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, look: Look) -> None:
+        self._entries = entries
         self._look = look
         self._left: dict[str, Left] = {}
         self._moved_s: dict[str, float] = {}
@@ -58,7 +58,7 @@ class Row:
         if over.ask.permission is None or over.state.phase != "settled":
             return []
         session_id = over.ask.source.session_id
-        others = (entry for entry in self._book.entries() if entry.ask.source.session_id == session_id)
+        others = (entry for entry in self._entries.all() if entry.ask.source.session_id == session_id)
         return [entry for entry in others if entry.ask.permission is not None]
 
     def wait_s(self, entry: Entry) -> float | None:
@@ -68,7 +68,7 @@ class Row:
         """
         if entry.ask.permission is None or entry.state.phase == "settled":
             return None
-        for other in self._book.entries():
+        for other in self._entries.all():
             if other.id == entry.id:
                 break
             if other.ask.permission is not None and other.ask.source.session_id == entry.ask.source.session_id:
@@ -83,7 +83,7 @@ class Row:
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return False
-        had_its_time = not 0 <= self._book.now() - outcome.at_s < DRAWING_S
+        had_its_time = not 0 <= self._entries.now() - outcome.at_s < DRAWING_S
         return entry.phone.message_id is None or had_its_time or self._is_shown(entry)
 
     def _is_shown(self, entry: Entry) -> bool:
@@ -93,14 +93,14 @@ class Row:
     def _refusing_s(self, entry: Entry) -> float | None:
         """Return how long a permission that was asked before a refusal still waits for its own end, else None."""
         left = self._left.get(entry.ask.source.session_id)
-        if left is None or entry.asked_s > left.refused_s or not 0 <= self._book.now() - left.at_s < REFUSING_S:
+        if left is None or entry.asked_s > left.refused_s or not 0 <= self._entries.now() - left.at_s < REFUSING_S:
             return None
-        return REFUSING_S - (self._book.now() - left.at_s)
+        return REFUSING_S - (self._entries.now() - left.at_s)
 
     def left_for(self, entry: Entry) -> Left | None:
         """Return the message of the permission before, for this one to replace, or None."""
         left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
-        if left is None or left.chat_id != entry.phone.chat_id or abs(self._book.now() - left.at_s) > IN_A_ROW_S:
+        if left is None or left.chat_id != entry.phone.chat_id or abs(self._entries.now() - left.at_s) > IN_A_ROW_S:
             return None
         return left
 
@@ -110,7 +110,7 @@ class Row:
         If a permission ends while it is being posted, the next one may be posted to replace the same message: only one
         of them deletes it.
         """
-        now_s = self._book.now()
+        now_s = self._entries.now()
         self._moved_s = {one: at_s for one, at_s in self._moved_s.items() if 0 <= now_s - at_s < FRESH_S}
         self._moved_s[entry.id] = now_s
         if self._left.get(left.session_id) is not left:
@@ -120,15 +120,15 @@ class Row:
 
     def is_fresh(self, entry_id: str) -> bool:
         """Tell whether the entry has just replaced another one, so that a tap may have been meant for that one."""
-        return 0 <= self._book.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
+        return 0 <= self._entries.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
     def put_away(self, entry: Entry) -> None:
         """Close an entry; keep the message of a permission for the next one of its session to replace."""
-        self._book.close(entry.id)
+        self._entries.close(entry.id)
         phone, decision, session_id = entry.phone, entry.state.decision, entry.ask.source.session_id
         if entry.ask.permission is None or phone.message_id is None:
             return
-        now_s = self._book.now()
+        now_s = self._entries.now()
         self._left = {one: left for one, left in self._left.items() if abs(now_s - left.at_s) <= IN_A_ROW_S}
         refused_s = decision.at_s if decision is not None and is_refused(entry) else -math.inf
         trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hermes.chat.outbox import Outbox
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.taps import Taps
@@ -45,7 +45,7 @@ class PhoneSide:
 
     def __init__(
         self,
-        book: Book,
+        entries: Entries,
         outbox: Outbox,
         taps: Taps,
         texts: Texts,
@@ -55,7 +55,7 @@ class PhoneSide:
         *,
         sorry_s: float = SORRY_S,
     ) -> None:
-        self._book = book
+        self._entries = entries
         self._outbox = outbox
         self._taps = taps
         self._texts = texts
@@ -78,31 +78,31 @@ class PhoneSide:
             raise NotSaved(str(error)) from error
 
     def _read(self, raw: dict[str, Any]) -> Incoming:
-        return read_update(raw, bot_id=self._parties.bot_id, now=self._book.now)
+        return read_update(raw, bot_id=self._parties.bot_id, now=self._entries.now)
 
     async def _take(self, incoming: Incoming) -> None:
-        if isinstance(incoming, Tap | Text) and incoming.chat_id == self._book.chat_id:
-            self._book.note_message(incoming.message_id)
+        if isinstance(incoming, Tap | Text) and incoming.chat_id == self._entries.chat_id:
+            self._entries.note_message(incoming.message_id)
         match incoming:
             case Tap() | Text() if not self._is_permitted(incoming):
                 return
-            case Tap() if self._book.store.is_phone_locked():
+            case Tap() if self._entries.store.is_phone_locked():
                 self._outbox.answer(incoming.query_id, notices.locked_toast(self._messenger.machine))
-            case Text() if self._book.store.is_phone_locked():
+            case Text() if self._entries.store.is_phone_locked():
                 self._shut_out(incoming)
             case Tap():
                 self._taps.take(incoming)
             case Text():
                 await self._texts.take(incoming)
             case Migrated(old=old, new=new):
-                if followed(self._book.chat_id, old=old, new=new) != self._book.chat_id:
+                if followed(self._entries.chat_id, old=old, new=new) != self._entries.chat_id:
                     self._link.moved(new)
-            case Blocked(chat_id=chat_id) if chat_id == self._book.chat_id:
+            case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
                 self._link.in_trouble("the bot was blocked, or removed from the group")
 
     def _shut_out(self, text: Text) -> None:
         for entry_id in self._joining(text):
-            self._book.apply(entry_id, Torn())
+            self._entries.apply(entry_id, Torn())
         self._messenger.say(notices.locked(self._messenger.machine), reply_to=text.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
@@ -124,8 +124,8 @@ class PhoneSide:
 
     def _joining(self, text: Text) -> list[str]:
         """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""
-        found = [(entry.id, entry.state.joining) for entry in self._book.entries()]
+        found = [(entry.id, entry.state.joining) for entry in self._entries.all()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
     def _is_permitted(self, incoming: Tap | Text) -> bool:
-        return permitted(incoming, users=self._parties.users, chat_id=self._book.chat_id)
+        return permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)

@@ -16,7 +16,7 @@ from hermes.errors import NotSaved, StoreError
 if TYPE_CHECKING:
     from hermes.chat.poll import Trouble
     from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.phone.messenger import Messenger
@@ -35,9 +35,16 @@ class Connection:
     """Keeps the state of the connection to Telegram, and tells the person of an absence and of another poller."""
 
     def __init__(
-        self, book: Book, messenger: Messenger, memory: Memory, link: ChatLink, look: Look, *, supervisor: Supervisor
+        self,
+        entries: Entries,
+        messenger: Messenger,
+        memory: Memory,
+        link: ChatLink,
+        look: Look,
+        *,
+        supervisor: Supervisor,
     ) -> None:
-        self._book = book
+        self._entries = entries
         self._messenger = messenger
         self._memory = memory
         self._link = link
@@ -50,17 +57,17 @@ class Connection:
 
     def joining_s(self) -> float | None:
         """Return the seconds (rounded up) until the first text that is being joined is due, or None without one."""
-        due = [entry.state.due_s for entry in self._book.entries() if entry.state.due_s is not None]
+        due = [entry.state.due_s for entry in self._entries.all() if entry.state.due_s is not None]
         if not due:
             return None
-        left_s = min(due) - self._book.now()
+        left_s = min(due) - self._entries.now()
         return math.ceil(left_s) if 0 < left_s <= JOIN_S else 0.0
 
     @property
     def answerable(self) -> bool:
         """Tell whether a tap that is made now would arrive: the last poll is recent and nothing failed since."""
         polled_s = self._last_poll_s
-        return polled_s is not None and abs(self._book.now() - polled_s) < HEALTHY_S and self._trouble is None
+        return polled_s is not None and abs(self._entries.now() - polled_s) < HEALTHY_S and self._trouble is None
 
     @property
     def refusal(self) -> str:
@@ -74,7 +81,7 @@ class Connection:
         """
         self._link.bring_along()
         last_s = self._memory.at.last_poll_s
-        if not by_timer and last_s is not None and self._book.now() - last_s > ABSENCE_S:
+        if not by_timer and last_s is not None and self._entries.now() - last_s > ABSENCE_S:
             self._back_after(last_s)
 
     async def report_damaged(self) -> None:
@@ -87,7 +94,7 @@ class Connection:
         """Return the offset that an earlier run saved."""
         if self._memory.at.offset is None:
             return None
-        return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._book.now())
+        return Offset(self._memory.at.offset, self._memory.at.last_poll_s or self._entries.now())
 
     def close(self) -> None:
         """Cancel a planned save of the offset; the caller saves the state of the chat."""
@@ -100,7 +107,7 @@ class Connection:
         A kill in between does no harm: Telegram has dropped the updates before the offset, or sends them again, and
         the entries recognize them by their ids.
         """
-        self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s, newest_message=self._book.newest_message)
+        self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s, newest_message=self._entries.newest_message)
         if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
             self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save)
 
@@ -117,7 +124,7 @@ class Connection:
             self._back_after(last_s)
         self._trouble = None
         self._supervisor.polled()
-        self._memory.note(last_poll_s=at_s, newest_message=self._book.newest_message)
+        self._memory.note(last_poll_s=at_s, newest_message=self._entries.newest_message)
         if last_s is None:
             # Save now, so that `hermes status` shows right after a start that Telegram answers.
             self._save()
@@ -129,19 +136,19 @@ class Connection:
         self._supervisor.say(f"no updates from Telegram: {trouble.sentence}")
         if not trouble.loud:
             return
-        if trouble.kind == "conflict" and abs(self._book.now() - self._rival_told_s) > PEACE_S:
-            self._rival_told_s = self._book.now()
+        if trouble.kind == "conflict" and abs(self._entries.now() - self._rival_told_s) > PEACE_S:
+            self._rival_told_s = self._entries.now()
             self._messenger.say(notices.other_poller(self._messenger.machine))
         self._link.poll_failed(trouble.sentence)
 
     def _back_after(self, since_s: float) -> None:
         """Tell the person about an absence, in which taps may be lost, and let each open question be drawn again."""
-        shown = [entry for entry in self._book.entries() if entry.phone.message_id and entry.state.phase == "open"]
-        log.info("back after %d s; %d open questions are drawn afresh", self._book.now() - since_s, len(shown))
+        shown = [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]
+        log.info("back after %d s; %d open questions are drawn afresh", self._entries.now() - since_s, len(shown))
         if shown:
-            self._messenger.say(notices.was_away(since_s, self._book.now(), self._look))
+            self._messenger.say(notices.was_away(since_s, self._entries.now(), self._look))
         for entry in shown:
             try:
-                self._book.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
+                self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
             except StoreError as error:
                 log.error("entry %s is not drawn afresh: %s", entry.id, error)  # noqa: TRY400 (a full disk)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.main_message import Look, SideScreen
     from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.permission_queue import Left, Row
+    from hermes.listener.phone.permission_queue import Left, PermissionQueue
     from hermes.model.entry import Entry, Phone, SideKind
 
 log = logging.getLogger(__name__)
@@ -52,19 +52,19 @@ class Posting:
 
     def __init__(
         self,
-        book: Book,
+        entries: Entries,
         outbox: Outbox,
         look: Look,
-        row: Row,
+        queue: PermissionQueue,
         times: AnswerTimes,
         link: ChatLink,
         *,
         post_after_s: float,
     ) -> None:
-        self._book = book
+        self._entries = entries
         self._outbox = outbox
         self._look = look
-        self._row = row
+        self._queue = queue
         self._times = times
         self._link = link
         self._post_after_s = post_after_s
@@ -78,7 +78,7 @@ class Posting:
             ChatError: Telegram could not be reached, or refused the request; try the step again.
             StoreError: such as NotSaved; the change is made but could not be noted; try the step again.
         """
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         if entry is None or entry.state.phase == "matching":
             return None
         try:
@@ -104,7 +104,7 @@ class Posting:
 
     async def _post(self, entry: Entry) -> float | None:
         if self._is_over_unseen(entry):
-            self._book.close(entry.id)
+            self._entries.close(entry.id)
             return None
         wait_s = self._not_before(entry)
         if wait_s is not None:
@@ -113,7 +113,7 @@ class Posting:
             self._unnoted[entry.id] = await self._sent_now(entry)
         post = self._unnoted[entry.id]
         self._note_post(post)
-        if post.left is not None and self._row.moved(entry, post.left):
+        if post.left is not None and self._queue.moved(entry, post.left):
             await self._outbox.discard(post.left.chat_id, post.left.message_id)
         self._link.sent()
         log.info("posted: entry %s is message %d", entry.id, post.message_id)
@@ -122,12 +122,12 @@ class Posting:
     async def _sent_now(self, entry: Entry) -> _Post:
         timed, left = entry, None
         if entry.timing.posted_s is None:
-            left = self._row.left_for(entry)
+            left = self._queue.left_for(entry)
             trail = entry.trail if left is None else left.trail
             timed = replace(entry, timing=self._times.started(entry), trail=trail)
         screen = main(timed, self._look)
         sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._times.is_quiet())
-        self._book.note_message(sent.message_id)
+        self._entries.note_message(sent.message_id)
         return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
 
     def _is_over_unseen(self, entry: Entry) -> bool:
@@ -139,11 +139,11 @@ class Posting:
 
     def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
-        age_s = self._book.now() - entry.asked_s
+        age_s = self._entries.now() - entry.asked_s
         # If the age is negative, the wall clock was set back: do not wait because of that.
         if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
             return self._post_after_s - age_s
-        return self._row.wait_s(entry)
+        return self._queue.wait_s(entry)
 
     def _note_post(self, post: _Post) -> None:
         """Save that the message was posted. Raises NotSaved: `_unnoted` keeps the message until that succeeds."""
@@ -162,7 +162,7 @@ class Posting:
                 phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
             return replace(found, phone=phone, timing=timing, trail=timed.trail)
 
-        self._book.change(timed.id, posted)
+        self._entries.change(timed.id, posted)
         del self._unnoted[timed.id]
 
     def _adopted(self, entry: Entry) -> float:
@@ -174,7 +174,7 @@ class Posting:
             phone = replace(found.phone, copies=(*found.phone.copies, *more))
             return replace(found, phone=phone, timing=self._times.started(found))
 
-        self._book.change(entry.id, noted)
+        self._entries.change(entry.id, noted)
         return AT_ONCE
 
     async def _redraw(self, entry: Entry) -> float:
@@ -196,7 +196,7 @@ class Posting:
 
     def _settles_in(self, entry: Entry) -> float:
         """Return the seconds to wait for the next state, which usually follows at once, or 0."""
-        state, now_s = entry.state, self._book.now()
+        state, now_s = entry.state, self._entries.now()
         since_s = LINGER_S
         if state.phase == "sending" and state.decision is not None and not state.away:
             since_s = now_s - state.decision.at_s
@@ -235,7 +235,7 @@ class Posting:
         else:
             sent = await self._outbox.document(chat_id, side.screen, side.document, reply_to=reply_to, silent=silent)
         message_id = sent.message_id
-        self._book.note_message(message_id)
+        self._entries.note_message(message_id)
         shown = Side(kind, message_id, side.screen.digest)
 
         def noted(phone: Phone) -> Phone:
@@ -273,15 +273,15 @@ class Posting:
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
             return None
-        passed_s = self._book.now() - outcome.at_s
+        passed_s = self._entries.now() - outcome.at_s
         if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
             return LINGER_S - passed_s
         log.info("closed: entry %s, %s", entry.id, outcome.kind)
-        self._row.put_away(entry)
+        self._queue.put_away(entry)
         return None
 
     def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
-        self._book.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
+        self._entries.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
 
 
 def _goes_on(entry: Entry) -> bool:

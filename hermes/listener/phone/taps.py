@@ -16,9 +16,9 @@ from hermes.model.state import Toast
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.permission_queue import Row
+    from hermes.listener.phone.permission_queue import PermissionQueue
     from hermes.model.entry import Entry
     from hermes.model.events import Tap
 
@@ -30,12 +30,14 @@ STALE: Final = notices.TOASTS["page_changed"]
 class Taps:
     """Takes in taps on the buttons of asks."""
 
-    def __init__(self, book: Book, outbox: Outbox, look: Look, messenger: Messenger, row: Row) -> None:
-        self._book = book
+    def __init__(
+        self, entries: Entries, outbox: Outbox, look: Look, messenger: Messenger, queue: PermissionQueue
+    ) -> None:
+        self._entries = entries
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
-        self._row = row
+        self._queue = queue
 
     def take(self, tap: Tap) -> None:
         """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
@@ -45,28 +47,28 @@ class Taps:
             log.info("a button with unknown data was tapped")
             self._outbox.answer(tap.query_id, STALE)
             return
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         if entry is None:
             self._late(entry_id, tap)
             return
-        if isinstance(action, Pick | Confirmed) and self._row.is_fresh(entry_id):
+        if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
-            self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
+            self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
             return
-        step = self._book.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
-        after = self._book.get(entry_id) or entry
+        step = self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
+        after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
             self._disarm_others(entry_id, tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
-        notice_copy(self._book, after, tap.message_id)
+        notice_copy(self._entries, after, tap.message_id)
 
     def _late(self, entry_id: str, tap: Tap) -> None:
         """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
         try:
-            entry = self._book.store.done(entry_id)
+            entry = self._entries.store.done(entry_id)
         except StoreError:
             self._outbox.answer(tap.query_id, STALE)
             return
@@ -75,13 +77,13 @@ class Taps:
             self._messenger.delete(tap.chat_id, tap.message_id)
 
     def _disarm_others(self, entry_id: str, user_id: int) -> None:
-        for other in self._book.entries():
+        for other in self._entries.all():
             armed = other.state.armed
             if other.id != entry_id and armed is not None and armed.user_id == user_id:
-                self._book.apply(other.id, Disarmed())
+                self._entries.apply(other.id, Disarmed())
 
 
-def notice_copy(book: Book, entry: Entry, message_id: int) -> None:
+def notice_copy(entries: Entries, entry: Entry, message_id: int) -> None:
     """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
     phone = entry.phone
     known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
@@ -94,4 +96,4 @@ def notice_copy(book: Book, entry: Entry, message_id: int) -> None:
         log.info("entry %s: message %d is a second copy", entry.id, message_id)
         since_id = min(phone.since_id or message_id, message_id)
         adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
-    book.change(entry.id, lambda found: replace(found, phone=adopted))
+    entries.change(entry.id, lambda found: replace(found, phone=adopted))

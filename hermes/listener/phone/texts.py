@@ -11,7 +11,7 @@ from hermes.listener.phone.taps import notice_copy
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_commands import Commands
     from hermes.listener.phone.messenger import Messenger
     from hermes.model.events import Text
@@ -23,8 +23,8 @@ ARRIVING_S: Final = 2.0
 class Texts:
     """Takes in texts."""
 
-    def __init__(self, book: Book, outbox: Outbox, look: Look, messenger: Messenger, commands: Commands) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, outbox: Outbox, look: Look, messenger: Messenger, commands: Commands) -> None:
+        self._entries = entries
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
@@ -32,21 +32,21 @@ class Texts:
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
-        if self._book.was_seen(text.update_id):
+        if self._entries.was_seen(text.update_id):
             return
         told = self._commands.take(text)
         if told is not None:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
             return
-        if routing.route(text, self._book.entries()) == routing.Tell("too_early"):
+        if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
-        match routing.route(text, self._book.entries()):
+        match routing.route(text, self._entries.all()):
             case routing.ToAsk(entry_id, event):
-                step = self._book.apply(entry_id, event)
-                entry = self._book.get(entry_id)
+                step = self._entries.apply(entry_id, event)
+                entry = self._entries.get(entry_id)
                 if event.how == "reply" and text.reply_to is not None and entry is not None:
-                    notice_copy(self._book, entry, text.reply_to)
+                    notice_copy(self._entries, entry, text.reply_to)
                 if step.hint is not None:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
             case routing.Tell(kind, entry_ids):
@@ -55,5 +55,5 @@ class Texts:
                 return
 
     def _tell(self, kind: notices.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
-        entry = self._book.get(entry_ids[0]) if len(entry_ids) == 1 else None
+        entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
         self._messenger.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

@@ -13,7 +13,7 @@ from hermes.model.events import Expired
 if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
     from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.messenger import Messenger
     from hermes.model.entry import Entry
 
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 class Timekeeper:
     """Advances the answerable clock, and does with the open asks what is due by it."""
 
-    def __init__(self, book: Book, times: AnswerTimes, look: Look, messenger: Messenger) -> None:
-        self._book = book
+    def __init__(self, entries: Entries, times: AnswerTimes, look: Look, messenger: Messenger) -> None:
+        self._entries = entries
         self._times = times
         self._look = look
         self._messenger = messenger
@@ -37,8 +37,8 @@ class Timekeeper:
         self._times.clock.tick(answerable=answerable and not quiet)
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
-        for entry in self._book.entries():
-            with self._book.apart(entry.id):
+        for entry in self._entries.all():
+            with self._entries.apart(entry.id):
                 self._look_at(entry, resumed=resumed)
 
     def _resumed(self, *, answerable: bool) -> bool:
@@ -50,23 +50,23 @@ class Timekeeper:
         """Remind, make the final call or expire, if that is due; correct the shown end after a standstill."""
         left_s = self._times.clock.left_s(entry.timing)
         if resumed and left_s is not None and entry.state.phase == "open":
-            self._time(entry, until_s=self._book.now() + max(0.0, left_s))
+            self._time(entry, until_s=self._entries.now() + max(0.0, left_s))
         match answer_clock.due(entry, self._times.clock, self._times.pace):
             case "remind":
                 self._time(entry, reminded=entry.timing.reminded + 1)
             case "call":
-                self._time(entry, called=True, until_s=self._book.now() + max(0.0, left_s or 0.0))
+                self._time(entry, called=True, until_s=self._entries.now() + max(0.0, left_s or 0.0))
             case "expire":
                 log.info("entry %s: nobody answered in time", entry.id)
-                self._book.apply(entry.id, Expired(self._book.now(), self._look.rule(entry.ask)))
+                self._entries.apply(entry.id, Expired(self._entries.now(), self._look.rule(entry.ask)))
             case None:
                 pass
 
     def _notice_quiet(self, *, quiet: bool) -> None:
         was_quiet, self._was_quiet = self._was_quiet, quiet
-        waiting = sum(entry.state.phase == "open" for entry in self._book.entries())
+        waiting = sum(entry.state.phase == "open" for entry in self._entries.all())
         if was_quiet and not quiet and waiting:
             self._messenger.say(notices.digest_screen(waiting))
 
     def _time(self, entry: Entry, **changes: Any) -> None:
-        self._book.change(entry.id, lambda found: replace(found, timing=replace(found.timing, **changes)))
+        self._entries.change(entry.id, lambda found: replace(found, timing=replace(found.timing, **changes)))

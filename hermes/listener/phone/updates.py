@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from hermes.chat.poll import Poller
-    from hermes.listener.entries import Book
+    from hermes.listener.entries import Entries
     from hermes.listener.phone.phone import PhoneSide
     from hermes.listener.phone.polling import Connection
 
@@ -37,14 +37,14 @@ class Updates:
     def __init__(
         self,
         poller: Poller,
-        book: Book,
+        entries: Entries,
         phone: PhoneSide,
         connection: Connection,
         *,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.poller = poller
-        self._book = book
+        self._entries = entries
         self._phone = phone
         self._connection = connection
         self._sleep = sleep
@@ -67,7 +67,7 @@ class Updates:
 
         `longest_s=0` handles the updates that already wait at Telegram, and does not wait for more.
         """
-        began_s = self._book.now()
+        began_s = self._entries.now()
         self._begun += 1
         batch = await self.poller.poll(longest_s)
         if isinstance(batch, Trouble):
@@ -80,7 +80,7 @@ class Updates:
             async with self._progress:
                 self._taken = self._begun
                 self._progress.notify_all()
-        return self.poller.goes_on(brought=brought and not stays, took_s=self._book.now() - began_s)
+        return self.poller.goes_on(brought=brought and not stays, took_s=self._entries.now() - began_s)
 
     async def take_in(self) -> None:
         """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""
@@ -94,23 +94,23 @@ class Updates:
 
     async def join(self, entry_id: str) -> float | None:
         """Step: end the joining of a text whose time has come, once Telegram has no further part of it."""
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         if entry is None or entry.state.due_s is None:
             return None
-        left_s = entry.state.due_s - self._book.now()
+        left_s = entry.state.due_s - self._entries.now()
         # A wall clock that was set back must not keep an answer back.
         if 0 < left_s <= LONGEST_TICK_S:
             return left_s
         await self._caught_up()
-        after = self._book.get(entry_id)
+        after = self._entries.get(entry_id)
         if after is None or after.state.due_s != entry.state.due_s:
             return 0.0
-        if self._book.store.is_phone_locked():
+        if self._entries.store.is_phone_locked():
             return LOCKED_LOOK_S
         if entry_id in self._phone.torn:
-            self._book.apply(entry_id, Torn())
+            self._entries.apply(entry_id, Torn())
             self._phone.torn.discard(entry_id)
-        self._book.apply(entry_id, Ticked(max(self._book.now(), entry.state.due_s)))
+        self._entries.apply(entry_id, Ticked(max(self._entries.now(), entry.state.due_s)))
         return None
 
     async def _caught_up(self) -> None:
@@ -161,7 +161,7 @@ class Updates:
     def _set_aside(self, raw: Any, error: Exception) -> None:
         data = as_text(raw).encode("utf-8", "backslashreplace")
         try:
-            self._book.store.quarantine("update.json", data, str(error))
+            self._entries.store.quarantine("update.json", data, str(error))
         except (StoreError, OSError) as full:
             log.error("nor could it be put there: %s", full)  # noqa: TRY400 (the cause is named; not a bug)
 

@@ -437,7 +437,9 @@ async def test_a_hook_that_takes_nothing_is_told_of(portless: House) -> None:
     """An answer that lies ready for long is not delivered, and the phone says so."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(
+            lambda: portless.listener._parts.agent.hooks.is_ready(portless.entry().ask), "the answer laid ready"
+        )
         portless.clock.advance(UNTAKEN_S + 1)
         await portless.person.sees(AWAY)
         assert await laid_ready(portless, wait) == REPLY
@@ -466,7 +468,7 @@ async def test_an_answer_that_is_taken_again_and_again_without_effect_is_told_of
             portless.word("receipt", "que_1")
             portless.clock.advance(LAY_AGAIN_S + 1)
         await portless.person.sees(AWAY)
-        assert not portless.listener._parts.agent.room.is_ready(portless.entry().ask)
+        assert not portless.listener._parts.agent.hooks.is_ready(portless.entry().ask)
         portless.clock.advance(LONGEST_RETRY_S)
         assert await laid_ready(portless, wait) == REPLY
         replied(portless, "SQLite")
@@ -478,7 +480,9 @@ async def test_an_answer_that_nobody_reports_came_too_late(portless: House, take
     """The hook died before or after it took it, and its agent with it; no text is left for a later one."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(
+            lambda: portless.listener._parts.agent.hooks.is_ready(portless.entry().ask), "the answer laid ready"
+        )
         if taken:
             await laid_ready(portless, wait)
             portless.word("receipt", "que_1")
@@ -498,7 +502,9 @@ async def test_the_desk_beside_a_waiting_hook(portless: House) -> None:
     """Other answers of the plugin's own agent are the desk's."""
     with portless.waiting("que_1") as wait:
         await portless.person.taps(await shown(portless), "SQLite")
-        await until(lambda: portless.listener._parts.agent.room.is_ready(portless.entry().ask), "the answer laid ready")
+        await until(
+            lambda: portless.listener._parts.agent.hooks.is_ready(portless.entry().ask), "the answer laid ready"
+        )
         replied(portless, "PostgreSQL")
         await portless.person.sees("came too late")
         await portless.closed()

@@ -23,7 +23,7 @@ from hermes.core.graces import (
 )
 from hermes.errors import AgentAway, NotSaved
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room, wait_id
+from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.model.actions import Pick
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
@@ -77,7 +77,7 @@ class Desk:
         return ask
 
 
-class Hooks(Room):
+class Hooks(WaitingHooks):
     """A waiting room, and what was laid ready in it."""
 
     there: bool = False

@@ -12,7 +12,7 @@ from hermes.agents.registry import ADAPTERS
 from hermes.errors import Missing, NotSaved
 from hermes.hook import spool
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room, wait_id
+from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.listener.agent.inbox import VERSION, Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.model.signals import Asked, Signal
@@ -168,7 +168,7 @@ def test_what_could_not_be_saved_stays(root: Path) -> None:
 
 def test_an_answer_is_laid_ready_for_who_waits(root: Path) -> None:
     """Seen by the waiting hook alone; withdrawn, it is gone."""
-    room, one = Room(root), ask(question())
+    room, one = WaitingHooks(root), ask(question())
     assert not room.waiting(one)
     held = spool.hold_wait(root, wait_id(one))
     assert room.waiting(one)
@@ -189,6 +189,6 @@ def test_a_room_that_refuses(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     root.mkdir()
     (root / "wait").write_text("")
     with pytest.raises(NotSaved, match="could not be laid ready"):
-        Room(root).put(one, "the text")
-    Room(root).withdraw(one)
+        WaitingHooks(root).put(one, "the text")
+    WaitingHooks(root).withdraw(one)
     assert "could not be removed" in caplog.text

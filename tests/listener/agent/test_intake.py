@@ -12,9 +12,9 @@ from hermes.config.settings import Matching
 from hermes.core.permission_rules import Rules
 from hermes.errors import NotSaved
 from hermes.listener.agent.errands import Errands
-from hermes.listener.agent.hooks import Room
+from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.agent.intake import EARLY_NEWS, Intake
-from hermes.listener.entries import RECENT, Book
+from hermes.listener.entries import RECENT, Entries
 from hermes.model.answer import Allowed, Answer, Decision, Proof
 from hermes.model.ask import Ask
 from hermes.model.entry import Entry
@@ -32,7 +32,7 @@ NOW_S = 1_757_000_000.0
 YES = Answer((0,))
 
 
-class Places(Room):
+class Places(WaitingHooks):
     """Where the hooks of these requests wait."""
 
     def __init__(self, root: Path) -> None:
@@ -46,7 +46,7 @@ class Places(Room):
 class Noted(Errands):
     """Errands that note news, and take in everything else."""
 
-    def __init__(self, book: Book, room: Room) -> None:
+    def __init__(self, book: Entries, room: WaitingHooks) -> None:
         super().__init__(book, {}, room, ADAPTERS, Matching(), monotonic=lambda: NOW_S)
         self.news: list[tuple[str | None, Signal]] = []
         self.is_full = False
@@ -57,7 +57,7 @@ class Noted(Errands):
             return
         if self.is_full:
             raise NotSaved("the disk is full", disk_full=True)
-        entry = self._book.get(entry_id)
+        entry = self._entries.get(entry_id)
         assert entry is not None
         self.news.append((entry.ask.source.request_id, fact.news))
         self._advance(entry_id, fact)
@@ -82,7 +82,7 @@ class Desk:
         for request_id in request_ids:
             self.waiting.add(request_id)
             self.intake.take(Asked(an_ask(request_id, call_id), waits=True, nonce=True))
-        made = {entry.ask.source.request_id: entry for entry in self.book.entries()}
+        made = {entry.ask.source.request_id: entry for entry in self.book.all()}
         return [made[request_id] for request_id in request_ids]
 
     def allow(self, entry: Entry, answer: Answer = YES) -> None:
@@ -104,11 +104,11 @@ class Desk:
 
     def phases(self) -> list[str]:
         """The phases of all that is open, as far as it was not closed."""
-        return [entry.state.phase for entry in self.book.entries()]
+        return [entry.state.phase for entry in self.book.all()]
 
     def only(self) -> Entry:
         """The one open entry."""
-        (entry,) = self.book.entries()
+        (entry,) = self.book.all()
         return entry
 
 
@@ -168,7 +168,7 @@ def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
     assert settled is not None
     assert settled.state.outcome is not None
     assert settled.state.outcome.kind == "gone"
-    assert [one.id for one in desk.book.entries() if one.state.phase == "open"] != [call.id]
+    assert [one.id for one in desk.book.all() if one.state.phase == "open"] != [call.id]
     assert sorted(desk.phases()) == ["open", "settled"]
 
 
@@ -177,7 +177,7 @@ def test_a_repeated_call_id_with_another_request_is_another_ask(desk: Desk) -> N
     desk.intake.take(Announced(an_ask(request_id=None)))
     desk.intake.take(Asked(an_ask("que_1")))
     desk.intake.take(Asked(an_ask("que_2")))
-    assert {one.ask.source.request_id for one in desk.book.entries()} == {"que_1", "que_2"}
+    assert {one.ask.source.request_id for one in desk.book.all()} == {"que_1", "que_2"}
     assert desk.phases() == ["open", "open"]
 
 
@@ -187,7 +187,7 @@ def test_what_was_closed_is_not_asked_again(desk: Desk) -> None:
     desk.book.apply(desk.only().id, Ended(NOW_S, "gone"))
     desk.book.close(desk.only().id)
     desk.intake.take(Asked(an_ask()))
-    assert desk.book.entries() == []
+    assert desk.book.all() == []
 
 
 def test_a_hint_goes_to_the_asks_that_it_is_about(desk: Desk) -> None:
@@ -207,15 +207,15 @@ def test_an_agent_that_works_again_is_noted_where_its_ask_is_over(desk: Desk) ->
     """Settled, or said to be answered; not for one that is still open in the same session."""
     for request_id in ("que_1", "que_2", "que_3"):
         desk.intake.take(Asked(an_ask(request_id, request_id)))
-    over, answered, waiting = desk.book.entries()
+    over, answered, waiting = desk.book.all()
     desk.book.apply(over.id, Ended(NOW_S, "answered_at_desk"))
     decided = replace(answered.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
     desk.book.change(answered.id, lambda found: replace(found, state=decided))
     desk.intake.take(Busy("ses_1"))
-    assert [one.state.working for one in desk.book.entries()] == [True, False, False]
+    assert [one.state.working for one in desk.book.all()] == [True, False, False]
     desk.intake.take(Replied(str(answered.ask.source.request_id), "ses_1", ()))
     desk.intake.take(Busy("ses_1"))
-    assert [one.state.working for one in desk.book.entries()] == [True, True, False]
+    assert [one.state.working for one in desk.book.all()] == [True, True, False]
     assert waiting.state.phase == "open"
 
 

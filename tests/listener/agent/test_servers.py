@@ -539,7 +539,7 @@ async def test_a_closed_ask_of_an_unknown_agent_is_in_nobodys_way(home: House) -
     """One that only another version of Hermes knows."""
     one = replace(asks.ask(asks.question()), source=Source("sorcerer", "laptop", "ses_1", request_id="que_9"))
     async with home.still() as listener:
-        listener._store.settle(listener._parts.book.create(one).id)
+        listener._store.settle(listener._parts.entries.create(one).id)
     async with home.still():
         with home.waiting("que_1") as wait:
             look(home)
@@ -583,8 +583,8 @@ async def test_a_hook_that_was_not_told_of_the_end(home: House, monkeypatch: pyt
     async with home.still() as listener:
         with home.waiting("que_1", agent) as wait, monkeypatch.context() as full:
             full.setattr(spool, "put_answer", refuse)
-            entry = listener._parts.book.create(one, waits=True)
-            listener._parts.book.apply(entry.id, Ended(home.clock.now(), "gone"))
+            entry = listener._parts.entries.create(one, waits=True)
+            listener._parts.entries.apply(entry.id, Ended(home.clock.now(), "gone"))
             await home.closed()
             look(home)
             full.undo()

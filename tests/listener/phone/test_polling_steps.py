@@ -116,7 +116,7 @@ def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> Non
     line.asked()
     line.book.note_message(500)
     line.link.moved(MOVED)
-    assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()] == [(MOVED, None)] * 2
+    assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.all()] == [(MOVED, None)] * 2
     assert (line.book.newest_message, line.store.load_chat(7).newest_message) == (0, 0)
     assert {one.phone.chat_id for one in line.store.open()} == {MOVED}
 
@@ -125,20 +125,20 @@ def test_told_once_more_a_move_changes_nothing(line: Line) -> None:
     """Each refused message tells of it."""
     line.link.moved(MOVED)
     line.asked()
-    before = line.book.entries()
+    before = line.book.all()
     line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
-    assert line.book.entries() == before
+    assert line.book.all() == before
 
 
 def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(line: Line) -> None:
     """The disk was full for one of the entries."""
     line.asked()
-    first = line.book.entries()[0]
+    first = line.book.all()[0]
     with unwritable(line, first.id), pytest.raises(NotSaved):
         line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
-    assert {one.phone.chat_id for one in line.book.entries()} >= {CONFIGURED}
+    assert {one.phone.chat_id for one in line.book.all()} >= {CONFIGURED}
     line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
-    assert {one.phone.chat_id for one in line.book.entries()} == {MOVED}
+    assert {one.phone.chat_id for one in line.book.all()} == {MOVED}
 
 
 def test_a_start_brings_along_what_an_earlier_run_could_not(line: Line) -> None:
@@ -147,7 +147,7 @@ def test_a_start_brings_along_what_an_earlier_run_could_not(line: Line) -> None:
     line.memory.save(chat_id=MOVED, moved_from=CONFIGURED)
     line.connection = line.connected()
     line.connection.recover()
-    assert {(one.phone.chat_id, one.phone.message_id) for one in line.book.entries()} == {(MOVED, None)}
+    assert {(one.phone.chat_id, one.phone.message_id) for one in line.book.all()} == {(MOVED, None)}
 
 
 # --- absences -----------------------------------------------------------------------------------------------------
@@ -160,10 +160,10 @@ def test_a_full_disk_at_a_start_is_said_and_the_others_are_drawn_afresh(
     line.asked()
     line.memory.save(last_poll_s=line.now_s)
     line.now_s += ABSENCE_S + 1
-    first = line.book.entries()[0]
+    first = line.book.all()[0]
     with unwritable(line, first.id):
         line.connection.recover()
-    assert sorted(one.phone.drawn for one in line.book.entries()) == ["", "x"]
+    assert sorted(one.phone.drawn for one in line.book.all()) == ["", "x"]
     assert f"entry {first.id} is not drawn afresh" in caplog.text
     assert len(line.phone.said) == 1
 

@@ -130,7 +130,7 @@ async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> N
 
 def now(home: House, entry: Entry) -> Entry:
     """The entry as it stands."""
-    found = home.listener._parts.book.get(entry.id)
+    found = home.listener._parts.entries.get(entry.id)
     assert found is not None
     return found
 

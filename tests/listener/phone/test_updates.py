@@ -17,7 +17,7 @@ from hermes.chat.poll import Offset, Poller, Trouble
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, NotSaved
-from hermes.listener.entries import Book
+from hermes.listener.entries import Entries
 from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.updates import Updates
@@ -57,7 +57,7 @@ class Ears:
 
     def updates(self, poll_s: float = 0.0) -> Updates:
         poller = Poller(self.bot, self.kept, now=self.now, poll_s=poll_s)
-        book, phone, connection = cast("Book", self), cast("PhoneSide", self), cast("Connection", self)
+        book, phone, connection = cast("Entries", self), cast("PhoneSide", self), cast("Connection", self)
         return Updates(poller, book, phone, connection, sleep=self.sleep)
 
     async def handle(self, raw: dict[str, Any]) -> None:
