@@ -13,6 +13,7 @@ import pytest
 from hermes.config.settings import Config
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
+from hermes.listener.phone.posting import LINGER_S
 from hermes.sandbox.botapi import Chat, Control, RunningBotApi, User, running_botapi
 from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 from tests.harness.listeners import end_listener
@@ -277,6 +278,14 @@ class House:
     async def closed(self) -> None:
         """Wait until nothing is open."""
         await until(lambda: not self.entries(), "the end of all entries")
+
+    async def put_away(self) -> None:
+        """Wait until all is settled; then let the time pass for which it stays open, in case the agent is seen."""
+        await until(lambda: all(entry.state.phase == "settled" for entry in self.entries()), "the end of all asks")
+        self.clock.advance(LINGER_S)
+        for entry in self.entries():
+            self.listener._parts.steps.kick("phone", entry.id)
+        await self.closed()
 
     # --- what hooks tell ----------------------------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ import hermes
 from hermes.chat.screens.notices import question_not_saved, store_made_again, unreadable
 from hermes.errors import ChatRefused, Held, StoreError
 from hermes.hook import spool
+from hermes.listener.agent import servers
 from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S
+from hermes.listener.phone import messenger
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
@@ -98,7 +100,7 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
     request_id = home.agent.ask([question()])
     await home.person.sees(ASKED)
     home.agent.answer(request_id, [["SQLite"]])
-    await home.closed()
+    await home.put_away()
     home.agent.ask([question("And now?")])
     await home.person.sees("And now?")
     assert list((home.store / "done").rglob("*.json"))
@@ -107,7 +109,9 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
     store = Store(home.store)
     await until(lambda: (store.load_chat(bot_id).known_at_s or 0.0) > home.clock.now() - 5, "the clock on disk")
     home.clock.advance(HOUSEKEEPING_S + 1)
-    await until(lambda: store.load_chat(bot_id).settled_days, "the day of the old entry noted")
+    await until(lambda: home.listener._parts.memory.at.settled_days, "the day of the old entry noted")
+    home.clock.advance(REMEMBER_S + 1)
+    await until(lambda: store.load_chat(bot_id).settled_days, "the day on disk")
     home.clock.advance(HOUSEKEEPING_S + 3601)
     await until(lambda: not list((home.store / "done").rglob("*.json")), "the old entry forgotten")
 
@@ -190,8 +194,12 @@ async def test_a_full_disk_jams_neither_inbox_nor_clock(home: House, caplog: pyt
     assert len(seen(home, "could not be saved")) == 1
 
 
-async def test_a_servers_question_that_cannot_be_saved_is_said_on_the_phone(home: House) -> None:
+async def test_a_servers_question_that_cannot_be_saved_is_said_on_the_phone(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also if Telegram is away for a moment; with room again it is posted, and the next trouble is said again."""
+    monkeypatch.setattr(servers, "FOLLOW_PAUSE_S", 0.1)
+    monkeypatch.setattr(messenger, "INSIST_PAUSE_S", 0.1)
     await home.start()
     pending, away = home.store / "pending", home.store / "pending.away"
     for number in (1, 2):
@@ -336,8 +344,13 @@ async def test_reaping_without_a_token_that_counts_does_all_else(home: House) ->
     await home.stop()
     home.agent.back()
     home.api.control.fault(method="*", status=401, description="Unauthorized", times=99)
+    home._listener = home.new()
+    reaping = asyncio.create_task(home.listener.run_once())
+    await until(lambda: home.agent.effects, "the answer at the agent")
+    home.api.control.clear_faults()  # nothing is polled any more: this lets it leave before its time is up
+    await home.put_away()
     with pytest.raises(ChatRefused, match="does not accept the bot's token"):
-        await home.new().run_once()
+        await reaping
     assert len(home.agent.effects) == 1
 
 

@@ -302,7 +302,7 @@ async def test_a_word_for_good_that_never_left_is_not_told_as_given(home: House)
     home.agent.permit(request_id, "once")
     home.agent.back()
     await home.person.sees("✅ Allowed ·", buttons=False)
-    await home.closed()
+    await home.put_away()
 
 
 async def test_a_word_that_may_never_have_left_is_told_as_far_as_it_is_known(home: House) -> None:
@@ -318,7 +318,7 @@ async def test_a_word_that_may_never_have_left_is_told_as_far_as_it_is_known(hom
     home.agent.back()
     await home.start()
     await home.person.sees("✅ Allowed ·", buttons=False)
-    await home.closed()
+    await home.put_away()
 
 
 async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:

@@ -155,14 +155,14 @@ def test_a_frozen_opencode_gets_the_answer_when_it_is_back(
     """Scene 13: saved, said so, and delivered after the time to answer has long passed."""
     opencode = private_opencode()
     stage.connect(opencode)
-    stage.start(questions={"ttl": "10s"})
+    stage.start(questions={"ttl": "6s"})
     session = opencode.session()
     opencode.prompt(session, [asking(question())])
     asked = stage.asked("Which database")
     opencode.freeze()
     stage.phone.tap(asked, "SQLite")
     stage.phone.message_with("be reached")
-    stage.phone.wait(lambda: _passed(stage, 11.0), 60, what="more than the time to answer")
+    stage.phone.wait(lambda: _passed(stage, 7.0), 60, what="more than the time to answer")
     opencode.thaw()
     assert '="SQLite"' in opencode.final_text(session)
     assert len(model.received(session)) == 1
@@ -178,7 +178,7 @@ def test_a_cut_connection_gets_the_answer_when_it_is_back(
     opencode = private_opencode()
     with CuttableProxy(opencode.port) as proxy:
         stage.connect(opencode, url=proxy.url)
-        stage.start(questions={"ttl": "10s"})
+        stage.start(questions={"ttl": "6s"})
         session = opencode.session()
         opencode.prompt(session, [asking(question())])
         asked = stage.asked("Which database")
@@ -186,7 +186,7 @@ def test_a_cut_connection_gets_the_answer_when_it_is_back(
         stage.phone.tap(asked, "SQLite")
         stage.phone.message_with("be reached")
         # Longer than the time to answer, whose end must not take the answer back.
-        stage.phone.wait(lambda: _passed(stage, 11.0), 60, what="more than the time to answer")
+        stage.phone.wait(lambda: _passed(stage, 7.0), 60, what="more than the time to answer")
         proxy.restore()
         assert '="SQLite"' in opencode.final_text(session)
         assert len(model.received(session)) == 1

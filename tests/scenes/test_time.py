@@ -64,38 +64,16 @@ def test_expiry_by_each_rule(
 
 
 @NEWEST
-def test_a_tap_starts_the_time_anew(stage: Stage, opencode: OpenCode, project: Path) -> None:
-    """Scene 10: "Keep waiting" on the final call takes it away, and another call comes later."""
-    stage.connect(opencode)
-    stage.start(questions={"ttl": "18s"})
-    session = opencode.session(project)
-    opencode.prompt(session, [asking(question())])
-    first = stage.phone.message_with("⏰")
-    stage.phone.tap(first, "Keep waiting")
-    stage.phone.wait(lambda: stage.phone.message(first.message_id).deleted, what="the first call taken away")
-    assert stage.entries()[0]["state"]["phase"] == "open"
-    second = stage.phone.message_with("⏰")
-    assert second.message_id != first.message_id
-    stage.phone.tap(second, "Stop now")
-    stop = stage.phone.wait(
-        lambda: next((m for m in stage.phone.shown() if m.rows and "Yes, stop" in str(m.labels)), None)
-    )
-    stage.phone.tap(stop, "Yes, stop")
-    stage.wait_closed()
-    opencode.wait_idle(session)
-
-
-@NEWEST
 def test_nothing_expires_that_was_not_answerable(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """Scene 10: while Telegram is away, and while the listener is down, no time passes for an ask."""
     stage.connect(opencode)
-    stage.start(questions={"ttl": "10s"})
+    stage.start(questions={"ttl": "6s"})
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
     asked = stage.asked("Which database")
     posted_s = stage.phone.state().now
     stage.phone.fault("*", "error", status=502, times=10_000)
-    stage.phone.wait(lambda: stage.phone.state().now - posted_s > 15, 60, what="more than the time to answer")
+    stage.phone.wait(lambda: stage.phone.state().now - posted_s > 9, 60, what="more than the time to answer")
     assert stage.entries()[0]["state"]["phase"] == "open"
     stage.phone.clear_faults()
     stage.kill()

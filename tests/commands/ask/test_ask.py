@@ -157,7 +157,7 @@ async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: H
     """Its time to answer never begins, and the script does not wait for ever."""
     # The hook starts a listener where there is none: that one reaches nobody either.
     still.api.control.fault(method="*", action="error", status=502, times=10_000)
-    asking = await script(still, *CHOICE, "--timeout", "10s")
+    asking = await script(still, *CHOICE, "--timeout", "5s")
     _, err = await asking.communicate()
     assert asking.returncode == 11
     assert "It did not reach your phone in that time; `hermes status` says why." in err.decode().splitlines()

@@ -88,7 +88,7 @@ async def test_a_timer_that_refused_is_told_as_one(still: House) -> None:
 
 async def test_who_asks_no_longer_closes_the_question(home: House, config: Config) -> None:
     """Out of time, or interrupted: the buttons go within seconds, and the message says why."""
-    assert await ask(config, home.root / "config.toml", TEST, timeout_s=15) == Told("unanswered")
+    assert await ask(config, home.root / "config.toml", TEST, timeout_s=8) == Told("unanswered")
     assert "no longer needs this" in (await home.person.sees("Does this question reach you?", buttons=False)).text
 
 

@@ -137,12 +137,12 @@ def test_a_machine_that_boots_without_a_network_waits(desk: Desk, api: RunningBo
     """Longer than a start may take: it says why, nobody restarts it, and it is ready when Telegram answers."""
     desk.install()
     desk.manager.systemctl("stop", "hermes")
-    desk.overridden()
+    desk.overridden(HURRIED.replace("TimeoutStartSec=20", "TimeoutStartSec=10"))
     desk.manager.systemctl("daemon-reload")
     api.control.fault(method="getUpdates", action="error", status=502, times=1000)
     desk.manager.systemctl("--no-block", "start", "hermes")
     began_s = time.monotonic()
-    until(lambda: time.monotonic() - began_s > 23, 60, "more time than a start may take")
+    until(lambda: time.monotonic() - began_s > 13, 60, "more time than a start may take")
     assert (desk.shown("ActiveState"), desk.shown("NRestarts")) == ("activating", "0")
     assert desk.shown("StatusText").startswith("no updates from Telegram: ")
     api.control.clear_faults()
@@ -163,7 +163,7 @@ def test_an_upgrade_keeps_the_service(desk: Desk, api: RunningBotApi, tmp_path: 
     )
     desk.install()
     # What takes its place is ready from its first moment in systemd's eyes: its start counts as silence.
-    patient = HURRIED.replace("WatchdogSec=8", "WatchdogSec=20")
+    patient = HURRIED.replace("WatchdogSec=8", "WatchdogSec=12")
     desk.overridden(f"{patient}ExecStart=\nExecStart={sys.executable} {script} listen --config ${{CONFIG}}\n")
     desk.manager.systemctl("set-environment", f"CONFIG={desk.config}")
     desk.manager.systemctl("daemon-reload")
@@ -172,7 +172,7 @@ def test_an_upgrade_keeps_the_service(desk: Desk, api: RunningBotApi, tmp_path: 
     with lively(api):
         until(lambda: desk.shown("StatusText") == "Telegram answers", 60, "the new version")
         polls = api.control.state().calls["getUpdates"]
-        until(lambda: api.control.state().calls["getUpdates"] > polls + 75, 120, "25 seconds of polls")
+        until(lambda: api.control.state().calls["getUpdates"] > polls + 45, 120, "15 seconds of polls")
         assert (desk.shown("MainPID"), desk.shown("NRestarts")) == (pid, "0")
 
 

@@ -196,15 +196,6 @@ def test_what_is_not_loud_is_told_nobody(line: Line) -> None:
 # --- a chat that does not work ------------------------------------------------------------------------------------
 
 
-def test_a_blocked_bot_is_in_trouble_until_a_message_goes_through(line: Line) -> None:
-    """Polls go well all the while."""
-    line.link.refused(ChatRefused("bot was blocked by the user", blocked=True))
-    line.polled()
-    assert "blocked" in line.on_disk()
-    line.link.sent()
-    assert line.on_disk() == ""
-
-
 def test_trouble_with_polling_is_over_with_a_good_poll_alone(line: Line) -> None:
     """That a message went out says nothing of what comes in."""
     line.trouble("unauthorized", "the token")

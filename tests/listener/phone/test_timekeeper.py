@@ -71,22 +71,26 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         assert phases(home) == ["sending"]
 
 
-async def test_any_tap_starts_the_time_anew(home: House) -> None:
-    """Keep waiting, and an hour more: the call goes, and another one comes that much later."""
+@pytest.mark.parametrize(("label", "quiet_s", "then_s"), [("Keep waiting", -60, 120), ("+1 h", 600, 2700)])
+async def test_a_tap_on_the_call_starts_the_time_again(home: House, label: str, quiet_s: float, then_s: float) -> None:
+    """Keep waiting, or an hour more: the call goes, and another one comes that much later, which can stop the agent."""
     async with home.still() as listener:
         (shown,) = await asked(home, "Which one?")
         home.ticks(CALL_S + 1)
         call = await home.person.sees("⏰")
         assert "+1 h" in str(call.labels)
-        tap = home.person.tap(call, "+1 h")
+        tap = home.person.tap(call, label)
         await listener._parts.phone.updates.step(longest_s=0)
         assert await home.person.toast(tap) == "All right, I keep waiting"
         await home.person.gone(call)
-        home.ticks(CALL_S + 600)
+        home.ticks(CALL_S + quiet_s)
         assert home.entry().timing.called is False
-        home.ticks(3600 - 900)
+        home.ticks(then_s)
         assert home.entry().timing.called
         assert not home.person.message(shown.message_id).deleted
+        home.person.tap(await home.person.sees("⏰"), "Stop now")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await until(lambda: "Yes, stop" in str(home.person.shown()), "the second question")
 
 
 async def test_reminders_come_after_twice_the_time_each(home: House) -> None:
