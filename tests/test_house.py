@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -120,11 +121,13 @@ ENDS = {"Ended": {"core.ends"}, "Delivered": {"core.ends"}, "Failed": {"core.err
 @pytest.mark.parametrize("event", ENDS)
 def test_the_errand_alone_decides_what_the_agent_did(event: str) -> None:
     """All others are told by it."""
-    makers = {name_of(file) for file in FILES if event in calls(file.read_text(encoding="utf-8"))}
+    makers = {name_of(file) for file in FILES if event in calls(file)}
     assert makers == ENDS[event]
 
 
-def calls(source: str) -> set[str]:
+@cache
+def calls(file: Path) -> set[str]:
     """The names that are called in it; the patterns of a `match` call nothing."""
-    found = {node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    found = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return {node.id for node in found if isinstance(node, ast.Name)}
