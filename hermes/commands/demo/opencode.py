@@ -9,16 +9,18 @@ import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
 from hermes.commands.demo.computer import Row
-from hermes.commands.demo.guardian import guarded_folder
+from hermes.commands.demo.processes import tied
 from hermes.errors import HermesError
 from hermes.sandbox import opencode_home
 from hermes.sandbox.model_server import ScriptedModel, running_model, script
@@ -26,7 +28,6 @@ from hermes.sandbox.opencode.server import HOST, bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from hermes.commands.demo.processes import Daemon
     from hermes.commands.demo.scenes import Scene
@@ -55,18 +56,16 @@ class Server:
             self.url = f"http://{HOST}:{free.getsockname()[1]}"
         self._said = home.parent / f"{home.name}.log"
         with self._said.open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = tied(
                 [command, "serve", "--port", self.url.rpartition(":")[2], "--hostname", HOST],
+                needed=self._said,
                 cwd=cwd,
                 env=opencode_home.environ(home) | {"OPENCODE_SERVER_PASSWORD": password},
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         auth = ("opencode", password)
         self._http = httpx.Client(base_url=self.url, auth=auth, timeout=CALL_S, trust_env=False)
-        self.pid = self._process.pid
 
     def wait(self) -> None:
         """Wait until it listens. Raises HermesError: it did not start, and is closed."""
@@ -86,14 +85,14 @@ class Server:
         return answer.json() if answer.content else None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send this signal to the process group of the server."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+        """Send this signal to the server."""
+        self._process.send_signal(number)
 
     def close(self) -> None:
         """Kill the server. The hooks that its plugin started notice that, and end."""
-        self.signal(signal.SIGKILL)
-        self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
         self._http.close()
 
 
@@ -113,8 +112,8 @@ class OpenCodeComputer:
         # Without a password, a program that reaches the port could run commands, and so could a page (DNS rebinding).
         self._password = secrets.token_urlsafe()
         self._open = ExitStack()
-        self._folder = self._open.enter_context(guarded_folder("hermes-demo-opencode-"))
-        self._root = self._folder.path
+        folder = tempfile.TemporaryDirectory(prefix="hermes-demo-opencode-")
+        self._root = Path(self._open.enter_context(folder))
         self._model: ScriptedModel = self._open.enter_context(running_model())
         self._version = self._asked_version()
         self.name = f"OpenCode {self._version} with a scripted model"
@@ -185,7 +184,6 @@ class OpenCodeComputer:
         home = self._root / name
         opencode_home.make(home, self._version)
         server = Server(self._command, home, cwd=self._project("shop-api"), password=self._password)
-        self._folder.holds(server.pid)
         server.wait()
         self._servers.append(server)
         return server

@@ -1,4 +1,8 @@
-"""The real `hermes listen` and `hermes hook` of the demo, as separate processes with a separate folder."""
+"""The real `hermes listen` and `hermes hook` of the demo, as separate processes with a separate folder.
+
+Ctrl-C, SIGTERM and SIGHUP end all of them, and remove the folder. If the demo is killed (`kill -9`), they end by
+themselves, because the pipes to them end; the folder stays.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,20 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 10.0
 LOOK_S: Final = 0.02
 
+_TIED: Final = 'exec 3<&0; (read -r _ <&3 || { rm -f "$0"; kill -9 0; }) & exec "$@" 3<&- </dev/null'
+"""Run a command, and beside it a shell that reads a line, or finds that there is none because the demo was killed."""
+
 Json = dict[str, Any]
+
+
+def tied(command: Sequence[str], *, needed: Path, **options: Any) -> subprocess.Popen[bytes]:
+    r"""Start a command in a session of its own, where Ctrl-C does not reach it; its standard input is empty.
+
+    If the demo is killed, the file `needed` is removed, so that nobody starts the command again, and then the process
+    group of the command is killed. `communicate(b"\n")` ends that watch, and waits for the end of the command.
+    """
+    shell = ["/bin/sh", "-c", _TIED, str(needed), *command]
+    return subprocess.Popen(shell, stdin=subprocess.PIPE, start_new_session=True, **options)
 
 
 def toml(table: Mapping[str, object]) -> str:
@@ -69,14 +86,13 @@ class Daemon:
     def start(self) -> None:
         """Start a listener; it ends if another one holds the locks."""
         self._bury()
-        self._child = subprocess.Popen(
+        self._child = tied(
             self._command("listen", "--config", str(self.config)),
+            needed=self.config,  # a hook that finds no listener starts one, if there is a configuration
             cwd=self.root,
             env=self._environ(),
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,  # the log file has the same lines
-            start_new_session=True,  # Ctrl-C must reach the demo alone, which then ends the listener
         )
 
     def kill(self) -> None:
@@ -99,7 +115,8 @@ class Daemon:
 
     def _bury(self) -> None:
         if self._child is not None:
-            self._child.wait(PATIENCE_S)
+            self._child.communicate(b"\n", PATIENCE_S)
+            self._child = None
 
     def _end(self, number: signal.Signals) -> None:
         pid = self.pid()

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import logging
 import secrets
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes.commands.demo.guardian import guarded_folder
 from hermes.commands.demo.processes import Daemon
 from hermes.commands.demo.scenes import SCENES
 from hermes.errors import HermesError
@@ -186,11 +187,11 @@ def staged(computer: Computer, *, spans: Spans | None = None) -> Iterator[Stage]
     # A random bot id, because only one listener of a bot can run on a machine.
     token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
     with (
-        guarded_folder("hermes-demo-") as folder,
+        tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder,
         running_botapi(token=token, users=(YOU,)) as api,
     ):
         telegram = {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
-        stage = Stage(api, computer, Daemon(folder.path, telegram, computer.servers), spans or Spans())
+        stage = Stage(api, computer, Daemon(Path(folder), telegram, computer.servers), spans or Spans())
         try:
             stage.start()
             yield stage

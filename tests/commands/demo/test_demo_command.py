@@ -19,7 +19,8 @@ import pytest
 from hermes.hook import spool
 from hermes.storage import process_lock
 from tests.commands.demo.browser import visiting
-from tests.harness.processes import Proc, has_ended, until
+from tests.harness.listeners import running
+from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,15 +81,19 @@ def test_a_newcomer_has_answered_within_a_minute(demo: Callable[..., Proc], brow
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.parametrize(("end", "status"), [("SIGINT", 0), ("SIGTERM", 0), ("SIGKILL", -9)])
-def test_the_end_leaves_nothing(end: str, status: int, demo: Callable[..., Proc], tmp_path: Path) -> None:
-    """After Ctrl-C, and after `kill -9`, nothing of it is left: process, folder, lock, socket; nor a complaint."""
-    proc = demo()
-    url = address(proc)
+def asked_by_plugin(url: str) -> None:
+    """Let the agent without a port ask, and wait until its question is on the phone."""
     ask = {"do": "ask", "scene": "plugin"}
     httpx.post(f"{url}do", json=ask, headers={"Origin": url[: url.index("/", 8)]}).raise_for_status()
     until(lambda: "Port 8080" in str(seen(url)["messages"]), PATIENCE_S, "the question of the plugin")
-    listener = seen(url)["listener"]["pid"]
+
+
+@pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_the_end_leaves_nothing(end: str, demo: Callable[..., Proc], tmp_path: Path) -> None:
+    """After Ctrl-C or with its terminal nothing of it is left: process, folder, lock, socket; nor a complaint."""
+    proc = demo()
+    url = address(proc)
+    asked_by_plugin(url)
     (config,) = (tmp_path / "tmp").glob("hermes-demo-*/config.toml")
     assert config.stat().st_mode & 0o777 == 0o600
     token = tomllib.loads(config.read_text())["telegram"]["token"]
@@ -101,16 +106,28 @@ def test_the_end_leaves_nothing(end: str, status: int, demo: Callable[..., Proc]
 
     until(lambda: len(sockets()) == 2, PATIENCE_S, "the listener's socket and the hook's")
     mine = sockets()
+    assert running("listen", tmp_path / "tmp")
     proc.signal(signal.Signals[end])
-    assert proc.wait(PATIENCE_S) == status
-    # Another process sees to it then, and nobody waits for the listener that it told to end.
-    patience_s = PATIENCE_S if end == "SIGKILL" else 0
-    until(lambda: not list((tmp_path / "tmp").iterdir()), patience_s, "the end of its folder")
+    assert proc.wait(PATIENCE_S) == 0
+    assert not list((tmp_path / "tmp").iterdir())
     assert not lock.exists()
-    until(lambda: has_ended(listener), patience_s, "the end of the listener")
+    assert not running("listen", tmp_path / "tmp")
+    until(lambda: not running("hook", tmp_path / "tmp"), PATIENCE_S, "the end of the hook")
     until(lambda: not any(one.exists() for one in mine), PATIENCE_S, "the end of its sockets")
     assert len(proc.output().splitlines()) == 2
     assert token not in proc.output()
+
+
+def test_its_processes_end_by_themselves_if_it_is_killed(demo: Callable[..., Proc], tmp_path: Path) -> None:
+    """`kill -9`: listener and hook end, and no hook can start another listener; the folder stays."""
+    proc = demo()
+    asked_by_plugin(address(proc))
+    assert running("hook", tmp_path / "tmp")
+    assert running("listen", tmp_path / "tmp")
+    proc.sigkill()
+    for word in ("hook", "listen"):
+        until(lambda word=word: not running(word, tmp_path / "tmp"), PATIENCE_S, f"the end of the {word}")  # type: ignore[misc]
+    assert not list((tmp_path / "tmp").glob("hermes-demo-*/config.toml"))
 
 
 def test_a_port_that_is_taken_is_one_sentence(demo: Callable[..., Proc]) -> None:
