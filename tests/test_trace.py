@@ -1,0 +1,148 @@
+"""What runs, seen by tracing: the modules that one question enters on its way, and who of them calls whom.
+
+A question of the server route comes from the agent's server, one of the hook route from a hook that waits. Both are
+traced in the listener alone, from the ask to the confirmed reply, with a clock that stands, so that no housekeeping
+comes in between. A call through a library or the standard library is a call of the module that reached it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hermes
+from tests.agents.speaking import CLAUDE_CODE, SINGLE
+from tests.listening import House, house, question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import FrameType
+
+home = house("new", started=True)
+alone = house(started=True)
+ROOT = str(Path(hermes.__file__).parent) + "/"
+SANDBOX = ROOT + "sandbox/"
+
+MODULES = {"server": 50, "hook": 42}
+"""At most so many modules of Hermes are entered. These bounds only become less: the goal is 30.
+
+A machine that is slow enough to look at its clock and its inbox meanwhile enters two more than one that is not.
+"""
+CIRCLE = {"server": 14, "hook": 14}
+"""At most so many modules call each other in a circle. These bounds only become less: the goal is 3."""
+
+
+class Trace:
+    """The modules that were entered, and for each the modules that it called."""
+
+    def __init__(self) -> None:
+        self.entered: set[str] = set()
+        self.calls: defaultdict[str, set[str]] = defaultdict(set)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Trace this thread in the block."""
+        sys.setprofile(self._see)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, _: object) -> None:
+        called = _module(frame) if event == "call" else ""
+        if not called:
+            return
+        self.entered.add(called)
+        above = frame.f_back
+        while above is not None and not _module(above):
+            above = above.f_back
+        if above is not None and _module(above) != called:
+            self.calls[_module(above)].add(called)
+
+
+def _module(frame: FrameType) -> str:
+    """`core.errand` for code of that module, "" for code that is not Hermes' own."""
+    place = frame.f_code.co_filename
+    if not place.startswith(ROOT) or place.startswith(SANDBOX):
+        return ""
+    return place.removeprefix(ROOT).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def reached(calls: Mapping[str, set[str]], start: str) -> set[str]:
+    """All that is called from there, at any distance."""
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        new = calls.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return found
+
+
+def largest_circle(calls: Mapping[str, set[str]]) -> set[str]:
+    """The most modules of which each calls every other one, at any distance."""
+    below = {name: reached(calls, name) for name in calls}
+    circles = [{other for other in below[name] if name in below.get(other, ())} for name in calls]
+    return max(circles, key=len, default=set())
+
+
+def judge(trace: Trace, route: str) -> None:
+    """Compare with the bounds; what is wrong is listed whole."""
+    circle = largest_circle(trace.calls)
+    inner = sorted(f"{name} > {other}" for name in circle for other in trace.calls[name] & circle)
+    assert len(trace.entered) <= MODULES[route], f"{route}: {len(trace.entered)} modules: {sorted(trace.entered)}"
+    assert len(circle) <= CIRCLE[route], f"{route}: a circle of {len(circle)}: {sorted(circle)}; {inner}"
+
+
+async def test_a_question_of_a_server_enters_few_modules(home: House) -> None:
+    """It comes as an event, is posted, answered by a tap, sent, and confirmed by the agent's own record."""
+    trace = Trace()
+    with home.clock.standing(), trace.running():
+        home.agent.ask([question()])
+        shown = await home.person.sees("Which database?", buttons=True)
+        home.person.tap(shown, "SQLite")
+        await home.closed()
+    assert len(home.agent.effects) == 1
+    judge(trace, "server")
+
+
+async def test_a_question_of_a_hook_enters_few_modules(alone: House) -> None:
+    """It comes through the inbox, is posted, answered by a tap, laid ready, taken, and reported by another hook."""
+    payload = CLAUDE_CODE.ask([dict(SINGLE)])
+    trace = Trace()
+    with alone.clock.standing(), trace.running():
+        waiting = await hook(alone, payload)
+        assert waiting.stdout is not None
+        shown = await alone.person.sees("Which database?", buttons=True)
+        alone.person.tap(shown, "SQLite")
+        line = (await waiting.stdout.readline()).decode()
+        assert CLAUDE_CODE.took(payload, line) == [["SQLite"]]
+        (told,) = CLAUDE_CODE.tells(payload, [["SQLite"]])
+        await (await hook(alone, told)).communicate()
+        await alone.closed()
+    await waiting.communicate()
+    judge(trace, "hook")
+
+
+async def hook(home: House, payload: Any) -> asyncio.subprocess.Process:
+    """Start a hook of Claude Code, and hand this over."""
+    places = ["--store", str(home.store), "--log", str(home.root / "log"), "--config", str(home.root / "config.toml")]
+    command = [sys.executable, "-I", "-m", "hermes", "hook", CLAUDE_CODE.name, *places]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(payload).encode() + b"\n")
+    process.stdin.close()
+    return process
+
+
+def test_the_largest_circle_is_found() -> None:
+    """Calls in one direction alone make none."""
+    calls = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}}
+    assert largest_circle(calls) == {"a", "b", "c"}
+    assert largest_circle({"a": {"b", "c"}, "b": {"c"}}) == set()
