@@ -282,10 +282,15 @@ class House:
     async def put_away(self) -> None:
         """Wait until all is settled; then let the time pass for which it stays open, in case the agent is seen."""
         await until(lambda: all(entry.state.phase == "settled" for entry in self.entries()), "the end of all asks")
-        self.clock.advance(LINGER_S)
-        for entry in self.entries():
-            self.listener._parts.steps.kick("phone", entry.id)
+        self.pass_time(LINGER_S)
         await self.closed()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let this time pass at once, also for a step that is in a pause: it looks again now."""
+        self.clock.advance(seconds)
+        for entry in self.entries():
+            for name in ("phone", "errand"):
+                self.listener._parts.steps.kick(name, entry.id)
 
     # --- what hooks tell ----------------------------------------------------------------------------------------------
 

@@ -239,8 +239,9 @@ async def test_a_hook_that_is_killed_loses_nothing_of_others(home: House, agent:
         await until(lambda: home.entry().waits, "the hook noticed")
         process.kill()
         await process.wait()
+        spool.nudge(home.store)  # it looks for hooks at once
         await until(lambda: home.listener._parts.agent.errands.get(entry.id).alone_since_s, "its end noticed")
-        home.clock.advance(HOOK_GRACE_S + 1)
+        home.pass_time(HOOK_GRACE_S + 1)
         await home.closed()
 
 
@@ -252,8 +253,9 @@ async def test_a_hook_that_dies_with_the_store_closes_its_question(home: House, 
         shutil.rmtree(home.store)
         process.kill()
         await process.wait()
+        spool.nudge(home.store)  # it looks for hooks at once
         await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).alone_since_s, "its end noticed")
-        home.clock.advance(max(PLACES_GRACE_S, HOOK_GRACE_S) + 1)
+        home.pass_time(max(PLACES_GRACE_S, HOOK_GRACE_S) + 1)
         await home.closed()
 
 
@@ -326,7 +328,7 @@ async def test_a_hook_that_died_before_it_was_heard_is_not_waited_for(still: Hou
             lambda: not still.entries() or still.listener._parts.agent.errands.get(still.entry().id).alone_since_s,
             "its end noticed",
         )
-        still.clock.advance(LEFT_GRACE_S + 1)
+        still.pass_time(LEFT_GRACE_S + 1)
         await still.closed()
 
 
