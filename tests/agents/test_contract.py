@@ -206,6 +206,12 @@ async def test_the_desk_may_be_first(home: House, agent: Speaking) -> None:
             await asyncio.wait_for(process.wait(), 60)
 
 
+async def stays_away(home: House) -> None:
+    """Wait until it is known that the hook was left by its agent, and then for longer than another one may take."""
+    await until(lambda: home.listener._errands.get(home.entry().id).has_left, "its leaving noticed")
+    home.pass_time(LEFT_GRACE_S + 1)
+
+
 @EACH
 async def test_a_hook_that_is_released_closes_its_question(home: House, agent: Speaking) -> None:
     """SIGTERM: its agent no longer wants to know; OpenCode's plugin tells that by itself."""
@@ -214,6 +220,7 @@ async def test_a_hook_that_is_released_closes_its_question(home: House, agent: S
         process.terminate()
         assert await process.wait() == 0
         if ADAPTERS[agent.name].goodbye is not None:
+            await stays_away(home)
             await home.person.sees("no longer needs this", buttons=False)
             await home.closed()
 
@@ -226,6 +233,7 @@ async def test_an_agent_that_dies_closes_its_question(home: House, agent: Speaki
     await home.person.sees(ASKED, buttons=True)
     process.kill()
     process._transport.close()  # type: ignore[attr-defined]
+    await stays_away(home)
     await home.person.sees("no longer needs this", buttons=False)
     await home.closed()
 
