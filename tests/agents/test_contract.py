@@ -208,7 +208,7 @@ async def test_the_desk_may_be_first(home: House, agent: Speaking) -> None:
 
 async def stays_away(home: House) -> None:
     """Wait until it is known that the hook was left by its agent, and then for longer than another one may take."""
-    await until(lambda: home.listener._errands.get(home.entry().id).has_left, "its leaving noticed")
+    await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).has_left, "its leaving noticed")
     home.pass_time(LEFT_GRACE_S + 1)
 
 
