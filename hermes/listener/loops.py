@@ -98,7 +98,10 @@ class Loops:
         """Wake the workers of each entry in the queue."""
         while True:
             for wake in await self._parts.entries.wakes.take():
-                self._wake(wake)
+                try:
+                    self._wake(wake)
+                except Exception:  # the guard around one entry
+                    log.exception("entry %s could not be looked at", wake.entry_id)
 
     def _wake(self, wake: Wake) -> None:
         """Wake the workers that have something to do about this entry, after the acknowledgement of a tap."""
@@ -110,9 +113,9 @@ class Loops:
         if entry is None:
             return
         parts.agent.errands.changed(entry)
-        after_s = 0.0 if entry.phone.message_id is None else ANSWER_FIRST_S
+        is_tapped = entry.phone.message_id is not None and entry.state.phase != "settled"
         for worker in due(entry):
-            parts.steps.kick(worker, entry.id, after_s=after_s if worker != "join" else 0.0)
+            parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker != "join" else 0.0)
         for behind in parts.phone.queue.behind(entry):
             parts.steps.kick("phone", behind.id)
 

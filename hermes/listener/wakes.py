@@ -49,7 +49,9 @@ def due(entry: Entry) -> tuple[Worker, ...]:
     match entry.state.phase:
         case "matching":
             return ("errand",)
-        case "sending" | "settled":
+        case "sending":
             return ("phone", "errand")
+        case "settled":
+            return ("errand", "phone")  # a hook that still waits is released before the entry is closed
         case _:
             return ("phone",) if entry.state.due_s is None else ("phone", "join")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from random import Random
 
     from hermes.sandbox.phone import Phone
@@ -61,6 +61,10 @@ class View:
         """Look at the phone: at the messages with higher ids than `after`, and the toasts since then."""
         toasts = phone.toasts(after_s=after_s)
         return cls(phone.messages(after=after), {toast.tap_id: toast for toast in toasts})
+
+    def without(self, forgotten: Collection[int]) -> View:
+        """Return this view without the messages with these ids."""
+        return View(tuple(one for one in self.messages if one.message_id not in forgotten), self.toasts)
 
     def shown(self) -> Sequence[ShownMessage]:
         """Return what the bot shows."""

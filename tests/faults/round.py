@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes.chat.screens.notices import TOASTS
 from tests.faults import laws
 from tests.faults.asks import Ask, invented, token
 from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
@@ -377,11 +378,11 @@ class Round:
         return [file.name for file in pending.glob("*.json") if file.name not in planted and not file.is_dir()]
 
     def _judge(self) -> None:
-        self._take_copies_away()
+        forgotten = self._take_copies_away()
         is_sure = not UNCONFIRMING & set(self.kinds)
         for twins in self.twins:
             self.violations += twins.violations()
-        view = View.of(self.world.stage.phone)
+        view = View.of(self.world.stage.phone).without(forgotten)
         for person in self.persons:
             came: list[Answers | None] = self.world.came_of(person.ask)
             person.look(view, lambda came=came: came)  # type: ignore[misc]
@@ -398,17 +399,24 @@ class Round:
                 reopened=OPENING in self.kinds,
             )
 
-    def _take_copies_away(self) -> None:
-        """A copy that Telegram never confirmed is unknown to Hermes; it goes at the first tap, with a word."""
-        phone = self.world.stage.phone
+    def _take_copies_away(self) -> set[int]:
+        """A copy that Telegram never confirmed is unknown to Hermes; it goes at the first tap, with a word.
+
+        Return the copies of asks that Hermes does not know any more: their store was removed when nothing was open.
+        """
+        phone, forgotten = self.world.stage.phone, set[int]()
         if self._open_entries():
-            return
+            return forgotten
         if not UNCONFIRMING & set(self.kinds):
-            return  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
+            return forgotten  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
         for message in laws.leftovers(View.of(phone), [person.ask.token for person in self.persons]):
             with contextlib.suppress(LookupError, TimeoutError):
-                phone.toast_for(phone.tap(message, row=0, column=0), COPY_S)
+                toast = phone.toast_for(phone.tap(message, row=0, column=0), COPY_S)
+                if "store folder removed" in self.kinds and toast.text == TOASTS["page_changed"]:
+                    forgotten.add(message.message_id)
+                    continue
                 phone.wait(lambda copy=message: phone.message(copy.message_id).deleted, COPY_S)  # type: ignore[misc]
+        return forgotten
 
     def _ask_afresh(self) -> None:
         """A fresh question works: nobody has gone deaf."""

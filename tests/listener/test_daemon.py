@@ -29,6 +29,7 @@ from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
+    from hermes.model.entry import Entry
     from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"
@@ -602,3 +603,24 @@ async def test_a_hook_that_asks_again_under_another_machine_id_asks_no_second_qu
     await until(lambda: spool.take_answer(home.store, wait), "the answer")
     spool.leave_wait(home.store, wait, held)
     assert len(home.entries()) == 1
+
+
+async def test_an_entry_that_cannot_be_looked_at_holds_up_no_other(
+    home: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A defect in one: logged with its traceback, and the questions beside it are posted."""
+    await home.start()
+    changed = home.listener._parts.agent.errands.changed
+
+    def failing(entry: Entry) -> None:
+        if entry.ask.source.request_id == "que_2":
+            raise ZeroDivisionError("a defect")
+        changed(entry)
+
+    monkeypatch.setattr(home.listener._parts.agent.errands, "changed", failing)
+    for name in ("que_1", "que_2", "que_3"):
+        home.hook("question.asked", a_request(name, question(f"Which {name}?"), session=name, call=name))
+    await home.person.sees("Which que_1?")
+    await home.person.sees("Which que_3?")
+    assert "ZeroDivisionError: a defect" in caplog.text
+    assert home.person.find("Which que_2?") is None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.hooks import WaitingHooks
     from hermes.listener.entries import Entries
+    from hermes.model.ask import Ask
     from hermes.model.entry import Closed, Entry
     from hermes.model.errand import Fact
     from hermes.model.signals import Signal
@@ -88,7 +89,7 @@ class Intake:
                 log.info("asked: entry %s, request %s of session %s", entry.id, source.request_id, source.session_id)
             case Merge(entry_id, ask):
                 with self._entries.apart(entry_id):
-                    self._entries.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
+                    self._merge(entry_id, ask)
             case Tell(entry_id, fact):
                 with self._entries.apart(entry_id):
                     self._tell(entry_id, fact)
@@ -98,6 +99,13 @@ class Intake:
                 self._early[signal.request_id] = signal
                 if len(self._early) > EARLY_NEWS:
                     del self._early[next(iter(self._early))]
+
+    def _merge(self, entry_id: str, ask: Ask) -> None:
+        """Let the entry learn. A text that lies ready under a machine id of before must not be taken any more."""
+        before = self._entries.get(entry_id)
+        after = self._entries.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
+        if before is not None and before.ask.source.machine != after.ask.source.machine:
+            self._hooks.withdraw(before.ask)
 
     def _tell(self, entry_id: str, fact: Fact) -> None:
         """Tell the errand. If an end cannot be saved its news comes again, and the ask may be settled by then."""

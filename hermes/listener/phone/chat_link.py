@@ -52,12 +52,17 @@ class ChatLink:
             self._clear(self._memory.at.trouble)
 
     def refused(self, error: ChatError) -> None:
-        """Handle a refused message: follow a group that became a supergroup, note a blocked bot. Raises NotSaved."""
-        if isinstance(error, ChatRefused):
-            if error.moved_to is not None:
+        """Handle a refused message: follow a group that became a supergroup, note a blocked bot.
+
+        What cannot be saved is only logged: the next refusal does it again.
+        """
+        if isinstance(error, ChatRefused) and error.moved_to is not None:
+            try:
                 self.moved(error.moved_to)
-            elif error.blocked:
-                self.in_trouble(str(error))
+            except NotSaved as unsaved:
+                log.error("%s", unsaved)  # noqa: TRY400 (a full disk, not a defect)
+        elif isinstance(error, ChatRefused) and error.blocked:
+            self.in_trouble(str(error))
 
     def moved(self, chat_id: int) -> None:
         """Follow a group that became a supergroup, and post its asks again: the group's messages are out of reach.

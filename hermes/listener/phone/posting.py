@@ -105,6 +105,8 @@ class Posting:
     async def _post(self, entry: Entry) -> float | None:
         if self._is_over_unseen(entry):
             self._entries.close(entry.id)
+            for behind in self._queue.behind(entry):
+                self._entries.wakes.put(behind.id, "phone")
             return None
         wait_s = self._not_before(entry)
         if wait_s is not None:

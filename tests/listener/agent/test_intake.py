@@ -136,6 +136,18 @@ def test_an_ask_that_comes_three_ways_is_one_entry(desk: Desk) -> None:
     assert (source.session_title, source.server) == ("Fix login", "desk")
 
 
+def test_a_text_that_lies_ready_under_another_machine_id_is_taken_back(desk: Desk) -> None:
+    """Its hook asks again under its new id: the old text may never be taken after another end."""
+    desk.intake.take(Asked(an_ask(machine="before")))
+    before = desk.only().ask
+    desk.places.put(before, "yes")
+    desk.intake.take(Asked(an_ask(machine="before")))
+    assert desk.places.is_ready(before)
+    desk.intake.take(Asked(an_ask(machine="after")))
+    assert desk.only().ask.source.machine == "after"
+    assert not desk.places.is_ready(before)
+
+
 def test_a_request_joins_the_call_that_was_announced(desk: Desk) -> None:
     """By the call id; the words of the request are those that are shown."""
     announced = replace(an_ask(request_id=None), questions=(question("Which, before it was checked?"),))
