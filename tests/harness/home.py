@@ -8,7 +8,6 @@ import sys
 import uuid
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from hermes.agents.opencode import install
 from hermes.agents.plugin_file import PLUGIN_NAME
@@ -46,11 +45,6 @@ def in_query(directory: Path | str) -> str:
     OpenCode decodes it twice, so a literal percent sign is encoded once more.
     """
     return str(directory).replace("%", "%25")
-
-
-def in_header(directory: Path | str) -> str:
-    """Return a directory as the value of `x-opencode-directory`, which OpenCode decodes once."""
-    return quote(str(directory))
 
 
 class Home:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx
 
 from hermes.sandbox.model_server import script
-from tests.harness.home import VERSIONS, BinaryMissingError, Home, Json, binary, in_header, in_query
+from tests.harness.home import VERSIONS, BinaryMissingError, Home, Json, binary, in_query
 from tests.harness.processes import LOOPBACK, Proc, free_port, until
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "OpenCode",
     "Steps",
     "binary",
-    "in_header",
     "in_query",
 ]
 
