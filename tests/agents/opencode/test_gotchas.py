@@ -627,7 +627,7 @@ async def test_a_directory_of_any_name_is_reached(
     server: OpenCodeServer, opencode: OpenCode, model: ScriptedModel
 ) -> None:
     """10.3: "a literal `%` needs double encoding in the query (single in the header)": in every call of ours."""
-    project = opencode.home.project("gotcha with blank/ünï 100%")
+    project = opencode.home.project("gotcha with blank/ünï a+b?c#d&e=f 100%")
     answered, dismissed = opencode.session(project, "Ünï"), opencode.session(project)
     for session in (answered, dismissed):
         opencode.prompt(session, [asks(question(), say="Words.")])
