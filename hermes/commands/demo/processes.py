@@ -1,7 +1,8 @@
 """The real `hermes listen` and `hermes hook` of the demo, as separate processes with a separate folder.
 
 Ctrl-C, SIGTERM and SIGHUP end all of them, and remove the folder. If the demo is killed (`kill -9`), they end by
-themselves, because the pipes to them end; the folder stays.
+themselves, because the pipes to them end; the folder, the bot's lock and the socket stay. A listener that a hook has
+started ends once nothing was open for ten minutes.
 """
 
 from __future__ import annotations
