@@ -7,12 +7,10 @@ Calls are raw (`do_api_request`), for two reasons: one update that the library c
 batch, and building library objects that are not used costs as much as the request itself.
 """
 
-import logging
 import os
 import re
 import ssl
-import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -78,35 +76,6 @@ _TOKEN = re.compile(r"(?<=/bot)\d+[^/\s'\"]*|\d+(?::|%3[Aa])[A-Za-z0-9_-]{20,}")
 def redact(text: str) -> str:
     """Return the text with everything that looks like a bot token replaced."""
     return _TOKEN.sub("[token]", text)
-
-
-class Redacting(logging.Filter):
-    """Remove tokens from a log record: from its message, its traceback and its stack."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Redact the record and let it pass."""
-        record.msg, record.args = redact(record.getMessage()), ()
-        if record.exc_info and not record.exc_text:
-            record.exc_text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-        if record.exc_text:
-            record.exc_text = redact(record.exc_text)
-        if record.stack_info:
-            record.stack_info = redact(record.stack_info)
-        return True
-
-
-def quiet_loggers(handlers: Iterable[logging.Handler] | None = None) -> None:
-    """Keep the libraries from logging URLs, and redact all records of `handlers` (default: those of the root logger).
-
-    httpx logs every URL, with the token, at INFO. The Telegram library raises every error that it logs.
-    """
-    redacting = Redacting()
-    levels = {"httpx": logging.WARNING, "httpcore": logging.WARNING, "telegram": logging.CRITICAL}
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
-        logging.getLogger(name).addFilter(redacting)
-    for handler in logging.getLogger().handlers if handlers is None else handlers:
-        handler.addFilter(redacting)
 
 
 # --- errors --------------------------------------------------------------------------------------------
