@@ -16,7 +16,7 @@ modules `socket` and `hashlib` would load `selectors`, `enum` and OpenSSL, toget
 """
 
 # pathlib would cost the hook as much time as json does; only `listing` returns Path objects:
-# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH116, PTH118, PTH123, PTH208
+# ruff: noqa: PTH101, PTH104, PTH108, PTH116, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ import errno
 import fcntl
 import json
 import os
-import stat
 import time
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_DGRAM, socket as _Socket  # noqa: N812 (the name is a class)
 
@@ -35,6 +34,7 @@ except ImportError:  # pragma: no cover (a Python that was built without `_blake
     from hashlib import blake2b
 
 from hermes import disk
+from hermes.hook import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,12 +42,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # room for a payload of 1 MiB after JSON has escaped it
-LEFTOVER_AFTER_S = 60.0
-_MOST_MACHINE_BYTES = 255
 MAX_SOCKET_PATH_BYTES = 103  # the limit of macOS; Linux takes four more
-_RUN = "/run/user"
 _LISTENER_LOCK = ("locks", "listener.lock")
-_LOCK_PARTS = 3  # ID.PID.lock
+_MOST_MACHINE_BYTES = 255
 
 
 # --- the inbox ------------------------------------------------------------------------------------------
@@ -72,7 +69,7 @@ def listing(root: str | Path) -> list[Path]:
     from pathlib import Path  # noqa: PLC0415 (the hook has no use for it)
 
     folder = Path(root) / "inbox"
-    return [folder / name for name in sorted(_names(str(folder))) if name.endswith(".json")]
+    return [folder / name for name in sorted(names_in(str(folder))) if name.endswith(".json")]
 
 
 def read(path: str | Path) -> dict[str, object]:
@@ -151,16 +148,13 @@ def close_inherited() -> None:
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
 
 
-# --- the nudge ------------------------------------------------------------------------------------------
-
-
 def nudge(root: str | Path) -> bool:
     """Tell the listener of this store to look into the inbox; return False if no listener runs.
 
     If the path of the socket would be too long, the listener has no socket and looks into the inbox at intervals; then
     its lock shows whether it runs.
     """
-    return _poke(root, _socket_name(root)) or (_is_too_deep(root) and _is_held(os.path.join(root, *_LISTENER_LOCK)))
+    return poke(root, _socket_name(root)) or (_is_too_deep(root) and _is_held(os.path.join(root, *_LISTENER_LOCK)))
 
 
 def listen_socket(root: str | Path) -> socket.socket:
@@ -176,7 +170,7 @@ def listen_socket(root: str | Path) -> socket.socket:
 
 def socket_path(root: str | Path) -> str:
     """Return the path of the listener's socket. Raises OSError: the folder for it cannot be made."""
-    return os.path.join(runtime_folder(root), _socket_name(root))
+    return os.path.join(runtime.folder(root), _socket_name(root))
 
 
 def close_socket(bound: socket.socket | _Socket) -> None:
@@ -185,53 +179,6 @@ def close_socket(bound: socket.socket | _Socket) -> None:
     bound.close()
     with contextlib.suppress(OSError):
         os.unlink(name)
-
-
-def runtime_folder(root: str | Path, *, shared: tuple[str, ...] | None = None) -> str:
-    """Return the folder of the sockets and of the bot's lock; it is made if it is missing.
-
-    It is the first folder of `shared` (by default `shared_folders()`) that is private to this user, else `run` in the
-    store, so that another user cannot stop Hermes with a folder under /tmp. Raises OSError: `run` cannot be made, or is
-    not private.
-    """
-    for folder in shared_folders() if shared is None else shared:
-        with contextlib.suppress(OSError):
-            return private_folder(folder)
-    store = os.path.realpath(root)
-    make_folder(store)
-    return private_folder(os.path.join(store, "run"))
-
-
-def shared_folders() -> tuple[str, ...]:
-    """Return the short folders that all stores of this user may share, the best one first.
-
-    No environment variable is read, so that a hook and a listener that were started differently find each other.
-    """
-    mine = os.getuid()
-    below_tmp = f"/tmp/hermes-{mine}"  # noqa: S108 (taken only if it is ours, a real folder, closed to others)
-    run = f"{_RUN}/{mine}"
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR((found := os.lstat(run)).st_mode) and found.st_uid == mine:
-            return f"{run}/hermes", below_tmp
-    return (below_tmp,)
-
-
-def private_folder(folder: str) -> str:
-    """Return the folder; make it if it is missing.
-
-    Raises PermissionError: the folder belongs to another user, is no real folder, or is open to others; OSError: it
-    cannot be made.
-    """
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
-    found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode):
-        raise PermissionError(f"{folder} is not a folder")
-    if found.st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to another user (uid {found.st_uid})")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is open to others")
-    return folder
 
 
 def _socket_name(root: str | Path) -> str:
@@ -254,11 +201,11 @@ def _hashed(*parts: str) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def _poke(root: str | Path, name: str) -> bool:
+def poke(root: str | Path, name: str) -> bool:
     """Send one datagram and return whether a process has the socket open, even if its queue is full."""
     with contextlib.closing(_Socket(AF_UNIX, SOCK_DGRAM)) as sender:
         try:
-            sender.sendto(b"!", MSG_DONTWAIT, os.path.join(runtime_folder(root), name))
+            sender.sendto(b"!", MSG_DONTWAIT, os.path.join(runtime.folder(root), name))
         except BlockingIOError:
             return True
         except OSError as error:
@@ -267,7 +214,7 @@ def _poke(root: str | Path, name: str) -> bool:
 
 
 def _bind(root: str | Path, name: str) -> _Socket:
-    path = os.path.join(runtime_folder(root), name)
+    path = os.path.join(runtime.folder(root), name)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     bound = _Socket(AF_UNIX, SOCK_DGRAM)
@@ -279,9 +226,6 @@ def _bind(root: str | Path, name: str) -> _Socket:
         bound.close()
         raise
     return bound
-
-
-# --- waiting for an answer ------------------------------------------------------------------------------
 
 
 def wait_id(agent: str, machine: str, request_id: str) -> str:
@@ -300,7 +244,7 @@ def hold_wait(root: str | Path, wait_id: str) -> int:
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
             # Between the two lines above, `sweep` may have removed the file, because no process held it.
-            if _same_file(held, path):
+            if is_same_file(held, path):
                 return held
         except BaseException:
             os.close(held)
@@ -310,7 +254,7 @@ def hold_wait(root: str | Path, wait_id: str) -> int:
 
 def is_held_by(root: str | Path, wait_id: str, held: int) -> bool:
     """Return whether the file that `hold_wait` locked is still at its path, so that other processes see it."""
-    return _same_file(held, _lock_path(os.path.join(root, "wait"), wait_id, os.getpid()))
+    return is_same_file(held, _lock_path(os.path.join(root, "wait"), wait_id, os.getpid()))
 
 
 def leave_wait(root: str | Path, wait_id: str, held: int) -> None:
@@ -323,22 +267,21 @@ def leave_wait(root: str | Path, wait_id: str, held: int) -> None:
 def waiters(root: str | Path, wait_id: str) -> list[int]:
     """Return the process ids of the live hooks that wait for this answer, in ascending order."""
     folder = os.path.join(root, "wait")
-    parts = [name.split(".") for name in _names(folder)]
-    ours = [part for part in parts if len(part) == _LOCK_PARTS and (part[0], part[2]) == (wait_id, "lock")]
-    pids = [part[1] for part in ours if part[1].isdecimal()]
+    parts = [name.split(".") for name in names_in(folder)]
+    pids = [part[1] for part in parts if (part[0], *part[2:]) == (wait_id, "lock") and part[1].isdecimal()]
     return sorted(int(pid) for pid in pids if _is_held(_lock_path(folder, wait_id, int(pid))))
 
 
 def waited_for(root: str | Path) -> set[str]:
     """Return the names (`wait_id`) under which live hooks wait; the folder is read once for all of them."""
     folder = os.path.join(root, "wait")
-    locks = [name for name in _names(folder) if name.endswith(".lock")]
+    locks = [name for name in names_in(folder) if name.endswith(".lock")]
     return {name.partition(".")[0] for name in locks if _is_held(os.path.join(folder, name))}
 
 
 def has_asks(root: str | Path) -> bool:
     """Return whether an ask is open in this store, or anything is still in the inbox."""
-    return any(_names(os.path.join(root, room)) for room in ("pending", "inbox"))
+    return any(names_in(os.path.join(root, room)) for room in ("pending", "inbox"))
 
 
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:
@@ -350,7 +293,7 @@ def put_answer(root: str | Path, wait_id: str, text: str) -> None:
     """Write the answer file, replacing an older one, and wake the hooks that wait for it. Raises OSError."""
     disk.write(os.path.join(_folder(root, "wait"), f"{wait_id}.answer"), text.encode())
     for pid in waiters(root, wait_id):
-        _poke(root, _wait_name(root, wait_id, pid))
+        poke(root, _wait_name(root, wait_id, pid))
 
 
 def take_answer(root: str | Path, wait_id: str) -> str | None:
@@ -397,75 +340,16 @@ def _is_held(path: str) -> bool:
     return False
 
 
-def _same_file(descriptor: int, path: str) -> bool:
+def is_same_file(descriptor: int, path: str) -> bool:
+    """Tell whether this descriptor is open for the file that has this path now."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
 
 
-# --- tidying up -----------------------------------------------------------------------------------------
-
-
-def sweep(root: str | Path, *, now: float | None = None) -> int:
-    """Remove the unfinished files, locks and sockets of dead processes; return how many files of the store it removed.
-
-    Unfinished files and sockets that are younger than a minute stay, because a live process may still need them.
-    """
-    old_s = (time.time() if now is None else now) - LEFTOVER_AFTER_S
-    for path in _sockets_of_nobody(root, old_s):
-        _remove(path)
-    rooms = [os.path.join(root, room) for room in ("inbox", "wait")]
-    files = [(folder, name) for folder in rooms for name in _names(folder)]
-    unfinished = [os.path.join(*each) for each in files if each[1].startswith(".")]
-    locks = [os.path.join(*each) for each in files if each[1].endswith(".lock")]
-    return sum([_remove(path) for path in unfinished if _older(path, old_s)] + [*map(_remove_unheld, locks)])
-
-
-def _remove(path: str) -> bool:
-    try:
-        os.unlink(path)
-    except OSError:  # the file is gone, or this user may not remove it
-        return False
-    return True
-
-
-def _remove_unheld(path: str) -> bool:
-    """Remove a lock file if no process holds it, and return whether it was removed.
-
-    This process holds the lock meanwhile, so that no other process gets the lock of a file that is being removed.
-    """
-    try:
-        probe = os.open(path, os.O_RDWR)
-    except OSError:  # the file is gone, or is no lock of Hermes
-        return False
-    with contextlib.closing(os.fdopen(probe)), contextlib.suppress(BlockingIOError):
-        fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return _same_file(probe, path) and _remove(path)
-    return False
-
-
-def _sockets_of_nobody(root: str | Path, old_s: float) -> list[str]:
-    """Return the old sockets, of any store, that refuse a datagram; the probe nudges the processes of the others."""
-    try:
-        folder = runtime_folder(root)
-    except OSError:
-        return []
-    old = [name for name in _names(folder) if name.endswith(".sock") and _older(f"{folder}/{name}", old_s)]
-    return [f"{folder}/{name}" for name in old if not _poke(root, name)]
-
-
-def _older(path: str, than_s: float) -> bool:
-    try:
-        return os.stat(path).st_mtime < than_s
-    except FileNotFoundError:
-        return False
-
-
-# --- files ----------------------------------------------------------------------------------------------
-
-
-def _names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder, which may be missing."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:

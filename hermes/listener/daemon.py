@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import ChatRefused, HermesError, NotSaved
-from hermes.hook import spool
+from hermes.hook import spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
@@ -145,7 +145,7 @@ class Listener:
     def _recover(self, *, by_timer: bool = False) -> None:
         """Open the entries and let every worker look at every entry."""
         parts = self._parts
-        spool.sweep(self._store.root)
+        sweeping.sweep(self._store.root)
         parts.entries.open()
         open_now = parts.entries.all()
         for entry in open_now:

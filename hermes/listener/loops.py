@@ -11,7 +11,7 @@ import hermes
 from hermes.chat.bot import ANSWER_FIRST_S
 from hermes.chat.screens import notices
 from hermes.errors import AgentError, HermesError, StoreError
-from hermes.hook import spool
+from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
 from hermes.listener.wakes import due
 
@@ -230,7 +230,7 @@ class Loops:
         memory.live(now_s=self._store.now(), steady_s=self._monotonic())
         if over := memory.outlived(self._store.days_done(), self._keep_done_s):
             self._store.forget_done(over)
-        spool.sweep(self._store.root)
+        sweeping.sweep(self._store.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")
 

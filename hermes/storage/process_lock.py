@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from hermes import disk
 from hermes.errors import Held, StoreError
-from hermes.hook import spool
+from hermes.hook import runtime
 
 _PATIENCE_S = 0.25
 _STEP_S = 0.01
@@ -99,13 +99,13 @@ def hold(
 def bot_lock(bot_id: int, store: str | Path) -> Path:
     """Return the path of this bot's lock file, which all stores of this user on this machine share.
 
-    If no shared folder is private to this user, each store has its own file (see `spool.runtime_folder`).
+    If no shared folder is private to this user, each store has its own file (see `runtime.folder`).
     The file is named after the bot's id, not its token: a token can be renewed, and file names are not secret.
 
     Raises:
         OSError: the folder for it cannot be made.
     """
-    return Path(spool.runtime_folder(store)) / f"bot-{bot_id}.lock"
+    return Path(runtime.folder(store)) / f"bot-{bot_id}.lock"
 
 
 def hold_bot(bot_id: int, store: str | Path, who: str, *, now: Callable[[], float] = time.time) -> Holding:

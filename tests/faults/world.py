@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes.hook import spool
+from hermes.hook import runtime, spool
 from hermes.sandbox.botapi.world import Chat, User
 from tests.faults import hostname
 from tests.faults.programs import Programs
@@ -256,7 +256,7 @@ class World:
     @property
     def socket(self) -> Path:
         """The listener's socket."""
-        return Path(spool.runtime_folder(self.stage.store)) / f"{spool._key(self.stage.store)}.sock"
+        return Path(runtime.folder(self.stage.store)) / f"{spool._key(self.stage.store)}.sock"
 
     def can_be_nudged(self) -> bool:
         """Tell whether a hook can wake the listener."""

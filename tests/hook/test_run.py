@@ -18,7 +18,7 @@ import pytest
 
 import hermes
 from hermes.config import logs
-from hermes.hook import run, spool, wait as waiter
+from hermes.hook import run, spool, sweeping, wait as waiter
 from tests.harness.processes import until
 
 Process = subprocess.Popen[bytes]
@@ -94,7 +94,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     bound = spool.listen_socket(desk.store)
     yield desk
     spool.close_socket(bound)
-    spool.sweep(desk.store)
+    sweeping.sweep(desk.store)
 
 
 def line(payload: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hook import spool
+from hermes.hook import runtime, spool, sweeping
 from tests.harness.processes import until
 
 WAIT = spool.wait_id("opencode", "desk", "que_1")
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[bytes]":
     """Start a Python that has `spool`, `root` and `argv` at hand."""
-    start = "import sys, os, time; from hermes.hook import spool; root, *argv = sys.argv[1:]\n"
+    start = "import sys, os, time; from hermes.hook import runtime, spool, sweeping; root, *argv = sys.argv[1:]\n"
     command = [sys.executable, "-I", "-c", start + code, *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -208,8 +208,8 @@ def test_a_runtime_folder_that_others_could_use_is_refused(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("open", "link"):
         with pytest.raises(PermissionError, match=name):
-            spool.private_folder(str(tmp_path / name))
-    assert stat.S_IMODE(Path(spool.private_folder(str(tmp_path / "new"))).stat().st_mode) == 0o700
+            runtime.private_folder(str(tmp_path / name))
+    assert stat.S_IMODE(Path(runtime.private_folder(str(tmp_path / "new"))).stat().st_mode) == 0o700
 
 
 def test_the_stores_own_folder_takes_the_place_of_one_that_is_refused(root: Path, tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_the_stores_own_folder_takes_the_place_of_one_that_is_refused(root: Path
     if os.geteuid() == 0:
         os.chown(foreign, 12345, -1)
     refused = (str(foreign), str(tmp_path / "missing" / "folder"))
-    assert spool.runtime_folder(root, shared=(*refused, str(free))) == str(free)
-    assert spool.runtime_folder(root, shared=refused) == str(root / "run")
+    assert runtime.folder(root, shared=(*refused, str(free))) == str(free)
+    assert runtime.folder(root, shared=refused) == str(root / "run")
     assert stat.S_IMODE((root / "run").stat().st_mode) == 0o700
 
 
@@ -229,7 +229,7 @@ import json
 from pathlib import Path
 from hermes.listener.agent import hooks
 from hermes.storage import process_lock
-folder = spool.runtime_folder(root)
+folder = runtime.folder(root)
 bell = hooks.Bell(Path(root))
 told = [folder, spool.nudge(root)]
 with process_lock.hold_bot(7, root, "me"):
@@ -253,7 +253,7 @@ def test_another_user_who_takes_our_place_stops_nothing(depth: int) -> None:
         root = f"{home}/{'s' * depth}"
         become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
         become += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]  # the interpreter may be root's
-        code = f"import sys, os; from hermes.hook import spool; root = sys.argv[1]\n{OTHER_USER}"
+        code = f"import sys, os; from hermes.hook import runtime, spool, sweeping; root = sys.argv[1]\n{OTHER_USER}"
         try:
             command = [*become, sys.executable, "-I", "-c", code, root]
             told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -280,11 +280,11 @@ def test_a_waiter_counts_as_long_as_it_lives(root: Path) -> None:
     with waiting(root) as process:
         assert spool.waiters(root, WAIT) == [process.pid]
         assert spool.waiters(root, "0" * 16) == []
-        assert spool.sweep(root) == 0
+        assert sweeping.sweep(root) == 0
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert spool.waiters(root, WAIT) == []
-    assert spool.sweep(root) == 1
+    assert sweeping.sweep(root) == 1
     assert list((root / "wait").iterdir()) == []
 
 
@@ -312,7 +312,7 @@ def test_a_place_that_was_swept_away_is_taken_anew(root: Path) -> None:
         "  assert spool.waiters(root, argv[0])\n"
         "  spool.leave_wait(root, argv[0], held)"
     )
-    sweeper = python("while True: spool.sweep(root)", root)
+    sweeper = python("while True: sweeping.sweep(root)", root)
     try:
         output(python(code, root, WAIT))
     finally:
@@ -368,9 +368,9 @@ def test_sweeping_takes_only_what_is_old_and_unfinished(root: Path) -> None:
         (root / room / ".young").touch()
         (root / room / ".old").touch()
         os.utime(root / room / ".old", (1, 1))
-    assert spool.sweep(root) == 2
+    assert sweeping.sweep(root) == 2
     assert sorted(path.name for path in root.rglob("*") if path.name.startswith(".")) == [".young"] * 2
-    assert spool.sweep(root, now=time.time() + 61) == 2
+    assert sweeping.sweep(root, now=time.time() + 61) == 2
     assert len(spool.listing(root)) == 1
     assert spool.take_answer(root, WAIT) == "x"
 
@@ -378,7 +378,7 @@ def test_sweeping_takes_only_what_is_old_and_unfinished(root: Path) -> None:
 def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:
     """Whatever store they are of, once they are old; not those of the living, and no other file."""
     bound = spool.listen_socket(root)
-    beside = Path(spool.runtime_folder("/elsewhere")) / f"{root.parents[1].name}.lock"
+    beside = Path(runtime.folder("/elsewhere")) / f"{root.parents[1].name}.lock"
     beside.touch()
     code = "bell = spool.wait_socket(root, argv[0]); print(bell.getsockname(), flush=True); sys.stdin.read()"
     with waiting(root, code) as process:
@@ -386,11 +386,11 @@ def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:
         left = Path(process.stdout.readline().decode().strip())
         for path in (Path(bound.getsockname()), left, beside):
             os.utime(path, (1, 1))
-        spool.sweep(root / "other")
+        sweeping.sweep(root / "other")
         assert left.exists()
         process.kill()
         process.wait()
-        spool.sweep(root / "other")
+        sweeping.sweep(root / "other")
         assert not left.exists()
     assert beside.exists()
     beside.unlink()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import Held
-from hermes.hook import spool
+from hermes.hook import runtime
 from hermes.storage import process_lock
 
 
@@ -90,10 +90,7 @@ def test_a_bot_is_held_once_on_a_machine_whatever_the_store() -> None:
     try:
         with process_lock.hold_bot(bot_id, "/elsewhere", "me"), pytest.raises(Held, match=f"holds the bot {bot_id}"):
             process_lock.hold_bot(bot_id, "/elsewhere", "another")
-        assert (
-            process_lock.bot_lock(bot_id, "/elsewhere")
-            == Path(spool.runtime_folder("/elsewhere")) / f"bot-{bot_id}.lock"
-        )
+        assert process_lock.bot_lock(bot_id, "/elsewhere") == Path(runtime.folder("/elsewhere")) / f"bot-{bot_id}.lock"
         assert process_lock.bot_lock(bot_id, "/elsewhere").stat().st_mode & 0o077 == 0
     finally:
         process_lock.bot_lock(bot_id, "/elsewhere").unlink(missing_ok=True)

@@ -67,14 +67,16 @@ class Api:
         name: str,
         url: str,
         *,
-        login: tuple[str, str] | None = None,
+        username: str = "opencode",
+        password: str = "",
         ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
         self.name = name
         self._http = httpx.AsyncClient(
             base_url=url,
-            auth=httpx.BasicAuth(*login) if login else None,
+            auth=httpx.BasicAuth(username, password) if password else None,
             verify=ssl_context or _tls(url),
             transport=transport,
             timeout=CALL,

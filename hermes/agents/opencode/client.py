@@ -9,14 +9,12 @@ import asyncio
 import contextlib
 import logging
 import re
-import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Self
 
-import httpx
 import httpx_sse
 
 from hermes.agents.opencode import proof, wire
@@ -26,7 +24,6 @@ from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
-from hermes.agents.questions import read_answers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
@@ -50,23 +47,18 @@ class OpenCodeServer:
     NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
     """
 
-    def __init__(  # noqa: PLR0913 (its name, address and login, and the seams of the tests)
+    def __init__(
         self,
-        name: str,
-        url: str,
+        api: Api,
         *,
         machine: str,
         host: str = "",
-        username: str = "opencode",
-        password: str = "",
-        ssl_context: ssl.SSLContext | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
-        self.name = name
+        """`machine` is the id of this machine, and `host` its name for people."""
+        self.name = api.name
         self.machine = machine
         self.host = host
         self.sessions = Sessions()
@@ -75,8 +67,7 @@ class OpenCodeServer:
         self._now = now
         self._monotonic = monotonic
         self._version: str | None = None
-        login = (username, password) if password else None
-        self._api = Api(name, url, login=login, ssl_context=ssl_context, transport=transport)
+        self._api = api
 
     def __repr__(self) -> str:
         return f"<OpenCodeServer {self.name!r}>"
@@ -230,7 +221,7 @@ class OpenCodeServer:
         # a newer message, like a call that the model has abandoned.
         newest = await self._newest_times(source) if busy else ()
         message = await self._message(source)
-        part = _tool_part(message, source)
+        part = proof.tool_part(message, source)
         went_on = message is not None and any(at_ms > message.info.time.created for at_ms in newest)
         over = went_on or not busy or (part is not None and part.ended)
         return Evidence(
@@ -306,7 +297,7 @@ class OpenCodeServer:
         path = session + path_of("message", source.message_id)
         content = (await self._api.get(wire.V2Message, path, source.directory)).data.content
         states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
-        return _read_part(*states[-1]) if states else None
+        return proof.read_part(*states[-1]) if states else None
 
     # the context of an ask
 
@@ -388,20 +379,6 @@ def _same(one: Source, other: Source) -> bool:
 
 def _is_wish(request: object, source: Source) -> bool:
     return isinstance(request, dict) and request.get("id") == source.request_id
-
-
-def _tool_part(message: wire.Message | None, source: Source) -> ToolPart | None:
-    parts = message.parts if message else ()
-    states = [(one.tool, one.state) for one in parts if one.call_id == source.call_id and one.state]
-    return _read_part(*states[-1]) if states else None
-
-
-def _read_part(tool: str, state: wire.ToolState) -> ToolPart:
-    kept = (state.metadata or state.structured or {}).get("answers")
-    answers = None
-    with contextlib.suppress(PayloadError):
-        answers = read_answers(kept, "answers")
-    return ToolPart(tool, state.status, str(state.error), answers)
 
 
 def _words(messages: list[wire.Message]) -> str:

@@ -33,12 +33,19 @@ lost to the wrong process. Without that knowledge only an ended part proves anyt
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes.agents.opencode.permissions import read_error
+from hermes.agents.questions import read_answers
+from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answers, Refused, Response
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
+
+if TYPE_CHECKING:
+    from hermes.agents.opencode import wire
+    from hermes.model.ask import Source
 
 ABORTED: Final = "tool execution aborted"
 
@@ -84,6 +91,22 @@ class Evidence:
     gone: bool = False
     went_on: bool = False
     heard: Response | None = None
+
+
+def tool_part(message: wire.Message | None, source: Source) -> ToolPart | None:
+    """Return the tool part of the call that asked, or None if the message has none or is not there."""
+    parts = message.parts if message else ()
+    states = [(one.tool, one.state) for one in parts if one.call_id == source.call_id and one.state]
+    return read_part(*states[-1]) if states else None
+
+
+def read_part(tool: str, state: wire.ToolState) -> ToolPart:
+    """Return a tool part with the answers that it stored, if they can be read."""
+    kept = (state.metadata or state.structured or {}).get("answers")
+    answers = None
+    with contextlib.suppress(PayloadError):
+        answers = read_answers(kept, "answers")
+    return ToolPart(tool, state.status, str(state.error), answers)
 
 
 def judge(evidence: Evidence) -> Verdict | Settling:

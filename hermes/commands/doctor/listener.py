@@ -10,7 +10,7 @@ from hermes.commands.service import Machine, service_state
 from hermes.commands.service.machine import run_command
 from hermes.commands.status.table import span
 from hermes.errors import StoreError
-from hermes.hook import spool
+from hermes.hook import runtime, spool
 from hermes.storage import process_lock
 from hermes.storage.process_lock import Holder
 from hermes.storage.store import LISTENER
@@ -65,13 +65,13 @@ def _nobody(around: Around) -> Finding:
 
 def _sockets(around: Around) -> list[Finding]:
     """Warn if the sockets are in the store, which happens only if no shared folder can be private to this user."""
-    folder = spool.runtime_folder(around.config.store.path)
+    folder = runtime.folder(around.config.store.path)
     refused = []
-    for shared in spool.shared_folders():
+    for shared in runtime.shared_folders():
         if shared == folder:
             return []
         try:
-            spool.private_folder(shared)
+            runtime.private_folder(shared)
         except OSError as error:
             refused.append(str(error))
     seen = f"{'; '.join(refused)}: so {folder} is used, and two stores may listen to one bot"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes import __version__
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.config.reading import open_to_others
 from hermes.config.settings import Config, OpenCode
@@ -103,7 +104,7 @@ class Status:
 def client(server: OpenCode, *, password: bool = True) -> OpenCodeServer:
     """Return a client of the server, with its password or without."""
     secret = server.password.get_secret_value() if password else ""
-    return OpenCodeServer(server.name, server.url, machine="", username=server.username, password=secret)
+    return OpenCodeServer(Api(server.name, server.url, username=server.username, password=secret), machine="")
 
 
 async def ask_health(server: OpenCode) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.registry import ADAPTERS
 from hermes.listener.agent.arrivals import Arrivals
@@ -53,10 +54,7 @@ def agent_parts(
     store, root = entries.store, entries.store.root
     servers = {
         server.name: OpenCodeServer(
-            server.name,
-            server.url,
-            username=server.username,
-            password=server.password.get_secret_value(),
+            Api(server.name, server.url, username=server.username, password=server.password.get_secret_value()),
             machine=store.machine(),
             host=machine,
             now=entries.now,

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.bot import vanished
+from hermes.chat.bot import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens.main_message import main, sides
 from hermes.errors import ChatRefused
 from hermes.model.entry import Side
@@ -263,9 +263,12 @@ class Posting:
         return AT_ONCE
 
     async def _delete(self, entry: Entry, message_id: int) -> None:
+        """Delete a message, or leave it if Telegram refuses to delete just this one (it is too old, for example)."""
         try:
             await self._outbox.delete(entry.phone.chat_id, message_id)
         except ChatRefused as error:
+            if is_conflict(error) or is_unauthorized(error) or error.moved_to is not None:
+                raise
             log.info("entry %s: message %d could not be deleted: %s", entry.id, message_id, error)
 
     # --- the end --------------------------------------------------------------------------------------------

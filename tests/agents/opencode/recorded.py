@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 
 Json = dict[str, Any]
@@ -74,6 +75,5 @@ def server(
 ) -> OpenCodeServer:
     """Return a client of a server that replays `routes`, on no network at all."""
     transport = httpx.MockTransport(routes) if callable(routes) else replay(routes, seen)
-    return OpenCodeServer(
-        "desk", "http://desk.test", machine="laptop", password="hunter2", transport=transport, sleep=no_sleep
-    )
+    api = Api("desk", "http://desk.test", password="hunter2", transport=transport)
+    return OpenCodeServer(api, machine="laptop", sleep=no_sleep)

@@ -14,6 +14,7 @@ import httpx_sse
 import pytest
 
 from hermes.agents.opencode import adapter, api
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
 from hermes.model.ask import Ask, Source
@@ -642,7 +643,7 @@ def test_no_proxy_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the environment says of proxies is for the web, not for an agent and its password."""
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    desk = OpenCodeServer("desk", "http://desk.test", machine="laptop")
+    desk = OpenCodeServer(Api("desk", "http://desk.test"), machine="laptop")
     assert desk._api._http._mounts == {}
 
 

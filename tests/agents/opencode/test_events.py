@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from hermes.agents.opencode import wire
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Followed, Heard, Lost, follow, signals
 from hermes.agents.opencode.sessions import Sessions
@@ -380,7 +381,7 @@ async def test_a_stream_whose_answer_never_begins_is_given_up(monkeypatch: pytes
         raise AssertionError("nobody ends this")
 
     transport = httpx.MockTransport(never)
-    async with OpenCodeServer("desk", "http://desk.test", machine="m", transport=transport) as desk:
+    async with OpenCodeServer(Api("desk", "http://desk.test", transport=transport), machine="m") as desk:
         with pytest.raises(AgentAway, match="no answer in time"):
             async with desk.listening():
                 pass

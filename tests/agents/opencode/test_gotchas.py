@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Disposed, Followed, Heard, Lost, follow
 from hermes.core import matching
@@ -45,7 +46,7 @@ def asks(*questions: Json, **more: Any) -> Json:
 
 def client_of(opencode: OpenCode, **more: Any) -> OpenCodeServer:
     """Return our client of a real server."""
-    return OpenCodeServer("desk", opencode.url, machine="laptop", **more)
+    return OpenCodeServer(Api("desk", opencode.url, **more), machine="laptop")
 
 
 @pytest.fixture
@@ -618,7 +619,7 @@ async def test_a_route_that_is_not_there_is_no_answer(server: OpenCodeServer, op
 
 async def test_nobody_there_is_away(opencode: OpenCode) -> None:
     """A port that nobody holds."""
-    async with OpenCodeServer("gone", f"http://127.0.0.1:{free_port()}", machine="laptop") as server:
+    async with OpenCodeServer(Api("gone", f"http://127.0.0.1:{free_port()}"), machine="laptop") as server:
         with pytest.raises(AgentAway, match="'gone': GET /global/health: nobody answers there"):
             await server.health()
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hermes.agents.opencode import install as connect
-from hermes.hook import spool
+from hermes.hook import spool, sweeping
 from hermes.sandbox.model_server import ScriptedModel
 from tests.harness.home import Home, binary
 from tests.harness.opencode import OpenCode
@@ -48,7 +48,7 @@ class Phone:
     def close(self) -> None:
         """Leave no socket behind."""
         self.leave()
-        spool.sweep(self.store)
+        sweeping.sweep(self.store)
 
     def install(self, environ: dict[str, str], python: str = sys.executable) -> Path:
         """Put the plugin into this environment's OpenCode."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hermes.hook import spool
+from hermes.hook import runtime, spool
 from hermes.storage import process_lock
 from tests.commands.demo.browser import visiting
 from tests.harness.listeners import running
@@ -99,10 +99,10 @@ def test_the_end_leaves_nothing(end: str, demo: Callable[..., Proc], tmp_path: P
     token = tomllib.loads(config.read_text())["telegram"]["token"]
     lock = process_lock.bot_lock(int(token.partition(":")[0]), "/elsewhere")
     assert lock.exists()
-    runtime = Path(spool.runtime_folder("/elsewhere"))
+    folder = Path(runtime.folder("/elsewhere"))
 
     def sockets() -> list[Path]:
-        return list(runtime.glob(f"{spool._key(str(config.parent / 'store'))}*"))
+        return list(folder.glob(f"{spool._key(str(config.parent / 'store'))}*"))
 
     until(lambda: len(sockets()) == 2, PATIENCE_S, "the listener's socket and the hook's")
     mine = sockets()

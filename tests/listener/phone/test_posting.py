@@ -266,6 +266,21 @@ async def test_a_copy_that_is_too_old_to_delete(home: House) -> None:
     assert not home.person.message(first.message_id).deleted
 
 
+async def test_a_copy_that_another_program_keeps_from_being_deleted(home: House) -> None:
+    """A 409 says nothing about the message, so the deletion is repeated."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="cut_after")
+    home.agent.ask([question(multiple=True)])
+    await until(lambda: len(sent(home, ASKED)) == 2, "a second copy")
+    first, second = sent(home, ASKED)
+    home.api.control.fault(
+        method="deleteMessage", action="error", status=409, description="Conflict: terminated by other getUpdates"
+    )
+    await home.person.taps(first, "PostgreSQL")
+    await home.person.taps(second, "Done")
+    await until(lambda: home.person.message(first.message_id).deleted, "the deletion")
+
+
 async def test_an_end_nobody_saw_the_beginning_of(home: House) -> None:
     """Over before it was posted: nothing is said."""
     await home.start(questions={"post_after": "20s"})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import httpx
 import pytest
 
+from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import Connected, Heard, follow
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
@@ -40,7 +41,7 @@ def agent(request: pytest.FixtureRequest) -> Iterator[ScriptedAgent]:
 
 def client(agent: ScriptedAgent, password: str = "") -> OpenCodeServer:
     """Hermes' own client of it."""
-    return OpenCodeServer("desk", agent.url, machine="laptop", password=password)
+    return OpenCodeServer(Api("desk", agent.url, password=password), machine="laptop")
 
 
 def keys(value: Any) -> Any:
@@ -227,7 +228,7 @@ async def test_a_tool_may_take_its_time() -> None:
             waits.append(pause_s)
             agent.release_tools()
 
-        desk = OpenCodeServer("desk", agent.url, machine="laptop", sleep=sleep)
+        desk = OpenCodeServer(Api("desk", agent.url), machine="laptop", sleep=sleep)
         async with desk:
             (ask,) = await desk.questions(HERE)
             await desk.reply(ask, ((),))
