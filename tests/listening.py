@@ -16,6 +16,7 @@ from hermes.listener.daemon import Listener
 from hermes.listener.phone.posting import LINGER_S
 from hermes.sandbox.botapi import Chat, Control, RunningBotApi, User, running_botapi
 from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
+from hermes.sandbox.yielding_store import YieldingStore
 from tests.harness.listeners import end_listener
 
 if TYPE_CHECKING:
@@ -211,7 +212,13 @@ class House:
         """A listener that does not run yet."""
         config = self.config(**sections)
         clock = self.clock
-        return Listener(config, now=clock.now, monotonic=clock.monotonic, idle_s=idle_s, rate_scale=1000.0)
+        return Listener(
+            config,
+            YieldingStore(config.store.path, now=clock.now),
+            monotonic=clock.monotonic,
+            idle_s=idle_s,
+            rate_scale=1000.0,
+        )
 
     async def polled(self) -> None:
         """Let Telegram answer the poll that is held, with nothing of interest; wait for the next one."""
@@ -237,21 +244,21 @@ class House:
     async def still(self, **sections: Json) -> AsyncIterator[Listener]:
         """A listener whose steps work and whose loops do not run: time passes where a test says so."""
         self._listener = self.new(idle_s=None, **sections)
-        with self._listener._alone("a test"):
-            self._listener._recover()
+        async with self._listener._alone("a test"):
+            await self._listener._recover()
             try:
                 yield self._listener
             finally:
                 await self._listener._close()
 
-    def ticks(self, seconds: float, *, answerable: bool = True) -> None:
+    async def ticks(self, seconds: float, *, answerable: bool = True) -> None:
         """Let a still listener see this time pass, in steps that a clock takes."""
         time = self.listener._parts.phone.timekeeper
         while seconds > 0:
             step_s = min(seconds, 20.0)
             seconds -= step_s
             self.clock.advance(step_s)
-            time.tick(answerable=answerable)
+            await time.tick(answerable=answerable)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from hermes.storage.codec import CHATS, ENTRIES
 from hermes.storage.store import Store
 from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
+from tests.at_once import at_once
 from tests.books import a_book
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
@@ -137,7 +138,7 @@ class Listening(Errands):
         super().__init__(*parts, **more)
         self.words: list[tuple[str, str]] = []
 
-    def hear_hook(self, kind: str, wait: str) -> None:
+    async def hear_hook(self, kind: str, wait: str) -> None:
         self.words.append((kind, wait))
 
 
@@ -167,14 +168,14 @@ def drained_with(data: bytes, root: Path) -> Desk:
     """Put these bytes between two good records, and take everything in; what must hold then holds."""
     desk = Desk(root)
     desk.drops("que_first")
-    desk.inbox.drain()
+    at_once(desk.inbox.drain())
     before = content(root)
     bad = Path(spool.drop(root, {}))
     bad.write_bytes(data)
     desk.drops("que_last")
-    desk.inbox.drain()
+    at_once(desk.inbox.drain())
     left = spool.listing(root)
-    put = desk.store.quarantined()
+    put = at_once(desk.store.quarantined())
     assert {"que_first", "que_last"} <= desk.requests()
     assert [path.read_bytes() for path in (*left, *put)] in ([], [data])
     assert before.items() <= content(root).items() or b"que_first" in data
@@ -204,7 +205,7 @@ def test_no_depth_jams_the_inbox(place: str, tmp_path: Path) -> None:
             "payload": b'{"v":1,"agent":"opencode","machine":"m","payload":%s}',
         }
         desk = drained_with(shapes[place] % nested(levels), tmp_path / f"{levels}")
-        assert len(desk.store.quarantined()) == 1
+        assert len(at_once(desk.store.quarantined())) == 1
         assert desk.errands.words == []
 
 
@@ -282,8 +283,8 @@ def test_any_stored_entry_is_read_or_put_away(data: bytes) -> None:
     """Read, it is one that can be saved again; else it lies in quarantine, or where it was, byte for byte."""
     with a_folder() as root:
         store = Store(root)
-        store.open()
-        other = store.create(an_entry("bbbb2222"))
+        at_once(store.open())
+        other = at_once(store.create(an_entry("bbbb2222")))
         bad = root / "pending" / "aaaa2222.json"
         bad.write_bytes(data)
         try:
@@ -291,16 +292,16 @@ def test_any_stored_entry_is_read_or_put_away(data: bytes) -> None:
         except (Unreadable, TooNew) as error:
             str(error).encode()
             read = None
-        found = {one.id: one for one in store.open()}
+        found = {one.id: one for one in at_once(store.open())}
         assert found.pop("bbbb2222") == other
         if read is not None and read.id == "aaaa2222":
             assert ENTRIES.encode(found["aaaa2222"]) == ENTRIES.encode(read)
             return
         assert found == {}
-        kept = [bad, *store.quarantined()]
+        kept = [bad, *at_once(store.quarantined())]
         assert [path.read_bytes() for path in kept if path.exists()] == [data]
         with pytest.raises((Missing, TooNew)):
-            store.get("aaaa2222")
+            at_once(store.get("aaaa2222"))
 
 
 @unhurried(80)
@@ -309,19 +310,19 @@ def test_any_memory_of_a_chat_is_read_or_put_away(data: bytes) -> None:
     """A fresh one where it is damaged or another bot's; one of a newer Hermes stops us, and is left alone."""
     with a_folder() as root:
         store = Store(root)
-        store.open()
+        at_once(store.open())
         place = root / "telegram.json"
         place.write_bytes(data)
         try:
-            memory = store.load_chat(7)
+            memory = at_once(store.load_chat(7))
         except TooNew:
             assert place.read_bytes() == data
-            assert store.quarantined() == []
+            assert at_once(store.quarantined()) == []
             return
         assert memory.bot_id == 7
-        assert [path.read_bytes() for path in (place, *store.quarantined()) if path.exists()] == [data]
-        store.save_chat(memory)
-        assert CHATS.encode(store.load_chat(7)) == CHATS.encode(memory)
+        assert [path.read_bytes() for path in (place, *at_once(store.quarantined())) if path.exists()] == [data]
+        at_once(store.save_chat(memory))
+        assert CHATS.encode(at_once(store.load_chat(7))) == CHATS.encode(memory)
 
 
 def test_no_depth_is_too_much_for_the_store(tmp_path: Path) -> None:

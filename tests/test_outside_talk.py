@@ -43,6 +43,7 @@ from hermes.model.ask import Ask, Source
 from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
+from tests.at_once import at_once
 from tests.books import a_book
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 
@@ -157,10 +158,10 @@ class Phone:
         self.root = root
         self.store = Store(root, now=lambda: 1000.0)
         self.book = book = a_book(self.store)
-        self.entry_id = book.create(ask(question(multiple=True))).id
+        self.entry_id = at_once(book.create(ask(question(multiple=True)))).id
         self.aside: list[object] = []
         outbox, look = cast("Outbox", Said()), Look(tz=UTC, group=False, context_chars=600)
-        self.memory = Memory(self.store, 7)
+        self.memory = Memory(self.store, at_once(self.store.load_chat(7)))
         messenger = Messenger(book, outbox, AtOnce(), machine="laptop")
         link = ChatLink(book, self.memory)
         commands = Commands(book, look, machine="laptop", connected={})
@@ -185,8 +186,8 @@ def test_any_update_is_handled_or_changes_nothing(data: st.DataObject) -> None:
             asyncio.run(phone.side.handle(data.draw(mutated(updates(phone.entry_id)))))
         except (ValueError, NotSaved):
             assert phone.content() == before
-        assert [one.id for one in phone.store.open()] == [phone.entry_id]
-        assert phone.store.quarantined() == []
+        assert [one.id for one in at_once(phone.store.open())] == [phone.entry_id]
+        assert at_once(phone.store.quarantined()) == []
         assert type(phone.book.chat_id) is int
 
 
@@ -218,10 +219,10 @@ class Beside:
     def note_offset(self, offset: Offset) -> None:
         json.dumps(offset.next_id)
 
-    def quarantine(self, _: str, data: bytes, __: str) -> None:
+    async def quarantine(self, _: str, data: bytes, __: str) -> None:
         self.aside.append(data)
 
-    def polled(self, at_s: float) -> None:
+    async def polled(self, at_s: float) -> None:
         """Nothing is noted."""
 
     @staticmethod

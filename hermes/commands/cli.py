@@ -279,7 +279,7 @@ def mcp(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=DAILY)
 def unlock(*, config: ConfigOption = None) -> None:
     """Take answers from the phone again, after /lock was sent from it."""
-    was_locked = Store(_loaded(config, log_json=False).store.path).unlock_phone()
+    was_locked = asyncio.run(Store(_loaded(config, log_json=False).store.path).unlock_phone())
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")
 
 

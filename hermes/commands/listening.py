@@ -41,7 +41,7 @@ class Listening:
         """Make a listener, and run it until it ends. Raises as `Listener.run`."""
         self.listener = Listener(
             self.config,
-            now=self.clock.now,
+            Store(self.config.store.path, now=self.clock.now),
             monotonic=self.clock.monotonic,
             idle_s=idle_s,
             supervisor=supervisor,
@@ -118,7 +118,7 @@ async def _serve_always(listening: Listening, supervisor: Supervisor) -> None:
 
 def reap(config: Config, clock: Clock) -> None:
     """Do once what a listener does. Raises as `Listener.run_once`."""
-    _run(Listener(config, now=clock.now, monotonic=clock.monotonic).run_once(), clock)
+    _run(Listener(config, Store(config.store.path, now=clock.now), monotonic=clock.monotonic).run_once(), clock)
 
 
 def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:

@@ -11,7 +11,7 @@ import gc
 import logging
 import signal
 import time
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import ChatRefused, HermesError, NotSaved
@@ -22,13 +22,13 @@ from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
-from hermes.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from hermes.config.reading import Followed
     from hermes.config.settings import Config
+    from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -42,15 +42,15 @@ REAPING_S: Final = 20.0
 class Listener:
     """One listener of one bot and one store. `run` returns when it was told to stop or has nothing left to do.
 
-    `now` is the epoch clock, `monotonic` one that never jumps, both in seconds; `rate_scale` is as in `Circumstances`;
-    `idle_s` and `followed` are as in `Loops`; `supervisor` is told how things go.
+    `monotonic` is a clock that never jumps, in seconds; `rate_scale` is as in `Circumstances`; `idle_s` and `followed`
+    are as in `Loops`; `supervisor` is told how things go.
     """
 
     def __init__(
         self,
         config: Config,
+        store: Store,
         *,
-        now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         idle_s: float | None = None,
         rate_scale: float = 1.0,
@@ -62,7 +62,7 @@ class Listener:
         self._given = Circumstances(config, supervisor or Supervisor(), monotonic, rate_scale)
         self._idle_s = idle_s
         self._followed = followed
-        self._store = Store(config.store.path, now=now)
+        self._store = store
         self._ending = Ending()
         self._locks: Locks
         self._parts: Parts
@@ -76,12 +76,12 @@ class Listener:
             StoreError: the store cannot be used, or was removed while nothing was open.
         """
         loop = asyncio.get_running_loop()
-        with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
+        async with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
             bell = Bell(self._store.root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._ending.begin)
             try:
-                self._recover()
+                await self._recover()
                 spool.accept(self._store.root)
                 self.serves = True
                 # What was loaded at the start stays: to look through it again and again would hold taps up.
@@ -107,29 +107,29 @@ class Listener:
         The time to answer stands still: what a reaper said about it would not be kept. Raises as `run`, and
         ChatRefused if Telegram does not take the token, once all else is done.
         """
-        with self._alone("hermes reap"):
+        async with self._alone("hermes reap"):
             connection = self._parts.phone.connection
             try:
-                self._recover(by_timer=True)
+                await self._recover(by_timer=True)
                 await self._parts.phone.updates.take_in()
-                self._loops.take_inbox()
+                await self._loops.take_inbox()
                 await self._loops.compare_servers()
                 await self._parts.steps.idle(REAPING_S)
-                self._loops.tidy()
+                await self._loops.tidy()
                 if connection.refusal:
-                    self._parts.phone.link.in_trouble(connection.refusal)
+                    await self._parts.phone.link.in_trouble(connection.refusal)
                     raise ChatRefused(connection.refusal)
             finally:
                 await self._close()
 
-    @contextmanager
-    def _alone(self, command: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def _alone(self, command: str) -> AsyncIterator[None]:
         """Hold the locks of the store and of the bot, and make all parts."""
         config = self._given.config
         self._locks = Locks(self._store, config.telegram.bot_id, f"{command}, store {self._store.root}")
         try:
             self._locks.take()
-            self._parts = make_parts(self._given, self._store, self._locks)
+            self._parts = await make_parts(self._given, self._store, self._locks)
             self._loops = Loops(
                 self._parts,
                 self._ending,
@@ -142,11 +142,11 @@ class Listener:
         finally:
             self._locks.release()
 
-    def _recover(self, *, by_timer: bool = False) -> None:
+    async def _recover(self, *, by_timer: bool = False) -> None:
         """Open the entries and let every worker look at every entry."""
         parts = self._parts
         sweeping.sweep(self._store.root)
-        parts.entries.open()
+        await parts.entries.open()
         open_now = parts.entries.all()
         for entry in open_now:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
@@ -154,13 +154,13 @@ class Listener:
         parts.memory.note(damaged=parts.memory.at.damaged + self._store.put_away)
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
-            self._loops.remember()
-        parts.phone.connection.recover(by_timer=by_timer)
+            await self._loops.remember()
+        await parts.phone.connection.recover(by_timer=by_timer)
         parts.background.spawn(parts.phone.connection.report_damaged())
         for entry in open_now:
             if entry.state.phase == "settled":
                 with suppress(NotSaved):
-                    parts.agent.errands.tell(entry.id, Woke())  # before it is closed: its hook may wait
+                    await parts.agent.errands.tell(entry.id, Woke())  # before it is closed: its hook may wait
             parts.entries.wakes.put(entry.id)
         parts.background.supervise(self._loops.wake_workers)
 
@@ -183,7 +183,7 @@ class Listener:
         phone.connection.close()
         if self._ending.error is None:
             with suppress(NotSaved):
-                self._loops.remember()
+                await self._loops.remember()
         await phone.outbox.close()
         with suppress(HermesError):
             await phone.bot.close()

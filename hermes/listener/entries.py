@@ -6,11 +6,13 @@ goes to the queue `wakes`, which the workers read.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from hermes.core import dialog
 from hermes.core.intake import in_short
@@ -21,7 +23,7 @@ from hermes.model.entry import Closed, Entry, Phone
 from hermes.model.state import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from hermes.core.answer_clock import AnswerTimes
     from hermes.model.ask import Ask, Source
@@ -54,8 +56,8 @@ class Entries:
     `recently_closed` has the last closed asks, the newest at its end. `unsaved` tells of new asks that could not be
     saved.
 
-    `chat_id` is the chat for new asks, `newest_message` the highest message id known there. `now` is the epoch clock of
-    the store.
+    `arriving` is held while it is decided to which entry an ask belongs, so that no ask gets two. `chat_id` is the chat
+    for new asks, `newest_message` the highest message id known there. `now` is the epoch clock of the store.
     """
 
     def __init__(self, store: Store, times: AnswerTimes, *, chat_id: int) -> None:
@@ -64,35 +66,40 @@ class Entries:
         self.chat_id = chat_id
         self.newest_message = 0
         self.wakes = Wakes()
+        self.arriving = asyncio.Lock()
         self._times = times
         self._open: dict[str, Entry] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._by_identity: dict[Identity, str] = {}
         self.recently_closed: deque[Closed] = deque(maxlen=RECENT)
         self._seen_by_closed: deque[int] = deque(maxlen=SEEN)
         self._said: dict[str, str] = {}
         self.unsaved = Unsaved()
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Read all open asks, and the last closed ones in short. Raises StoreError."""
-        for entry in self.store.open():
+        for entry in await self.store.open():
             self._index(entry)
-        for entry in reversed(self.store.newest_done(RECENT)):
+        for entry in reversed(await self.store.newest_done(RECENT)):
             self._remember_closed(entry)
 
-    def lay_out_again(self) -> None:
+    async def lay_out_again(self) -> None:
         """Write all open entries from memory into a store whose folder was removed or replaced.
 
         Raises:
             NotSaved: some of them are not written yet.
             StoreError: the store cannot be opened.
         """
-        found = {entry.id for entry in self.store.open()}
-        for entry in self.all():
-            with self.apart(entry.id):
-                if entry.id in found:
-                    self._index(self.store.change(entry.id, lambda _, entry=entry: entry))  # type: ignore[misc]
-                else:
-                    self._index(self.store.restore(entry))
+        found = {entry.id for entry in await self.store.open()}
+        for entry_id in [entry.id for entry in self.all()]:
+            async with self._lock(entry_id):
+                entry = self._open.get(entry_id)
+                if entry is not None:
+                    with self.apart(entry_id):
+                        self._index(await self._laid_out(entry, is_there=entry_id in found))
+
+    async def _laid_out(self, entry: Entry, *, is_there: bool) -> Entry:
+        return await (self.store.change(entry.id, lambda _: entry) if is_there else self.store.restore(entry))
 
     def all(self) -> list[Entry]:
         """Return the open entries, the one that was asked first at the start."""
@@ -111,17 +118,17 @@ class Entries:
                 return entry
         return None
 
-    def is_closed(self, source: Source) -> bool:
+    async def is_closed(self, source: Source) -> bool:
         """Tell whether an ask with this request id is already closed. Raises StoreError."""
         request_id = source.request_id
         return (
             request_id is not None
-            and self.closed_by(spool.wait_id(source.agent, source.machine, request_id)) is not None
+            and await self.closed_by(spool.wait_id(source.agent, source.machine, request_id)) is not None
         )
 
-    def closed_by(self, wait_id: str) -> str | None:
+    async def closed_by(self, wait_id: str) -> str | None:
         """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
-        return self.store.done_by(wait_id)
+        return await self.store.done_by(wait_id)
 
     def note_message(self, message_id: int) -> None:
         """Note the id of a message in the chat: the messages of an ask that is created later have higher ids."""
@@ -131,11 +138,11 @@ class Entries:
         """Tell whether a closed ask has already handled this update."""
         return update_id in self._seen_by_closed
 
-    def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
+    async def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
         """Save a new ask, and return its entry. `waits`: a hook waits for the answer. Raises NotSaved."""
         entry = Entry(
-            id=self.store.new_id(),
-            code=self.store.new_code(self._open.values()),
+            id=await self.store.new_id(),
+            code=await self.store.new_code(self._open.values()),
             ask=ask,
             state=dialog.start(ask, matching=matching),
             phone=Phone(self.chat_id, after_id=self.newest_message),
@@ -143,7 +150,7 @@ class Entries:
             waits=waits,
         )
         try:
-            entry = self.store.create(entry)
+            entry = await self.store.create(entry)
         except NotSaved as error:
             self.unsaved = Unsaved(error, self.unsaved.times + (self.unsaved.error is None))
             raise
@@ -152,7 +159,7 @@ class Entries:
         self.wakes.put(entry.id)
         return entry
 
-    def apply(self, entry_id: str, event: Event) -> Step:
+    async def apply(self, entry_id: str, event: Event, *, seen: Entry | None = None) -> Step:
         """Apply an event to an open entry; the result is on disk when this returns. Raises as `change`."""
         steps: list[Step] = []
 
@@ -162,29 +169,49 @@ class Entries:
             entry = replace(entry, state=step.state)
             return replace(entry, timing=self._times.touched(entry, step.extra_s)) if step.touched else entry
 
-        self.change(entry_id, happen)
+        await self.change(entry_id, happen, seen=seen)
         return steps[-1]
 
-    def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
-        """Change an open entry; on disk when this returns. Raises StoreError: NotSaved, Missing, Stuck or TooNew."""
-        before = self._open.get(entry_id)
-        entry = self._on_file(before, lambda: self.store.change(entry_id, fn))
-        self._index(entry)
-        self._said.pop(entry_id, None)
-        if before is None or entry.revision != before.revision:
-            self.wakes.put(entry.id)
-        return entry
+    async def change(self, entry_id: str, fn: Callable[[Entry], Entry], *, seen: Entry | None = None) -> Entry:
+        """Change an open entry; on disk when this returns.
 
-    def close(self, entry_id: str) -> None:
-        """Close a settled entry, whose last screen is on the phone or can never be. Raises StoreError, KeyError."""
-        entry = self._open[entry_id]
-        self._on_file(entry, lambda: self.store.settle(entry_id))
-        del self._open[entry_id]
-        self._said.pop(entry_id, None)
-        for identity in identities(entry.ask.source):
-            if self._by_identity.get(identity) == entry_id:
-                del self._by_identity[identity]
-        self._remember_closed(entry)
+        `fn` is pure and gets the newest entry. Give the entry that a decision rests on as `seen`, unless `fn` decides
+        by itself.
+
+        Raises:
+            StoreError: NotSaved, Missing, Stuck or TooNew; Conflict if the entry is no longer as `seen`.
+        """
+        async with self._lock(entry_id):
+            before = self._open.get(entry_id)
+            if seen is not None and not _is_same(before, seen):
+                raise Conflict(f"entry {entry_id} has changed in the meantime")
+            entry = await self._on_file(before, lambda: self.store.change(entry_id, fn))
+            self._index(entry)
+            self._said.pop(entry_id, None)
+            if before is None or entry.revision != before.revision:
+                self.wakes.put(entry.id)
+            return entry
+
+    async def close(self, entry: Entry) -> bool:
+        """Close a settled entry, whose last screen is on the phone or can never be; False if it has changed since.
+
+        Raises StoreError.
+        """
+        async with self._lock(entry.id):
+            if not _is_same(self._open.get(entry.id), entry):
+                return False
+            await self._on_file(entry, lambda: self.store.settle(entry.id))
+            del self._open[entry.id]
+            self._said.pop(entry.id, None)
+            for identity in identities(entry.ask.source):
+                if self._by_identity.get(identity) == entry.id:
+                    del self._by_identity[identity]
+            self._remember_closed(entry)
+            return True
+
+    def _lock(self, entry_id: str) -> asyncio.Lock:
+        """Return the lock of this entry: one change at a time is saved and then visible here."""
+        return self._locks.setdefault(entry_id, asyncio.Lock())
 
     @contextmanager
     def apart(self, entry_id: str) -> Iterator[None]:
@@ -198,20 +225,20 @@ class Entries:
                 self._said[entry_id] = str(error)
                 log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
 
-    def _on_file(self, known: Entry | None, act: Callable[[], T]) -> T:
+    async def _on_file(self, known: Entry | None, act: Callable[[], Awaitable[T]]) -> T:
         """Call `act`; if the file of the entry is damaged or gone, write it from `known` and call `act` again."""
         try:
-            return act()
+            return await act()
         except (Missing, Unreadable) as error:
             if known is None:
                 raise
             log.error("entry %s: its file is bad (%s); it is written anew", known.id, error)  # noqa: TRY400 (no defect)
             try:
-                self.store.restore(known)
+                await self.store.restore(known)
             except Conflict:
                 message = f"the damaged file of entry {known.id} could not be put into quarantine"
                 raise Stuck(f"{message}, and is not written over") from error
-            return act()
+            return await act()
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry
@@ -221,6 +248,10 @@ class Entries:
     def _remember_closed(self, entry: Entry) -> None:
         self.recently_closed.append(in_short(entry))
         self._seen_by_closed.extend(entry.state.seen)
+
+
+def _is_same(known: Entry | None, seen: Entry) -> bool:
+    return known is not None and known.revision == seen.revision
 
 
 def identities(source: Source) -> tuple[Identity, ...]:

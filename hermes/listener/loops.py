@@ -16,7 +16,7 @@ from hermes.listener.sd_notify import installed_version
 from hermes.listener.wakes import due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from hermes.config.reading import Followed
     from hermes.listener.agent.hooks import Bell
@@ -126,28 +126,29 @@ class Loops:
         loop = asyncio.get_running_loop()
         while self._ending.error is None:
             try:
-                self._parts.watch.look()
+                await self._parts.watch.look()
             except HermesError as error:
                 self._ending.leave(error)
                 return
             # Before the inbox: the hook that found no socket has dropped its record already.
             bell.look()
             turn_s = loop.time()
-            for _ in self._inbox_files():
+            async for _ in self._inbox_files():
                 if loop.time() - turn_s > INBOX_TURN_S:
                     await asyncio.sleep(INBOX_TURN_S)
                     turn_s = loop.time()
             await bell.rings(INBOX_LOOK_S)
 
-    def take_inbox(self) -> None:
+    async def take_inbox(self) -> None:
         """Take in all that hooks have told."""
-        for _ in self._inbox_files():
+        async for _ in self._inbox_files():
             pass
 
-    def _inbox_files(self) -> Iterator[None]:
+    async def _inbox_files(self) -> AsyncIterator[None]:
         """Take in what hooks have told, one file at each step."""
         try:
-            yield from self._parts.agent.inbox.files()
+            async for _ in self._parts.agent.inbox.files():
+                yield
             self._parts.agent.errands.look_for_hooks()
             self._inbox_read_s = self._monotonic()
         except StoreError as error:
@@ -170,12 +171,12 @@ class Loops:
         while True:
             at_s = self._monotonic()
             try:
-                self._parts.phone.timekeeper.tick(answerable=self._is_answerable())
+                await self._parts.phone.timekeeper.tick(answerable=await self._is_answerable())
                 if at_s - remembered_s > REMEMBER_S:
                     remembered_s = at_s
-                    self.remember()
+                    await self.remember()
                     self._look_at_configuration()
-                    self._parts.agent.strays.release()
+                    await self._parts.agent.strays.release()
                     self._parts.agent.errands.forget_closed()
                 if at_s - doubted_s > DOUBT_S:
                     doubted_s = at_s
@@ -183,7 +184,7 @@ class Loops:
                         follower.doubt()
                 if at_s - tidied_s > HOUSEKEEPING_S:
                     tidied_s = at_s
-                    self.tidy()
+                    await self.tidy()
             except StoreError as error:
                 log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
             self._tell_of_unsaved()
@@ -200,8 +201,8 @@ class Loops:
         """Tell whether answers and questions arrive."""
         return self._parts.phone.connection.answerable and self._monotonic() - self._inbox_read_s < INBOX_WELL_S
 
-    def _is_answerable(self) -> bool:
-        return self._parts.phone.connection.answerable and not self._store.is_phone_locked()
+    async def _is_answerable(self) -> bool:
+        return self._parts.phone.connection.answerable and not await self._store.is_phone_locked()
 
     def _tell_of_unsaved(self) -> None:
         """Say on the phone, once for each time of trouble, that a new question could not be saved."""
@@ -213,23 +214,23 @@ class Loops:
 
     # --- housekeeping -------------------------------------------------------------------------------------------------
 
-    def remember(self) -> None:
+    async def remember(self) -> None:
         """Save the clocks, and how far the events of each server are known. Raises NotSaved."""
         clock, memory, now_s = self._parts.times.clock, self._parts.memory, self._store.now()
         memory.live(now_s=now_s, steady_s=self._monotonic())
-        memory.save(
+        await memory.save(
             answerable_s=clock.counted_s,
             known_at_s=now_s,
             gap_at=clock.gap_at,
             followed=tuple(follower.followed() for follower in self._parts.agent.followers),
         )
 
-    def tidy(self) -> None:
+    async def tidy(self) -> None:
         """Delete old settled asks and leftover files; start again with a newly installed version. Raises StoreError."""
         memory = self._parts.memory
         memory.live(now_s=self._store.now(), steady_s=self._monotonic())
-        if over := memory.outlived(self._store.days_done(), self._keep_done_s):
-            self._store.forget_done(over)
+        if over := memory.outlived(await self._store.days_done(), self._keep_done_s):
+            await self._store.forget_done(over)
         sweeping.sweep(self._store.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")

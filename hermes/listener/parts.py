@@ -55,10 +55,10 @@ class Parts:
     pinger: Pinger | None
 
 
-def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
+async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     """Make the parts of a listener, whose `locks` are taken. Raises StoreError."""
     config, monotonic, machine = given.config, given.monotonic, spool.host()
-    background, memory = Background(), Memory(store, config.telegram.bot_id)
+    background, memory = Background(), Memory(store, await store.load_chat(config.telegram.bot_id))
     times = _times(config.questions, memory, store, monotonic)
     entries = Entries(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
     connected: dict[str, bool] = {}

@@ -63,7 +63,7 @@ class StoreWatch:
         self._machine = self._store.machine()
         self._phone_was_locked = False
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Notice that the folder of the store was removed or replaced: make it again for open asks.
 
         If only folders in it are gone (a removal may still go on while it is made again), these are made again. If it
@@ -75,7 +75,7 @@ class StoreWatch:
         """
         is_ours = self._locks.has_store()
         if is_ours and self._store.is_whole():
-            self._phone_was_locked = self._store.is_phone_locked()
+            self._phone_was_locked = await self._store.is_phone_locked()
             self._keep_bot()
             return
         count = sum(entry.state.phase != "settled" for entry in self._entries.all())
@@ -83,7 +83,7 @@ class StoreWatch:
         if not is_ours and not count and not self._was_written_to():
             raise StoreError(f"{self._store.root} was removed while Hermes listened; nothing was open: leaving")
         try:
-            self._make_again()
+            await self._make_again()
         except HermesError as error:
             self._locks.release()
             if count and isinstance(error, NotSaved):
@@ -94,14 +94,14 @@ class StoreWatch:
         if count:
             self._messenger.insist(notices.store_made_again(count, self._messenger.machine))
 
-    def _make_again(self) -> None:
+    async def _make_again(self) -> None:
         self._store.keep_machine(self._machine)
         self._locks.take()
         self._errands.hint_all(PlacesGone())
-        self._entries.lay_out_again()
+        await self._entries.lay_out_again()
         if self._phone_was_locked:
-            self._store.lock_phone()
-        self._memory.save()
+            await self._store.lock_phone()
+        await self._memory.save()
 
     def _was_written_to(self) -> bool:
         """Tell whether a hook has made the folder again, and left something there."""

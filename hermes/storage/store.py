@@ -4,8 +4,9 @@ Each entry has a file, so the cost of a change does not depend on the number of 
 written under one file lock. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes
 wrote stays unchanged.
 
-Methods block for about the time of one fsync. Every method that writes raises `NotSaved`, with a sentence for people,
-if the disk refuses; then nothing has changed.
+The methods that read or write entries and the chat memory are coroutines, because other stores talk with a server. This
+one blocks for about the time of one fsync instead, which is shorter than handing the work to a thread. Every method
+that writes raises `NotSaved`, with a sentence for people, if the disk refuses; then nothing has changed.
 """
 
 import contextlib
@@ -77,16 +78,16 @@ class Store:
 
     # --- the lock against a lost phone -----------------------------------------------------------------
 
-    def is_phone_locked(self) -> bool:
+    async def is_phone_locked(self) -> bool:
         """Tell whether the phone is locked: Hermes takes no answers from it."""
         return os.path.lexists(self._phone_lock)
 
-    def lock_phone(self) -> None:
+    async def lock_phone(self) -> None:
         """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
         with disk.saving(self.root):
             disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
 
-    def unlock_phone(self) -> bool:
+    async def unlock_phone(self) -> bool:
         """Unlock the phone, and tell whether it was locked. Raises NotSaved."""
         with disk.saving(self.root):
             try:
@@ -96,7 +97,7 @@ class Store:
             disk.sync_folder(self.root)
         return True
 
-    def open(self) -> list[Entry]:
+    async def open(self) -> list[Entry]:
         """Make or check the folders, remove leftover temporary files, and return the pending entries.
 
         Raises:
@@ -111,7 +112,7 @@ class Store:
                 self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))
         if swept:
             log.warning("removed %d temporary files that a process left when it died", swept)
-        return self.pending()
+        return await self.pending()
 
     def is_whole(self) -> bool:
         """Tell whether none of its folders was removed."""
@@ -139,19 +140,19 @@ class Store:
 
     # --- pending entries -------------------------------------------------------------------------------
 
-    def survey(self) -> Survey:
+    async def survey(self) -> Survey:
         """Read all pending entries and change nothing, for callers that only look."""
         with disk.reading(self._pending):
             return surveyed(entry_files(self._pending))
 
-    def survey_done(self, since_s: float) -> Survey:
+    async def survey_done(self, since_s: float) -> Survey:
         """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
         with disk.reading(self.root):
             return surveyed(self._done.since(since_s))
 
-    def pending(self) -> list[Entry]:
+    async def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
-        survey = self.survey()
+        survey = await self.survey()
         self.put_away += sum([self._put_away(path, read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
@@ -161,7 +162,7 @@ class Store:
         self.too_new = list(survey.too_new)
         return list(survey.entries)
 
-    def new_id(self) -> str:
+    async def new_id(self) -> str:
         """Return an id of eight characters that no pending or settled entry has."""
         while True:
             entry_id = names.random_id()
@@ -169,7 +170,7 @@ class Store:
             if not path.exists() and not self._done.places(path.name):
                 return entry_id
 
-    def new_code(self, open_entries: Iterable[Entry]) -> str:
+    async def new_code(self, open_entries: Iterable[Entry]) -> str:
         """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
         taken = {entry.code for entry in open_entries}
         while True:
@@ -178,7 +179,7 @@ class Store:
                 if code not in taken and not self._done.has_code(code):
                     return code
 
-    def create(self, entry: Entry) -> Entry:
+    async def create(self, entry: Entry) -> Entry:
         """Save a new entry and return it, at revision 1.
 
         Raises:
@@ -187,7 +188,7 @@ class Store:
         """
         return self._add(replace(entry, revision=1))
 
-    def restore(self, entry: Entry) -> Entry:
+    async def restore(self, entry: Entry) -> Entry:
         """Save an entry again as it was last read, after its file was damaged or removed, and return it.
 
         Raises:
@@ -196,7 +197,7 @@ class Store:
         """
         return self._add(entry)
 
-    def get(self, entry_id: str) -> Entry:
+    async def get(self, entry_id: str) -> Entry:
         """Return the pending entry.
 
         Raises:
@@ -206,7 +207,7 @@ class Store:
         """
         return self._get(self._path(entry_id))
 
-    def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
+    async def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
         """Read the entry, apply `fn` and save the result, all under the lock; return the saved entry.
 
         The store sets the revision; `fn` need not. If `fn` changes nothing, nothing is written. If `fn` raises an
@@ -228,7 +229,7 @@ class Store:
             disk.write(path, ENTRIES.encode(changed))
             return changed
 
-    def settle(self, entry_id: str) -> None:
+    async def settle(self, entry_id: str) -> None:
         """Move a pending entry to the settled ones.
 
         Raises:
@@ -244,7 +245,7 @@ class Store:
 
     # --- settled entries and quarantine ----------------------------------------------------------------
 
-    def done(self, entry_id: str) -> Entry:
+    async def done(self, entry_id: str) -> Entry:
         """Return a settled entry.
 
         Raises:
@@ -258,12 +259,12 @@ class Store:
             return self._get(path)
         raise Missing(f"there is no settled entry {entry_id}")
 
-    def done_by(self, wait_id: str) -> str | None:
+    async def done_by(self, wait_id: str) -> str | None:
         """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
         with disk.reading(self.root):
             return self._done.closed_by(wait_id)
 
-    def newest_done(self, most: int) -> list[Entry]:
+    async def newest_done(self, most: int) -> list[Entry]:
         """Return the `most` entries that were settled last, newest first, but none that cannot be read."""
         entries = []
         with disk.reading(self.root):
@@ -273,12 +274,12 @@ class Store:
                 entries.append(self._get(path))
         return entries
 
-    def days_done(self) -> dict[str, float]:
+    async def days_done(self) -> dict[str, float]:
         """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
         with disk.reading(self.root):
             return self._done.days()
 
-    def forget_done(self, days: Collection[str]) -> int:
+    async def forget_done(self, days: Collection[str]) -> int:
         """Remove the entries that were settled on these days (as `days_done` names them), and return how many.
 
         Raises:
@@ -287,7 +288,7 @@ class Store:
         with self._writing():
             return self._done.forget(days)
 
-    def quarantine(self, name: str, data: bytes, reason: str) -> Path:
+    async def quarantine(self, name: str, data: bytes, reason: str) -> Path:
         """Save unreadable data in quarantine, log an error, and return the path of the file.
 
         Raises:
@@ -298,7 +299,7 @@ class Store:
         log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
         return path
 
-    def quarantined(self) -> list[Path]:
+    async def quarantined(self) -> list[Path]:
         """Return the files in quarantine, oldest first."""
         with disk.reading(self.root):
             return self._quarantine.files()
@@ -317,7 +318,7 @@ class Store:
             log.error("%s is left alone: %s", path, error)  # noqa: TRY400
         return False
 
-    def load_chat(self, bot_id: int) -> ChatMemory:
+    async def load_chat(self, bot_id: int) -> ChatMemory:
         """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
 
         Raises:
@@ -333,7 +334,7 @@ class Store:
             pass
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
 
-    def save_chat(self, memory: ChatMemory) -> None:
+    async def save_chat(self, memory: ChatMemory) -> None:
         """Save the memory of a bot.
 
         Raises:

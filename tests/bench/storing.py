@@ -25,6 +25,7 @@ from hermes.model.state import State
 from hermes.storage.codec import ENTRIES
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
+from tests.at_once import at_once
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
 
 TOKEN = f"{1234567890}:{'x' * 35}"
@@ -64,12 +65,12 @@ def _compared(many_s: list[float], few_s: list[float]) -> str:
 def _book(root: Path, count: int) -> Entries:
     """A book of entries that are on the phone and wait; written without fsync, since they are only the scenery."""
     store = Store(root)
-    store.open()
+    at_once(store.open())
     for number in range(count):
         entry = _entry(f"bench{number:05d}")
         (root / "pending" / f"{entry.id}.json").write_bytes(ENTRIES.encode(entry))
     made = Entries(store, _times(), chat_id=CHAT_ID)
-    made.open()
+    at_once(made.open())
     assert len(made.all()) == count
     return made
 
@@ -108,13 +109,13 @@ def _tapped(book: Entries) -> Callable[[], object]:
     entry = random.choice(list(book._open.values()))
     chosen = 1 in entry.state.answers[0].picks
     event = Tapped(random.getrandbits(40), time.time(), ANN, Pick(0, 1, on=not chosen), entry.state.epoch)
-    return lambda: book.apply(entry.id, event)
+    return lambda: at_once(book.apply(entry.id, event))
 
 
 def _created(book: Entries) -> Callable[[], object]:
     asked = ask(question())
     source = replace(asked.source, request_id=f"que_{random.getrandbits(60):x}")
-    return lambda: book.create(replace(asked, source=source))
+    return lambda: at_once(book.create(replace(asked, source=source)))
 
 
 def _written(path: Path) -> Callable[[], object]:
@@ -126,6 +127,6 @@ def _looks(book: Entries, effort: Effort) -> list[float]:
     look, times = Look(tz=None, group=False, context_chars=600), _times()
     outbox = Outbox(Bot(TOKEN, api_base="http://127.0.0.1:9"))
     keeper = Timekeeper(book, times, look, Messenger(book, outbox, Background(), machine="bench"))
-    keeper.tick(answerable=True)
+    at_once(keeper.tick(answerable=True))
     times.clock.gap_at = None  # else every entry's time would be set anew by the first looks
-    return [_lasted_s(lambda: keeper.tick(answerable=True)) for _ in range(effort.rounds)]
+    return [_lasted_s(lambda: at_once(keeper.tick(answerable=True))) for _ in range(effort.rounds)]

@@ -24,6 +24,7 @@ from hermes.hook import spool
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.harness.processes import Proc, until
 from tests.listening import a_request
 from tests.storage.store_process import an_entry
@@ -232,10 +233,10 @@ def test_a_reaper_whose_token_is_refused_fails(
         "hermes: Telegram does not accept the bot's token: look at telegram.token and telegram.api_base"
     )
     store, bot_id = Store(tmp_path / "store"), int(api.token.partition(":")[0])
-    assert "does not accept" in store.load_chat(bot_id).trouble
+    assert "does not accept" in at_once(store.load_chat(bot_id)).trouble
     api.control.clear_faults()
     assert run("reap", "--config", str(config)) == 0
-    assert store.load_chat(bot_id).trouble == ""
+    assert at_once(store.load_chat(bot_id)).trouble == ""
 
 
 def test_stopping_where_nobody_listens_is_no_error(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,7 +248,7 @@ def test_stopping_where_nobody_listens_is_no_error(config: Path, capsys: pytest.
 def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The words say whether there was anything to unlock."""
     assert run("reap", "--config", str(config)) == 0
-    Store(tmp_path / "store").lock_phone()
+    at_once(Store(tmp_path / "store").lock_phone())
     assert (tmp_path / "store" / "locked").stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
     assert run("unlock", "--config", str(config)) == 0
@@ -274,9 +275,9 @@ def test_log_for_people_and_for_machines(config: Path, tmp_path: Path, capsys: p
     assert run("log", "--config", str(config)) == 0
     assert capsys.readouterr().out.startswith("Nothing was asked (what is settled is kept for 7 days")
     store = Store(tmp_path / "store")
-    store.open()
+    at_once(store.open())
     for number in range(22):
-        store.create(an_entry(f"aaaa22{number:02}", asked_s=1000.0 + number))
+        at_once(store.create(an_entry(f"aaaa22{number:02}", asked_s=1000.0 + number)))
     assert run("log", "--config", str(config)) == 0
     told = capsys.readouterr().out
     assert told.startswith("2 earlier not shown: hermes log -n 22\n\n")

@@ -25,6 +25,7 @@ from hermes.listener.phone import messenger
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
 
@@ -108,11 +109,13 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
     home.clock.advance(REMEMBER_S + 1)
     bot_id = home.config().telegram.bot_id
     store = Store(home.store)
-    await until(lambda: (store.load_chat(bot_id).known_at_s or 0.0) > home.clock.now() - 5, "the clock on disk")
+    await until(
+        lambda: (at_once(store.load_chat(bot_id)).known_at_s or 0.0) > home.clock.now() - 5, "the clock on disk"
+    )
     home.clock.advance(HOUSEKEEPING_S + 1)
     await until(lambda: home.listener._parts.memory.at.settled_days, "the day of the old entry noted")
     home.clock.advance(REMEMBER_S + 1)
-    await until(lambda: store.load_chat(bot_id).settled_days, "the day on disk")
+    await until(lambda: at_once(store.load_chat(bot_id)).settled_days, "the day on disk")
     home.clock.advance(HOUSEKEEPING_S + 3601)
     await until(lambda: not list((home.store / "done").rglob("*.json")), "the old entry forgotten")
 
@@ -137,7 +140,7 @@ async def test_a_wall_clock_that_is_wrong_forgets_nothing(home: House) -> None:
         await home.start()
     home.clock.set_back(30 * 86400.0)
     assert list((home.store / "done").rglob("*.json")) == kept
-    assert Store(home.store).load_chat(bot_id).lived_s < 3 * 3600.0
+    assert (await Store(home.store).load_chat(bot_id)).lived_s < 3 * 3600.0
     home.hook("question.asked", a_request())
     home.hook("question.asked", a_request("que_2", question("Another one?"), session="ses_2", call="call_2"))
     await home.person.sees("Another one?")
@@ -282,7 +285,7 @@ async def test_nothing_is_due_twice(home: House) -> None:
     async with home.still() as listener:
         assert await listener._parts.phone.updates.join("nobody22") is None
         home.hook("question.asked", a_request())
-        listener._loops.take_inbox()
+        await listener._loops.take_inbox()
         assert await listener._parts.phone.updates.join(home.entry().id) is None
 
 
@@ -375,13 +378,15 @@ hermes.__version__ = "0.0.0"  # this process began before the upgrade
 from hermes.commands import cli
 from hermes.config import reading
 from hermes.listener.daemon import Listener
+from hermes.storage.store import Store
 ahead = 0.0
 def monotonic():
     global ahead
     ahead += 200.0
     return time.monotonic() + ahead
 sys.argv = ["hermes", "--version"]
-asyncio.run(Listener(reading.load(pathlib.Path(sys.stdin.readline().strip()), environ={}), monotonic=monotonic).run())
+config = reading.load(pathlib.Path(sys.stdin.readline().strip()), environ={})
+asyncio.run(Listener(config, Store(config.store.path), monotonic=monotonic).run())
 print("never said")
 """
 
@@ -438,15 +443,15 @@ async def test_a_removed_store_is_made_again_for_what_is_open(home: House, how: 
         await home.noted(await home.person.sees("From a hook?"))
         spool.nudge(home.store)
         await until(lambda: all(entry.waits for entry in home.entries() if not entry.ask.source.server), "the hook")
-        home.listener._store.lock_phone()
+        await home.listener._store.lock_phone()
         spool.nudge(home.store)
         await until(lambda: home.listener._parts.watch._phone_was_locked, "the lock noticed")
         remove(home.store, how)
         spool.nudge(home.store)
         await home.person.sees(store_made_again(2, spool.host()).text)
-    assert home.listener._store.unlock_phone() is True
+    assert await home.listener._store.unlock_phone() is True
     assert stat.S_IMODE(home.store.stat().st_mode) == 0o700
-    assert {entry.id for entry in Store(home.store).pending()} == {entry.id for entry in home.entries()}
+    assert {entry.id for entry in (await Store(home.store).pending())} == {entry.id for entry in home.entries()}
     with pytest.raises(Held, match="holds the store"):
         await home.new().run()
     await home.person.taps(shown, "SQLite")

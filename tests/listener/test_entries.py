@@ -20,7 +20,8 @@ from hermes.model.entry import Closed, Entry, Timing
 from hermes.model.events import Ended, Tapped
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
-from tests.books import TTL_S, a_book, woken
+from tests.at_once import at_once
+from tests.books import TTL_S, a_book, entry_of, woken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ class Shelf:
     def __init__(self, root: Path, now_s: float = NOW_S) -> None:
         self.now_s = now_s
         self.store = Store(root, now=lambda: self.now_s)
-        self.store.open()
+        at_once(self.store.open())
         self.book = a_book(self.store)
 
 
@@ -53,70 +54,70 @@ def an_ask(request_id: str | None = "que_1", call_id: str | None = None, session
 
 def end(shelf: Shelf, entry: Entry) -> None:
     """Settle an entry and put it away."""
-    shelf.book.apply(entry.id, Ended(shelf.now_s, "gone"))
-    shelf.book.close(entry.id)
+    at_once(shelf.book.apply(entry.id, Ended(shelf.now_s, "gone")))
+    at_once(shelf.book.close(entry_of(shelf.book, entry.id)))
 
 
 def test_a_change_is_on_disk_before_it_is_told(shelf: Shelf) -> None:
     """And what changes nothing is not told."""
-    entry = shelf.book.create(an_ask())
-    assert [one.id for one in shelf.store.pending()] == [entry.id]
-    shelf.book.change(entry.id, lambda found: replace(found, timing=Timing(posted_s=1.0)))
-    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
-    assert shelf.store.get(entry.id).state.armed is not None
-    assert shelf.store.get(entry.id).timing.expires_at == TTL_S, "a touch starts the time again"
+    entry = at_once(shelf.book.create(an_ask()))
+    assert [one.id for one in at_once(shelf.store.pending())] == [entry.id]
+    at_once(shelf.book.change(entry.id, lambda found: replace(found, timing=Timing(posted_s=1.0))))
+    at_once(shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0)))
+    assert at_once(shelf.store.get(entry.id)).state.armed is not None
+    assert at_once(shelf.store.get(entry.id)).timing.expires_at == TTL_S, "a touch starts the time again"
     assert woken(shelf.book) == [Wake(entry.id)]
-    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
+    at_once(shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0)))
     assert woken(shelf.book) == []
 
 
 def test_asks_are_found_by_request_and_by_call(shelf: Shelf) -> None:
     """A call joins the request that appears; a repeated call id with another request is another ask."""
-    entry = shelf.book.create(an_ask(None, "call_1"), matching=True)
+    entry = at_once(shelf.book.create(an_ask(None, "call_1"), matching=True))
     assert shelf.book.find(an_ask("que_1", "call_1").source) == entry
     assert shelf.book.find(an_ask("que_1").source) is None
     assert shelf.book.find(an_ask(None, "call_1", session="ses_2").source) is None
-    joined = shelf.book.change(entry.id, lambda found: replace(found, ask=an_ask("que_1", "call_1")))
+    joined = at_once(shelf.book.change(entry.id, lambda found: replace(found, ask=an_ask("que_1", "call_1"))))
     assert shelf.book.find(an_ask("que_1").source) == joined
     assert shelf.book.find(an_ask("que_2", "call_1").source) is None
 
 
 def test_the_end_of_one_is_not_the_end_of_its_namesake(shelf: Shelf) -> None:
     """The call id was given to another ask meanwhile: that one is still found, by its request."""
-    first = shelf.book.create(an_ask("que_1", "call_1"))
-    second = shelf.book.create(an_ask("que_2", "call_1"))
+    first = at_once(shelf.book.create(an_ask("que_1", "call_1")))
+    second = at_once(shelf.book.create(an_ask("que_2", "call_1")))
     end(shelf, first)
     assert shelf.book.find(an_ask("que_2", "call_1").source) == second
-    assert shelf.book.is_closed(an_ask("que_1").source)
-    assert not shelf.book.is_closed(an_ask(None, "call_1").source)
+    assert at_once(shelf.book.is_closed(an_ask("que_1").source))
+    assert not at_once(shelf.book.is_closed(an_ask(None, "call_1").source))
 
 
 def test_closed_asks_stay_known_after_a_restart(shelf: Shelf, tmp_path: Path) -> None:
     """Their requests for as long as they are kept, and the newest updates that they have seen."""
-    entry = shelf.book.create(an_ask())
-    shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0))
+    entry = at_once(shelf.book.create(an_ask()))
+    at_once(shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0)))
     end(shelf, entry)
     assert shelf.book.was_seen(5)
     again = Shelf(tmp_path / "store")
-    assert again.book.is_closed(an_ask().source)
+    assert at_once(again.book.is_closed(an_ask().source))
     assert again.book.was_seen(5)
     assert not again.book.was_seen(6)
     later = Shelf(tmp_path / "store", now_s=NOW_S + 365 * 86400.0)
-    assert later.book.is_closed(an_ask().source), "a wall clock that is wrong forgets nothing"
+    assert at_once(later.book.is_closed(an_ask().source)), "a wall clock that is wrong forgets nothing"
     assert later.book.was_seen(5)
 
 
 def test_a_call_that_never_became_a_request_is_not_remembered(shelf: Shelf, tmp_path: Path) -> None:
     """There is nothing to know it by."""
-    end(shelf, shelf.book.create(an_ask(None, "call_1"), matching=True))
-    assert not Shelf(tmp_path / "store").book.is_closed(an_ask("que_1", "call_1").source)
+    end(shelf, at_once(shelf.book.create(an_ask(None, "call_1"), matching=True)))
+    assert not at_once(Shelf(tmp_path / "store").book.is_closed(an_ask("que_1", "call_1").source))
 
 
 def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_path: Path) -> None:
     """The newest ones; a call's end, and who allowed it, is known in short, also after a restart."""
     for number in range(3):
-        entry = shelf.book.create(an_ask(f"que_{number}", f"call_{number}"))
-        shelf.book.apply(entry.id, Tapped(number, NOW_S, ANN, Arm(0), 0))
+        entry = at_once(shelf.book.create(an_ask(f"que_{number}", f"call_{number}")))
+        at_once(shelf.book.apply(entry.id, Tapped(number, NOW_S, ANN, Arm(0), 0)))
         shelf.now_s += 1
         end(shelf, entry)
     ids = [one.id for one in shelf.book.recently_closed]
@@ -132,12 +133,12 @@ def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_
 
 def test_a_code_is_never_given_twice(shelf: Shelf, tmp_path: Path) -> None:
     """As long as its ask is kept, also after a restart; a reply to an old message finds no other ask."""
-    entry = shelf.book.create(an_ask())
+    entry = at_once(shelf.book.create(an_ask()))
     end(shelf, entry)
     assert shelf.store._done.has_code(entry.code)
     again = Shelf(tmp_path / "store")
     assert again.store._done.has_code(entry.code)
-    assert again.book.create(an_ask("que_2")).code != entry.code
+    assert at_once(again.book.create(an_ask("que_2"))).code != entry.code
 
 
 def traced() -> int:
@@ -153,7 +154,7 @@ def test_nothing_in_memory_grows_with_closed_asks(shelf: Shelf) -> None:
         change = f"{number}{'x' * 30_000}"
         one = an_ask(f"que_{number}")
         one = replace(one, permission=Permission("edit", "change", "a.py", detail=change))
-        end(shelf, shelf.book.create(one))
+        end(shelf, at_once(shelf.book.create(one)))
         woken(shelf.book)
 
     for number in range(RECENT + 20):
@@ -169,14 +170,14 @@ def test_nothing_in_memory_grows_with_closed_asks(shelf: Shelf) -> None:
     finally:
         tracemalloc.stop()
     assert grown < 90_000
-    assert shelf.book.is_closed(an_ask("que_0").source)
+    assert at_once(shelf.book.is_closed(an_ask("que_0").source))
 
 
 def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path) -> None:
     """With the same identities."""
-    second = shelf.book.create(an_ask("que_2"))
+    second = at_once(shelf.book.create(an_ask("que_2")))
     shelf.now_s -= 60
-    first = shelf.book.create(an_ask("que_1"))
+    first = at_once(shelf.book.create(an_ask("que_1")))
     again = Shelf(tmp_path / "store").book
     assert [entry.id for entry in again.all()] == [first.id, second.id]
     assert again.find(an_ask("que_2").source) == second
@@ -201,51 +202,51 @@ def test_an_entry_whose_file_went_bad_loses_nothing(
     shelf: Shelf, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     """What it said is known here: it is written anew, and what was found there is kept for a person to look at."""
-    entry = shelf.book.create(an_ask())
+    entry = at_once(shelf.book.create(an_ask()))
     spoil(shelf, entry, damage)
     woken(shelf.book)
-    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
     assert f"entry {entry.id}: its file is bad" in caplog.text
-    (found,) = shelf.store.pending()
+    (found,) = at_once(shelf.store.pending())
     assert (found.state.phase, found.revision) == ("settled", entry.revision + 1)
     assert woken(shelf.book) == [Wake(entry.id)]
-    assert [path.read_text() for path in shelf.store.quarantined()] == ([] if damage == "gone" else ["{"])
+    assert [path.read_text() for path in at_once(shelf.store.quarantined())] == ([] if damage == "gone" else ["{"])
 
 
 @DAMAGED
 def test_an_entry_whose_file_went_bad_at_its_end(shelf: Shelf, damage: str) -> None:
     """What is put away is whole."""
-    entry = shelf.book.create(an_ask())
-    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+    entry = at_once(shelf.book.create(an_ask()))
+    at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
     ended = shelf.book.get(entry.id)
     spoil(shelf, entry, damage)
-    shelf.book.close(entry.id)
-    assert shelf.book.all() == shelf.store.pending() == []
-    assert shelf.store.done(entry.id) == ended
-    assert shelf.book.is_closed(entry.ask.source)
+    at_once(shelf.book.close(entry_of(shelf.book, entry.id)))
+    assert shelf.book.all() == at_once(shelf.store.pending()) == []
+    assert at_once(shelf.store.done(entry.id)) == ended
+    assert at_once(shelf.book.is_closed(entry.ask.source))
 
 
 def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
     """It is not written over: the change is refused, and is made as soon as there is a quarantine."""
-    entry = shelf.book.create(an_ask())
+    entry = at_once(shelf.book.create(an_ask()))
     spoil(shelf, entry, "torn")
     quarantine = shelf.store.root / "quarantine"
     quarantine.rmdir()
     quarantine.write_text("in the way")
     with pytest.raises(Stuck, match="could not be put into quarantine"):
-        shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+        at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
     assert (shelf.store.root / "pending" / f"{entry.id}.json").read_text() == "{"
-    shelf.store.pending()
+    at_once(shelf.store.pending())
     assert shelf.store.put_away == 0
     quarantine.unlink()
     quarantine.mkdir()
-    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.all() == shelf.store.pending()
+    at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
+    assert shelf.book.all() == at_once(shelf.store.pending())
 
 
 def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept in memory until there is room."""
-    entry = shelf.book.create(an_ask())
+    entry = at_once(shelf.book.create(an_ask()))
     file = shelf.store.root / "pending" / f"{entry.id}.json"
     file.unlink()
 
@@ -255,16 +256,16 @@ def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monke
     with monkeypatch.context() as full:
         full.setattr("hermes.disk.write", refuse)
         with pytest.raises(NotSaved):
-            shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
+            at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
     assert shelf.book.all() == [entry]
-    shelf.book.apply(entry.id, Ended(NOW_S, "gone"))
-    assert shelf.book.all() == shelf.store.pending()
+    at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
+    assert shelf.book.all() == at_once(shelf.store.pending())
 
 
 def test_what_the_book_does_not_know_is_missing(shelf: Shelf) -> None:
     """Nothing is made up."""
     with pytest.raises(Missing):
-        shelf.book.apply("nobody22", Ended(NOW_S, "gone"))
+        at_once(shelf.book.apply("nobody22", Ended(NOW_S, "gone")))
 
 
 def test_identities_are_agent_and_ids() -> None:

@@ -20,6 +20,7 @@ from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
+from hermes.model.chat_memory import ChatMemory
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
 from tests.books import a_book
@@ -75,7 +76,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     book = a_book(Store(tmp_path, now=lambda: 1.0))
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
     messenger = Messenger(book, outbox, Background(), machine="laptop")
-    link = ChatLink(book, Memory(book.store, 7))
+    link = ChatLink(book, Memory(book.store, ChatMemory(7)))
     commands = Commands(book, look, machine="laptop", connected={})
     parties = Parties(7, frozenset({ANN.id}))
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look))

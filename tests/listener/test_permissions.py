@@ -485,10 +485,10 @@ async def test_a_locked_phone_takes_nothing_and_time_stands_still(home: House) -
     await home.start()
     home.person.write("/status")
     await until(lambda: len([one for one in home.person.shown() if "hermes unlock" in one.text]) == 2, "the same word")
-    assert not home.listener._loops._is_answerable()
+    assert not await home.listener._loops._is_answerable()
     assert home.agent.came_of(request_id) == []
-    assert home.listener._store.unlock_phone()
-    assert not home.listener._store.unlock_phone()
+    assert await home.listener._store.unlock_phone()
+    assert not await home.listener._store.unlock_phone()
     await home.person.taps(shown, "Allow once")
     await home.closed()
     assert home.agent.came_of(request_id) == [(("once",),)]
@@ -501,7 +501,7 @@ async def test_another_bots_command_is_not_ours(home: House) -> None:
     home.person.write("/lock@another_bot")
     home.person.write("/unknown")
     await home.person.sees("Tap a button below a question")
-    assert not home.listener._store.is_phone_locked()
+    assert not await home.listener._store.is_phone_locked()
 
 
 # --- what was told in part only -----------------------------------------------------------------------------------

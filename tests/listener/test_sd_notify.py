@@ -18,6 +18,7 @@ from hermes.listener import sd_notify as supervisor_module
 from hermes.listener.sd_notify import Supervisor
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def test_a_service_waits_for_the_listener_that_is_there(
 ) -> None:
     """Such as one that a hook started a moment ago: it says which, is given time, and takes over."""
     store = Store(tmp_path / "store")
-    store.open()
+    at_once(store.open())
     with store.hold(LISTENER, "hermes listen, on the sofa"):
         start()
         manager.hears("STATUS=waiting: hermes listen, on the sofa")
@@ -267,7 +268,7 @@ async def test_a_pause_lasts_as_long_as_it_should(tmp_path: Path, monkeypatch: p
 def test_a_listener_of_ones_own_terminal_leaves_when_another_is_there(config: Path, tmp_path: Path) -> None:
     """Nobody watches over it, so it does not wait: status 3."""
     store = Store(tmp_path / "store")
-    store.open()
+    at_once(store.open())
     with (
         store.hold(LISTENER, "hermes listen, on the sofa"),
         Proc(

@@ -14,6 +14,7 @@ from hermes.agents.opencode import install
 from hermes.hook import spool
 from hermes.sandbox.model_server import script
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
@@ -424,7 +425,7 @@ def test_the_plugin_and_the_event_stream_are_one_ask(
     assert model.received(session) == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     stage.over()
     assert len(stage.phone.shown()) == 2
-    assert len(Store(stage.store).newest_done(9)) == 2
+    assert len(at_once(Store(stage.store).newest_done(9))) == 2
     assert stage.log.read_text(encoding="utf-8").count(" asked: entry ") == 2
 
 

@@ -23,6 +23,7 @@ from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import State
 from hermes.storage.store import Store
+from tests.at_once import at_once
 
 
 def an_entry(entry_id: str = "aaaa2222", *, asked_s: float = 1000.0, code: str = "k7") -> Entry:
@@ -42,7 +43,7 @@ def count(root: str, entry_id: str, times: str) -> None:
     """Add to `epoch`, one durable change at a time."""
     store = Store(Path(root))
     for _ in range(int(times)):
-        store.change(entry_id, one_more)
+        at_once(store.change(entry_id, one_more))
 
 
 def nursery(root: str, entry_id: str) -> None:
@@ -58,9 +59,9 @@ def nursery(root: str, entry_id: str) -> None:
 def _write_for_ever(store: Store, entry_id: str) -> None:
     _say(os.getpid())
     while True:
-        _say(store.change(entry_id, one_more).state.epoch)
-        other = store.create(an_entry(store.new_id()))
-        store.settle(other.id)
+        _say(at_once(store.change(entry_id, one_more)).state.epoch)
+        other = at_once(store.create(an_entry(at_once(store.new_id()))))
+        at_once(store.settle(other.id))
 
 
 def hold(root: str, name: str) -> None:
@@ -73,10 +74,10 @@ def hold(root: str, name: str) -> None:
 def audit(root: str, entry_id: str) -> None:
     """Print how often one change opens a file and lists a folder."""
     store = Store(Path(root))
-    store.change(entry_id, one_more)
+    at_once(store.change(entry_id, one_more))
     seen: Counter[str] = Counter()
     sys.addaudithook(lambda event, _: seen.update([event]))
-    store.change(entry_id, one_more)
+    at_once(store.change(entry_id, one_more))
     events = dict(seen)
     _say(json.dumps({name: events.get(name, 0) for name in ("open", "os.listdir", "os.scandir")}))
 
@@ -92,8 +93,8 @@ def folders(root: str, entry_id: str) -> None:
 
     os.fsync = refuse
     store = Store(Path(root))
-    store.change(entry_id, one_more)
-    store.settle(entry_id)
+    at_once(store.change(entry_id, one_more))
+    at_once(store.settle(entry_id))
 
 
 def _say(what: object) -> None:

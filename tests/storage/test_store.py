@@ -24,6 +24,7 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage.codec import CHATS
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.storage.store_process import an_entry, one_more
 
 PROJECT = Path(__file__).parents[2]
@@ -54,7 +55,7 @@ def root(tmp_path: Path) -> Path:
 def store(root: Path, clock: Clock) -> Store:
     """An open store without entries."""
     store = Store(root, now=clock)
-    assert store.open() == []
+    assert at_once(store.open()) == []
     return store
 
 
@@ -102,91 +103,91 @@ def mode(path: Path) -> int:
 
 def test_a_created_entry_is_there_for_the_next_process(store: Store, root: Path) -> None:
     """At revision 1, whatever the caller had in that field."""
-    created = store.create(replace(an_entry(), revision=9))
+    created = at_once(store.create(replace(an_entry(), revision=9)))
     assert created == replace(an_entry(), revision=1)
-    assert Store(root).open() == [created]
-    assert store.get("aaaa2222") == created
+    assert at_once(Store(root).open()) == [created]
+    assert at_once(store.get("aaaa2222")) == created
 
 
 def test_an_id_is_given_once(store: Store) -> None:
     """The second of two that create the same entry is told, and nothing is overwritten."""
-    first = store.create(an_entry())
+    first = at_once(store.create(an_entry()))
     with pytest.raises(Conflict, match="aaaa2222"):
-        store.create(an_entry(asked_s=2.0))
-    assert store.get("aaaa2222") == first
+        at_once(store.create(an_entry(asked_s=2.0)))
+    assert at_once(store.get("aaaa2222")) == first
 
 
 def test_a_change_is_saved_with_the_next_revision(store: Store, root: Path) -> None:
     """`change` returns what is on disk now."""
-    store.create(an_entry())
-    changed = store.change("aaaa2222", one_more)
+    at_once(store.create(an_entry()))
+    changed = at_once(store.change("aaaa2222", one_more))
     assert (changed.state.epoch, changed.revision) == (1, 2)
-    assert Store(root).get("aaaa2222") == changed
+    assert at_once(Store(root).get("aaaa2222")) == changed
 
 
 def test_the_revision_is_not_the_callers_to_set(store: Store) -> None:
     """A function that resets it resets nothing."""
-    store.create(an_entry())
-    store.change("aaaa2222", one_more)
-    assert store.change("aaaa2222", lambda entry: replace(entry, asked_s=7.0, revision=0)).revision == 3
+    at_once(store.create(an_entry()))
+    at_once(store.change("aaaa2222", one_more))
+    assert at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=7.0, revision=0))).revision == 3
 
 
 def test_a_change_of_nothing_writes_nothing(store: Store, root: Path) -> None:
     """Neither the same object nor an equal one touches the file."""
-    created = store.create(an_entry())
+    created = at_once(store.create(an_entry()))
     before = (root / "pending/aaaa2222.json").stat()
-    assert store.change("aaaa2222", lambda entry: entry) == created
-    assert store.change("aaaa2222", replace) == created
+    assert at_once(store.change("aaaa2222", lambda entry: entry)) == created
+    assert at_once(store.change("aaaa2222", replace)) == created
     after = (root / "pending/aaaa2222.json").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_change_that_fails_changes_nothing_and_frees_the_lock(store: Store) -> None:
     """The caller's own error comes through."""
-    created = store.create(an_entry())
+    created = at_once(store.create(an_entry()))
     with pytest.raises(ZeroDivisionError):
-        store.change("aaaa2222", lambda entry: replace(entry, asked_s=1 / entry.state.epoch))
-    assert Store(store.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry) == created
+        at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=1 / entry.state.epoch)))
+    assert at_once(Store(store.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry)) == created
 
 
 def test_an_entry_cannot_become_another(store: Store) -> None:
     """A wrong id would overwrite a stranger."""
-    created = store.create(an_entry())
+    created = at_once(store.create(an_entry()))
     with pytest.raises(StoreError, match="cannot become"):
-        store.change("aaaa2222", lambda entry: replace(entry, id="bbbb2222"))
-    assert store.pending() == [created]
+        at_once(store.change("aaaa2222", lambda entry: replace(entry, id="bbbb2222")))
+    assert at_once(store.pending()) == [created]
 
 
 @pytest.mark.parametrize("entry_id", ["bbbb2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300])
 def test_what_names_no_entry_is_missing(store: Store, entry_id: str) -> None:
     """Ids come back from the phone, so they can be anything; none leads out of the folder."""
-    store.save_chat(ChatMemory(1))
+    at_once(store.save_chat(ChatMemory(1)))
     for action in (store.get, store.done, store.settle, lambda name: store.change(name, one_more)):
         with pytest.raises(Missing):
-            action(entry_id)
+            at_once(action(entry_id))
 
 
 def test_pending_entries_come_oldest_first(store: Store) -> None:
     """Whatever their ids and whatever else lies there."""
     for name, asked_s in (("cccc2222", 3.0), ("aaaa2222", 2.0), ("bbbb2222", 1.0)):
-        store.create(an_entry(name, asked_s=asked_s))
+        at_once(store.create(an_entry(name, asked_s=asked_s)))
     (store.root / "pending/notes.txt").write_text("not an entry")
-    assert [entry.id for entry in store.pending()] == ["bbbb2222", "aaaa2222", "cccc2222"]
+    assert [entry.id for entry in at_once(store.pending())] == ["bbbb2222", "aaaa2222", "cccc2222"]
 
 
 def test_new_ids_are_free_and_short(store: Store) -> None:
     """Eight signs that suit a file name and the data of a button."""
-    ids = {store.new_id() for _ in range(50)}
+    ids = {at_once(store.new_id()) for _ in range(50)}
     assert len(ids) == 50
     assert all(len(name) == 8 and name.isascii() and name.islower() for name in ids if name.isalpha())
-    assert all(store.create(an_entry(name)).id == name for name in ids)
+    assert all(at_once(store.create(an_entry(name))).id == name for name in ids)
 
 
 def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
     """Five signs, the first a letter, and none that looks like another."""
     entries: list[Entry] = []
     for _ in range(400):
-        entries.append(an_entry(code=store.new_code(entries)))
+        entries.append(an_entry(code=at_once(store.new_code(entries))))
     codes = {entry.code for entry in entries}
     assert len(codes) == 400
     assert {len(code) for code in codes} == {5}
@@ -199,74 +200,74 @@ def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
 
 def test_a_settled_entry_moves_to_its_month(store: Store, root: Path, clock: Clock) -> None:
     """It is no longer pending, and stays known."""
-    entry = store.create(an_entry())
+    entry = at_once(store.create(an_entry()))
     clock.now_s = OCTOBER_S
-    store.settle("aaaa2222")
-    assert store.pending() == []
-    assert store.done("aaaa2222") == entry
+    at_once(store.settle("aaaa2222"))
+    assert at_once(store.pending()) == []
+    assert at_once(store.done("aaaa2222")) == entry
     assert (root / "done/2025-10/aaaa2222.json").exists()
     with pytest.raises(Missing):
-        store.get("aaaa2222")
+        at_once(store.get("aaaa2222"))
     with pytest.raises(Missing):
-        store.settle("aaaa2222")
+        at_once(store.settle("aaaa2222"))
     with pytest.raises(Missing):
-        store.done("bbbb2222")
+        at_once(store.done("bbbb2222"))
 
 
 def test_entries_come_last_settled_first(store: Store, clock: Clock) -> None:
     """By the time at which they were settled, over the months, so many at most; what is damaged is left out."""
     for number, name in enumerate(("aaaa2222", "bbbb2222", "cccc2222", "dddd2222")):
         clock.now_s = SEPTEMBER_S + number * 864_000
-        store.create(an_entry(name))
-        store.settle(name)
+        at_once(store.create(an_entry(name)))
+        at_once(store.settle(name))
     (damaged,) = store.root.glob("done/*/dddd2222.json")
     content = damaged.stat()
     damaged.write_bytes(b"")
     os.utime(damaged, (content.st_mtime, content.st_mtime))
-    names = [entry.id for entry in store.newest_done(3)]
+    names = [entry.id for entry in at_once(store.newest_done(3))]
     assert names == ["cccc2222", "bbbb2222"]
-    assert [path.name[-13:] for path in store.quarantined()] == ["dddd2222.json"]
+    assert [path.name[-13:] for path in at_once(store.quarantined())] == ["dddd2222.json"]
 
 
 def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Path, clock: Clock) -> None:
     """Empty months go with them."""
     for name in ("aaaa2222", "bbbb2222", "cccc2222"):
-        store.create(an_entry(name))
-    store.settle("aaaa2222")
+        at_once(store.create(an_entry(name)))
+    at_once(store.settle("aaaa2222"))
     clock.now_s = OCTOBER_S
-    store.settle("bbbb2222")
+    at_once(store.settle("bbbb2222"))
     clock.now_s += 100.0
-    september, october = sorted(store.days_done())
+    september, october = sorted(at_once(store.days_done()))
     assert (september, october) == ("2025-09-04", "2025-10-03")
-    assert store.days_done()[october] == OCTOBER_S
-    assert store.forget_done({september}) == 1
-    assert [entry.id for entry in store.newest_done(9)] == ["bbbb2222"]
+    assert at_once(store.days_done())[october] == OCTOBER_S
+    assert at_once(store.forget_done({september})) == 1
+    assert [entry.id for entry in at_once(store.newest_done(9))] == ["bbbb2222"]
     assert [path.name for path in (root / "done").iterdir()] == ["2025-10"]
-    assert store.forget_done({september, october}) == 1
-    assert store.forget_done({october}) == 0
+    assert at_once(store.forget_done({september, october})) == 1
+    assert at_once(store.forget_done({october})) == 0
     assert list((root / "done").iterdir()) == []
-    assert [entry.id for entry in store.pending()] == ["cccc2222"]
+    assert [entry.id for entry in at_once(store.pending())] == ["cccc2222"]
 
 
 def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: Path) -> None:
     """Also after a restart; a line that was torn, and months of an older Hermes without lines, do no harm."""
-    entry = store.create(an_entry(code="kkkkk"))
+    entry = at_once(store.create(an_entry(code="kkkkk")))
     source = entry.ask.source
     wait_id = spool.wait_id(source.agent, source.machine, source.request_id or "")
-    assert store.done_by(wait_id) is None
+    assert at_once(store.done_by(wait_id)) is None
     (month,) = [root / "done" / name for name in ["2025-09"]]
     month.mkdir(mode=0o700)
     (month / "closed").write_text("\n0123456789abcdef q7")  # a process died here
-    store.settle(entry.id)
-    assert store.done_by(wait_id) == "opencode"
+    at_once(store.settle(entry.id))
+    assert at_once(store.done_by(wait_id)) == "opencode"
     assert (month / "closed").stat().st_mode & 0o077 == 0
     (month / "closed").unlink()
     again = Store(root)
-    again.open()
-    assert again.done_by(wait_id) == "opencode"
+    at_once(again.open())
+    assert at_once(again.done_by(wait_id)) == "opencode"
     assert again._done.has_code("kkkkk")
     assert not again._done.has_code("kkkk")
-    assert again.done_by(wait_id[:-1]) is None
+    assert at_once(again.done_by(wait_id[:-1])) is None
 
 
 # --- what cannot be read -------------------------------------------------------------------------------
@@ -277,16 +278,16 @@ def test_a_damaged_entry_goes_to_quarantine_and_the_rest_goes_on(
     store: Store, root: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Loudly, as it was, and once."""
-    whole = store.create(an_entry("bbbb2222"))
+    whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").write_bytes(data)
-    assert Store(root).open() == [whole]
-    (kept,) = store.quarantined()
+    assert at_once(Store(root).open()) == [whole]
+    (kept,) = at_once(store.quarantined())
     assert kept.read_bytes() == data
     assert kept.name.endswith("-aaaa2222.json")
     (event,) = [event for event in caplog.records if event.levelno >= logging.ERROR]
     assert "aaaa2222.json is damaged" in event.getMessage()
     caplog.clear()
-    assert Store(root).open() == [whole]
+    assert at_once(Store(root).open()) == [whole]
     assert not caplog.records
 
 
@@ -294,33 +295,33 @@ def test_a_damaged_entry_that_cannot_be_moved_stops_nothing(
     store: Store, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It stays where it is, as it is, and that is said."""
-    whole = store.create(an_entry("bbbb2222"))
+    whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").write_bytes(b"{")
     (root / "quarantine").rmdir()
-    assert store.pending() == [whole]
+    assert at_once(store.pending()) == [whole]
     assert "aaaa2222.json is left alone: nothing was saved" in caplog.text
     assert (root / "pending/aaaa2222.json").read_bytes() == b"{"
 
 
 def test_an_entry_under_another_name_is_damaged(store: Store, root: Path) -> None:
     """A copied file would answer one ask twice."""
-    entry = store.create(an_entry())
+    entry = at_once(store.create(an_entry()))
     (root / "pending/bbbb2222.json").write_bytes((root / "pending/aaaa2222.json").read_bytes())
-    assert store.pending() == [entry]
-    assert len(store.quarantined()) == 1
+    assert at_once(store.pending()) == [entry]
+    assert len(at_once(store.quarantined())) == 1
 
 
 @pytest.mark.parametrize("how", ["get", "change"])
 def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: Store, root: Path, how: str) -> None:
     """The second one finds it missing."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     (root / "pending/aaaa2222.json").write_bytes(b"{")
     action = store.get if how == "get" else lambda name: store.change(name, one_more)
     with pytest.raises(Unreadable, match="no JSON"):
-        action("aaaa2222")
+        at_once(action("aaaa2222"))
     with pytest.raises(Missing):
-        action("aaaa2222")
-    assert [path.read_bytes() for path in store.quarantined()] == [b"{"]
+        at_once(action("aaaa2222"))
+    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b"{"]
 
 
 def test_what_a_newer_hermes_wrote_is_left_alone_and_said_once(
@@ -329,66 +330,66 @@ def test_what_a_newer_hermes_wrote_is_left_alone_and_said_once(
     """Neither read, nor changed, nor put away, nor created over."""
     path = root / "pending/aaaa2222.json"
     path.write_bytes(b'{"v":99,"entry":"what the future brings"}')
-    assert store.open() == []
-    assert store.pending() == []
+    assert at_once(store.open()) == []
+    assert at_once(store.pending()) == []
     assert store.too_new == [path]
     assert [event.getMessage().count("newer Hermes") for event in caplog.records] == [1]
     with pytest.raises(TooNew, match="left alone"):
-        store.get("aaaa2222")
+        at_once(store.get("aaaa2222"))
     with pytest.raises(TooNew):
-        store.change("aaaa2222", one_more)
+        at_once(store.change("aaaa2222", one_more))
     with pytest.raises(Conflict):
-        store.create(an_entry())
+        at_once(store.create(an_entry()))
     assert path.read_bytes() == b'{"v":99,"entry":"what the future brings"}'
-    assert store.quarantined() == []
+    assert at_once(store.quarantined()) == []
 
 
 def test_what_cannot_be_read_just_now_is_left_alone(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Only damage leads to quarantine; a refusal of the system may pass."""
-    whole = store.create(an_entry("bbbb2222"))
+    whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").mkdir()
-    assert store.open() == [whole]
+    assert at_once(store.open()) == [whole]
     assert "aaaa2222.json cannot be read" in caplog.text
-    assert store.quarantined() == []
+    assert at_once(store.quarantined()) == []
     with pytest.raises(StoreError, match="cannot be read"):
-        store.get("aaaa2222")
+        at_once(store.get("aaaa2222"))
 
 
 def test_a_survey_changes_nothing(store: Store, root: Path) -> None:
     """It tells the same, and leaves all where it is."""
-    whole = store.create(an_entry("bbbb2222"))
+    whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").write_bytes(b"")
     (root / "pending/cccc2222.json").write_bytes(b'{"v":99}')
     before = everything(root)
-    survey = store.survey()
+    survey = at_once(store.survey())
     assert survey.entries == (whole,)
     assert survey.damaged == ((root / "pending/aaaa2222.json", "it is empty"),)
     assert survey.too_new == (root / "pending/cccc2222.json",)
     assert everything(root) == before
-    assert Store(root.parent / "nothing").survey().entries == ()
+    assert at_once(Store(root.parent / "nothing").survey()).entries == ()
 
 
 def test_quarantine_keeps_the_newest_files(root: Path, clock: Clock) -> None:
     """By their number."""
     store = Store(root, now=clock, quarantine_files=3)
-    store.open()
+    at_once(store.open())
     for number in range(5):
         clock.now_s += 1
-        store.quarantine("../in box?.json", b"%d" % number, "it is no JSON")
-    assert [path.read_bytes() for path in store.quarantined()] == [b"2", b"3", b"4"]
-    assert {path.parent for path in store.quarantined()} == {root / "quarantine"}
-    assert all(path.name.endswith("-.._in_box_.json") for path in store.quarantined())
+        at_once(store.quarantine("../in box?.json", b"%d" % number, "it is no JSON"))
+    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b"2", b"3", b"4"]
+    assert {path.parent for path in at_once(store.quarantined())} == {root / "quarantine"}
+    assert all(path.name.endswith("-.._in_box_.json") for path in at_once(store.quarantined()))
 
 
 def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, clock: Clock) -> None:
     """What has just been put there can be looked at."""
     store = Store(root, now=clock, quarantine_bytes=10)
-    store.open()
+    at_once(store.open())
     kept = []
     for size in (4, 4, 6, 5, 40):
         clock.now_s += 1
-        store.quarantine("x", b"x" * size, "why")
-        kept.append([path.stat().st_size for path in store.quarantined()])
+        at_once(store.quarantine("x", b"x" * size, "why"))
+        kept.append([path.stat().st_size for path in at_once(store.quarantined())])
     assert kept == [[4], [4, 4], [4, 6], [5], [40]]
 
 
@@ -398,22 +399,22 @@ def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, c
 def test_a_memory_of_the_chat_is_kept(store: Store, root: Path) -> None:
     """The next process reads what this one saved."""
     memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", newest_message=9)
-    assert store.load_chat(42) == ChatMemory(42)
-    store.save_chat(memory)
-    assert Store(root).load_chat(42) == memory
+    assert at_once(store.load_chat(42)) == ChatMemory(42)
+    at_once(store.save_chat(memory))
+    assert at_once(Store(root).load_chat(42)) == memory
 
 
 def test_an_offset_of_another_bot_is_not_taken_over(store: Store) -> None:
     """It would make this one deaf."""
-    store.save_chat(ChatMemory(42, offset=900_000_000))
-    assert store.load_chat(43) == ChatMemory(43)
+    at_once(store.save_chat(ChatMemory(42, offset=900_000_000)))
+    assert at_once(store.load_chat(43)) == ChatMemory(43)
 
 
 def test_a_damaged_memory_goes_to_quarantine(store: Store, root: Path) -> None:
     """The bot begins anew."""
     (root / "telegram.json").write_bytes(b'{"v":1,"ch')
-    assert store.load_chat(42) == ChatMemory(42)
-    assert [path.read_bytes() for path in store.quarantined()] == [b'{"v":1,"ch']
+    assert at_once(store.load_chat(42)) == ChatMemory(42)
+    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b'{"v":1,"ch']
     assert not (root / "telegram.json").exists()
 
 
@@ -422,7 +423,7 @@ def test_a_memory_of_a_newer_hermes_is_left_alone(store: Store, root: Path) -> N
     data = CHATS.encode(ChatMemory(42)).replace(b'"v":1', b'"v":99')
     (root / "telegram.json").write_bytes(data)
     with pytest.raises(TooNew, match=r"telegram\.json is left alone"):
-        store.load_chat(42)
+        at_once(store.load_chat(42))
     assert (root / "telegram.json").read_bytes() == data
 
 
@@ -431,20 +432,20 @@ def test_a_memory_of_a_newer_hermes_is_left_alone(store: Store, root: Path) -> N
 
 def test_a_full_disk_changes_nothing(store: Store, root: Path) -> None:
     """No new content, no temporary file; the sentence names the folder; afterwards all goes on."""
-    created = store.create(an_entry())
-    store.save_chat(ChatMemory(42, offset=7))
+    created = at_once(store.create(an_entry()))
+    at_once(store.save_chat(ChatMemory(42, offset=7)))
     before = everything(root)
     with files_up_to(100):
         for action in (
-            lambda: store.change("aaaa2222", one_more),
-            lambda: store.create(an_entry("bbbb2222")),
-            lambda: store.quarantine("x", b"x" * 200, "why"),
-            lambda: store.save_chat(ChatMemory(42, offset=8, trouble="x" * 200)),
+            lambda: at_once(store.change("aaaa2222", one_more)),
+            lambda: at_once(store.create(an_entry("bbbb2222"))),
+            lambda: at_once(store.quarantine("x", b"x" * 200, "why")),
+            lambda: at_once(store.save_chat(ChatMemory(42, offset=8, trouble="x" * 200))),
         ):
             with pytest.raises(NotSaved, match=f"nothing was saved in {root}: .*larger"):
                 action()
     assert everything(root) == before
-    assert store.change("aaaa2222", one_more).revision == created.revision + 1
+    assert at_once(store.change("aaaa2222", one_more)).revision == created.revision + 1
 
 
 @pytest.mark.parametrize(
@@ -466,22 +467,22 @@ def test_every_refusal_has_a_sentence(number: int, words: str) -> None:
 
 def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: Store, root: Path) -> None:
     """A folder that cannot be brought to the disk: nobody says "not saved" of what everybody reads."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     with running("folders", root, "aaaa2222") as process:
         assert process.wait(60) == 0, process.stderr
-    assert store.done("aaaa2222").state.epoch == 1
+    assert at_once(store.done("aaaa2222")).state.epoch == 1
 
 
 def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: Path) -> None:
     """While it runs, and at the next start."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     (root / "pending").rename(root / "elsewhere")
     (root / "pending").write_text("in the way")
     for action in (lambda: store.create(an_entry("bbbb2222")), store.open):
         with pytest.raises(NotSaved, match="a file stands where a folder is needed"):
-            action()
+            at_once(action())
     with pytest.raises(StoreError, match="cannot be read"):
-        store.pending()
+        at_once(store.pending())
     assert (root / "elsewhere/aaaa2222.json").exists()
 
 
@@ -489,9 +490,9 @@ def test_a_folder_that_is_gone_refuses_in_words_until_the_next_start(store: Stor
     """Nothing is written to a place that nobody made."""
     (root / "pending").rmdir()
     with pytest.raises(NotSaved, match="the folder is gone; start Hermes again"):
-        store.create(an_entry())
-    store.open()
-    store.create(an_entry())
+        at_once(store.create(an_entry()))
+    at_once(store.open())
+    at_once(store.create(an_entry()))
 
 
 def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
@@ -499,7 +500,7 @@ def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     before = mode(tmp_path)
     with pytest.raises(StoreError, match="holds other things"):
-        Store(tmp_path).open()
+        at_once(Store(tmp_path).open())
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
     assert mode(tmp_path) == before
 
@@ -508,7 +509,7 @@ def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str) -> None:
     """Both may be there before the first listener."""
     (root / name).mkdir(parents=True)
-    assert Store(root).open() == []
+    assert at_once(Store(root).open()) == []
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
@@ -537,7 +538,7 @@ def test_a_link_to_a_folder_of_ours_is_followed(tmp_path: Path) -> None:
     """A person may keep the store on another disk."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    Store(tmp_path / "link").open()
+    at_once(Store(tmp_path / "link").open())
     assert (tmp_path / "real/pending").is_dir()
 
 
@@ -547,16 +548,16 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
     before = os.umask(0)
     try:
         store = Store(root, now=clock)
-        store.open()
-        store.create(an_entry())
-        store.change("aaaa2222", one_more)
-        store.settle("aaaa2222")
-        store.create(an_entry("bbbb2222"))
-        store.quarantine("x", b"x", "why")
-        store.save_chat(ChatMemory(1))
+        at_once(store.open())
+        at_once(store.create(an_entry()))
+        at_once(store.change("aaaa2222", one_more))
+        at_once(store.settle("aaaa2222"))
+        at_once(store.create(an_entry("bbbb2222")))
+        at_once(store.quarantine("x", b"x", "why"))
+        at_once(store.save_chat(ChatMemory(1)))
         store.hold(LISTENER, "test").release()
         (root / "pending").chmod(0o777)
-        store.open()
+        at_once(store.open())
     finally:
         os.umask(before)
     found = {path: mode(path) for path in (root.parent, root, *root.rglob("*"))}
@@ -570,19 +571,21 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
 
 def test_four_writers_lose_no_change(store: Store, root: Path) -> None:
     """Each change is made to what the one before left."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     with contextlib.ExitStack() as stack:
         for process in [stack.enter_context(running("count", root, "aaaa2222", 40)) for _ in range(4)]:
             assert process.wait(60) == 0
-    entry = store.get("aaaa2222")
+    entry = at_once(store.get("aaaa2222"))
     assert (entry.state.epoch, entry.revision) == (160, 161)
 
 
 def test_four_threads_of_one_process_lose_no_change(store: Store) -> None:
     """They share one store."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     with ThreadPoolExecutor(4) as pool:
-        epochs = {entry.state.epoch for entry in pool.map(lambda _: store.change("aaaa2222", one_more), range(100))}
+        epochs = {
+            entry.state.epoch for entry in pool.map(lambda _: at_once(store.change("aaaa2222", one_more)), range(100))
+        }
     assert epochs == set(range(1, 101))
 
 
@@ -591,7 +594,7 @@ def test_a_writer_that_is_killed_leaves_whole_entries(
 ) -> None:
     """Twenty times: what it reported is there, nothing is torn, and what it left behind is swept."""
     caplog.set_level(logging.ERROR)
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     randomly = random.Random(7)
     with running("nursery", root, "aaaa2222") as mother:
         assert mother.stdin is not None
@@ -605,11 +608,11 @@ def test_a_writer_that_is_killed_leaves_whole_entries(
             while (line := line_of(mother)) != "gone":
                 assert line, "the nursery died"
                 reported = int(line) if line.isdigit() else reported
-            entries = {entry.id: entry for entry in Store(root).open()}
+            entries = {entry.id: entry for entry in at_once(Store(root).open())}
             assert entries.pop("aaaa2222").state.epoch >= reported
             assert len(entries) <= 20  # one may be created and not yet settled, each time
             assert not [name for name in everything(root) if name.endswith(".tmp")]
-    assert store.quarantined() == []
+    assert at_once(store.quarantined()) == []
     assert not caplog.records
 
 
@@ -617,8 +620,8 @@ def test_temporary_files_of_the_dead_are_swept_at_start(
     store: Store, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Wherever the store writes, and only there."""
-    entry = store.create(an_entry())
-    store.settle(store.create(an_entry("bbbb2222")).id)
+    entry = at_once(store.create(an_entry()))
+    at_once(store.settle(at_once(store.create(an_entry("bbbb2222"))).id))
     (root / "inbox").mkdir()
     left = [
         root / ".telegram.json.1.tmp",
@@ -628,26 +631,26 @@ def test_temporary_files_of_the_dead_are_swept_at_start(
     spooled = root / "inbox/.c.json.1.tmp"
     for path in (*left, spooled):
         path.write_bytes(b'{"v":1,')
-    assert Store(root).open() == [entry]
+    assert at_once(Store(root).open()) == [entry]
     assert [path.exists() for path in (*left, spooled)] == [False, False, False, True]
     assert "removed 3 temporary files" in caplog.text
 
 
 def test_a_lock_that_nobody_lets_go_of_refuses_in_words(store: Store, root: Path) -> None:
     """A frozen process must not freeze this one."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
 
     def meanwhile(entry: Entry) -> Entry:
         with pytest.raises(NotSaved, match=r"does not let go of store\.lock"):
-            Store(root, lock_timeout_s=0.05).change("aaaa2222", one_more)
+            at_once(Store(root, lock_timeout_s=0.05).change("aaaa2222", one_more))
         return one_more(entry)
 
-    assert store.change("aaaa2222", meanwhile).state.epoch == 1
+    assert at_once(store.change("aaaa2222", meanwhile)).state.epoch == 1
 
 
 def test_a_change_costs_the_same_whatever_else_is_open(store: Store, root: Path) -> None:
     """At 10 and at 2,000 entries it opens the same number of files, and lists no folder."""
-    store.create(an_entry())
+    at_once(store.create(an_entry()))
     seen = []
     for crowd in (range(10), range(10, 2000)):
         for number in crowd:

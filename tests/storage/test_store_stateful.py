@@ -13,6 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from hermes.errors import Conflict, Missing
 from hermes.model.entry import Entry
 from hermes.storage.store import Store
+from tests.at_once import at_once
 from tests.storage.store_process import an_entry
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -40,7 +41,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.store = Store(self.root, now=lambda: self.now_s)
-        self.store.open()
+        at_once(self.store.open())
 
     @rule(days=st.integers(0, 40))
     def wait(self, days: int) -> None:
@@ -48,13 +49,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=open_ids, text=ANY_TEXT)
     def create(self, text: str) -> str:
-        entry_id = self.store.new_id()
+        entry_id = at_once(self.store.new_id())
         assert entry_id not in self.pending
         assert entry_id not in self.done
-        entry = an_entry(entry_id, code=self.store.new_code(self.pending.values()))
+        entry = an_entry(entry_id, code=at_once(self.store.new_code(self.pending.values())))
         assert entry.code not in {other.code for other in self.pending.values()}
         entry = replace(entry, phone=replace(entry.phone, drawn=text))
-        self.pending[entry_id] = self.store.create(entry)
+        self.pending[entry_id] = at_once(self.store.create(entry))
         assert self.pending[entry_id] == replace(entry, revision=1)
         return entry_id
 
@@ -62,16 +63,18 @@ class StoreMachine(RuleBasedStateMachine):
     def create_again(self, entry_id: str) -> None:
         if entry_id in self.pending:
             with pytest.raises(Conflict):
-                self.store.create(an_entry(entry_id))
+                at_once(self.store.create(an_entry(entry_id)))
 
     @rule(entry_id=open_ids, text=ANY_TEXT)
     def change(self, entry_id: str, text: str) -> None:
         if entry_id not in self.pending:
             with pytest.raises(Missing):
-                self.store.change(entry_id, lambda entry: entry)
+                at_once(self.store.change(entry_id, lambda entry: entry))
             return
         before = self.pending[entry_id]
-        after = self.store.change(entry_id, lambda entry: replace(entry, phone=replace(entry.phone, drawn=text)))
+        after = at_once(
+            self.store.change(entry_id, lambda entry: replace(entry, phone=replace(entry.phone, drawn=text)))
+        )
         assert after.phone.drawn == text
         assert after.revision == before.revision + (text != before.phone.drawn)
         self.pending[entry_id] = after
@@ -79,10 +82,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=settled_ids, entry_id=consumes(open_ids))
     def settle(self, entry_id: str) -> str:
         if entry_id in self.pending:
-            self.store.settle(entry_id)
+            at_once(self.store.settle(entry_id))
             self.done[entry_id] = self.now_s, self.pending.pop(entry_id)
         with pytest.raises(Missing):
-            self.store.settle(entry_id)
+            at_once(self.store.settle(entry_id))
         return entry_id
 
     @rule(entry_id=open_ids, keep=st.integers(0, 60))
@@ -94,28 +97,28 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 60))
     def forget(self, at: int) -> None:
-        days = sorted(self.store.days_done())[at : at + 1]
+        days = sorted(at_once(self.store.days_done()))[at : at + 1]
         old = [name for name, (at_s, _) in self.done.items() if day_of(at_s) in days]
-        assert self.store.forget_done(days) == len(old)
+        assert at_once(self.store.forget_done(days)) == len(old)
         for name in old:
             del self.done[name]
 
     @rule(entry_id=settled_ids)
     def look_up(self, entry_id: str) -> None:
         if entry_id in self.done:
-            assert self.store.done(entry_id) == self.done[entry_id][1]
+            assert at_once(self.store.done(entry_id)) == self.done[entry_id][1]
         else:
             with pytest.raises(Missing):
-                self.store.done(entry_id)
+                at_once(self.store.done(entry_id))
 
     @invariant()
     def the_store_tells_what_the_dictionary_tells(self) -> None:
-        assert {entry.id: entry for entry in self.store.pending()} == self.pending
-        assert {entry.id: entry for entry in self.store.newest_done(10_000)} == {
+        assert {entry.id: entry for entry in at_once(self.store.pending())} == self.pending
+        assert {entry.id: entry for entry in at_once(self.store.newest_done(10_000))} == {
             name: entry for name, (_, entry) in self.done.items()
         }
-        assert len(self.store.quarantined()) == self.damaged
-        assert set(self.store.days_done()) == {day_of(at_s) for at_s, _ in self.done.values()}
+        assert len(at_once(self.store.quarantined())) == self.damaged
+        assert set(at_once(self.store.days_done())) == {day_of(at_s) for at_s, _ in self.done.values()}
         assert not list(self.root.rglob("*.tmp"))
 
 

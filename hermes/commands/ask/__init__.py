@@ -65,7 +65,7 @@ async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Ter
     It would never expire otherwise, because its time to answer starts only when it is on the phone.
     """
     come, _ = await asyncio.wait((phone,), timeout=ttl_s)
-    if not come and not terminal.shows(it.was_on_phone):
+    if not come and not await terminal.shows(it.was_on_phone):
         terminal.say("It did not reach your phone in that time; `hermes status` says why.")
         await it.stopped()
 

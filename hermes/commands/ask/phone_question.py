@@ -98,14 +98,14 @@ class Asking:
         await self._line
         return await self.told()
 
-    def was_on_phone(self) -> bool:
+    async def was_on_phone(self) -> bool:
         """Tell whether the question is or was on the phone, as seen by this or an earlier call. Raises StoreError."""
-        self._came = self._came or self._is_on_phone()
+        self._came = self._came or await self._is_on_phone()
         return self._came
 
-    def _is_on_phone(self) -> bool:
+    async def _is_on_phone(self) -> bool:
         waits = [name for name in spool.waited_for(self._config.store.path) if self._is_mine(name)]
-        entries = Store(self._config.store.path).survey().entries if waits else ()
+        entries = (await Store(self._config.store.path).survey()).entries if waits else ()
         return any(entry.phone.message_id is not None for entry in entries if wait_id(entry.ask) in waits)
 
     def _is_mine(self, name: str) -> bool:

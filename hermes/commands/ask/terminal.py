@@ -19,7 +19,7 @@ from hermes.commands.status.table import printable
 from hermes.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from hermes.model.ask import Question
 
@@ -43,7 +43,7 @@ class Terminal:
 
     # --- progress ---------------------------------------------------------------------------------------------
 
-    async def progress(self, is_on_phone: Callable[[], bool]) -> None:
+    async def progress(self, is_on_phone: Callable[[], Awaitable[bool]]) -> None:
         """Say when the question is on the phone, or is late; show a spinner on a terminal that takes no answers."""
         if self._console.is_terminal and not self.listens:
             with Status("Asking on your phone…", console=self._console) as status:
@@ -52,17 +52,17 @@ class Terminal:
             await self._watch(is_on_phone, self.say)
 
     @staticmethod
-    def shows(is_on_phone: Callable[[], bool]) -> bool:
+    async def shows(is_on_phone: Callable[[], Awaitable[bool]]) -> bool:
         """Tell whether the question is on the phone; return False if the store cannot be read."""
         try:
-            return is_on_phone()
+            return await is_on_phone()
         except (StoreError, OSError):
             return False
 
-    async def _watch(self, is_on_phone: Callable[[], bool], show: Callable[[str], None]) -> None:
+    async def _watch(self, is_on_phone: Callable[[], Awaitable[bool]], show: Callable[[str], None]) -> None:
         began_s = time.monotonic()
         late = False
-        while not self.shows(is_on_phone):
+        while not await self.shows(is_on_phone):
             if not late and time.monotonic() - began_s > LATE_S:
                 late = True
                 show("It is not on your phone yet; `hermes status` says why. I keep trying.")

@@ -60,7 +60,7 @@ HTTP_PORT: Final = 80
 Json = dict[str, Any]
 
 
-def seen(stage: Stage) -> Json:
+async def seen(stage: Stage) -> Json:
     """Return all that the page shows at this moment. Times are epoch seconds, `spans` are seconds."""
     control, computer = stage.api.control, stage.computer
     messages = [message for message in control.messages() if not message.deleted]
@@ -69,7 +69,7 @@ def seen(stage: Stage) -> Json:
         "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
         "rows": [asdict(row) for row in computer.rows()],
         "agent": {"name": computer.name, "back_s": stage.agent_back_s},
-        "phone": {"locked": stage.phone_is_locked()},
+        "phone": {"locked": await stage.phone_is_locked()},
         "listener": {"pid": stage.listener_pid, "back_s": stage.listener_back_s},
         "spans": asdict(stage.spans),
     }
@@ -122,7 +122,7 @@ class Page:
         world, last, said_s = self._stage.api.control.world, "", 0.0
         while not world.closed:
             version = world.version
-            now = json.dumps(seen(self._stage))
+            now = json.dumps(await seen(self._stage))
             if now != last:
                 yield f"data: {now}\n\n"
                 last, said_s = now, time.monotonic()

@@ -10,6 +10,7 @@ All files are in a temporary folder, all servers listen on loopback only, and no
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import tempfile
@@ -113,13 +114,13 @@ class Stage:
                 self.agent_back_s = time.time() + self.spans.away
                 self.computer.away()
 
-    def phone_is_locked(self) -> bool:
+    async def phone_is_locked(self) -> bool:
         """Tell whether the phone is locked (by `/lock`)."""
-        return self._daemon.store.is_phone_locked()
+        return await self._daemon.store.is_phone_locked()
 
     def unlock_phone(self) -> None:
         """Do what `hermes unlock` does."""
-        self._daemon.store.unlock_phone()
+        asyncio.run(self._daemon.store.unlock_phone())
 
     def config_text(self) -> str:
         """Return the text of the listener's configuration."""

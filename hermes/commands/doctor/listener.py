@@ -1,5 +1,6 @@
 """Check the listener: it runs, it reaches Telegram, and it will run after a restart of the machine."""
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -52,7 +53,7 @@ def _lock(around: Around) -> list[Finding]:
 
 def _nobody(around: Around) -> Finding:
     try:
-        waits = len(around.store().survey().entries) + len(spool.listing(around.config.store.path))
+        waits = len(asyncio.run(around.store().survey()).entries) + len(spool.listing(around.config.store.path))
     except StoreError:
         waits = 0  # the checks of the store report it
     if waits:
@@ -82,9 +83,9 @@ def _poll(around: Around) -> list[Finding]:
     store = around.store()
     if holder(around) is None:
         return []
-    memory = store.load_chat(around.config.telegram.bot_id)
+    memory = asyncio.run(store.load_chat(around.config.telegram.bot_id))
     found = []
-    if store.is_phone_locked():
+    if asyncio.run(store.is_phone_locked()):
         found.append(AREA.warning("phone", "locked: no answers are taken from it", around.hermes("unlock")))
     ago_s = None if memory.last_poll_s is None else around.now() - memory.last_poll_s
     log = f"see {around.config.log.file}"

@@ -79,7 +79,7 @@ def _room(free: int) -> Finding:
 
 
 def _quarantine(around: Around) -> list[Finding]:
-    files = around.store().quarantined()
+    files = asyncio.run(around.store().quarantined())
     if not files:
         return [AREA.good("quarantine", "empty")]
     seen = (
@@ -89,7 +89,7 @@ def _quarantine(around: Around) -> list[Finding]:
 
 
 def _entries(around: Around) -> list[Finding]:
-    survey = around.store().survey()
+    survey = asyncio.run(around.store().survey())
     found = [
         AREA.broken("questions", f"{path} is damaged: {why}", around.hermes("reap")) for path, why in survey.damaged
     ]

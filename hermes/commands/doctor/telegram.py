@@ -144,12 +144,12 @@ async def _rivals(around: Around, bot: Asking) -> list[Finding]:
                 raise
             found = AREA.broken("other pollers", "another program receives taps and texts of this bot", _RIVAL)
     ours = process_lock.holder(lock)  # a listener may have started in the meantime
-    return [found if ours is None else _told_by_listener(around, ours)]
+    return [found if ours is None else await _told_by_listener(around, ours)]
 
 
-def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
+async def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
     """Report the conflict that the listener noted, if any, because our own poll would end the listener's poll."""
-    memory = around.store().load_chat(around.config.telegram.bot_id)
+    memory = await around.store().load_chat(around.config.telegram.bot_id)
     if memory.trouble == CONFLICT:
         return AREA.broken("other pollers", f"the listener says: {CONFLICT}", _RIVAL)
     return AREA.good("other pollers", f"{ours} polls, and told of none")
@@ -159,8 +159,8 @@ def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
 
 
 async def _chat(around: Around, bot: Asking, me: Me) -> list[Finding]:
-    configured = around.config.telegram.chat_id
-    chat_id = Memory(around.store(), me.id).chat_id(configured)
+    configured, store = around.config.telegram.chat_id, around.store()
+    chat_id = Memory(store, await store.load_chat(me.id)).chat_id(configured)
     try:
         chat = await bot.chat(chat_id)
         member = {} if chat.get("type") == "private" else await bot.member(chat_id, me.id)

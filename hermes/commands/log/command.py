@@ -1,5 +1,6 @@
 """The whole of `hermes log`: for people as paragraphs, for programs as JSON, one object a line."""
 
+import asyncio
 import sys
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ def run(path: Path | None, *, environ: Mapping[str, str], since: str | None, las
     config = configuration.load(path, environ=environ)
     now_s, zone = time.time(), config.questions.zone
     since_s = 0.0 if since is None else history.since_of(since, now_s=now_s, zone=zone)
-    told = history.gather(Store(config.store.path), since_s=since_s)
+    told = asyncio.run(history.gather(Store(config.store.path), since_s=since_s))
     found = len(told.exchanges)
     shown = told.exchanges[-(last or (found if since or as_json else paragraphs.LAST)) :]
     for warning in told.warnings:

@@ -108,10 +108,10 @@ def since_of(text: str, *, now_s: float, zone: tzinfo | None) -> float:
         raise ConfigError(f"--since {text!r} {said}.") from None
 
 
-def gather(store: Store, *, since_s: float) -> History:
+async def gather(store: Store, *, since_s: float) -> History:
     """Return all pending asks, and those that ended at `since_s` (epoch) or later."""
     # Pending entries are read first: an entry that is settled meanwhile is then read twice instead of missed.
-    pending, done = store.survey(), store.survey_done(since_s)
+    pending, done = await store.survey(), await store.survey_done(since_s)
     entries = {entry.id: entry for entry in (*pending.entries, *done.entries)}
     told = [_exchange(entry) for entry in entries.values() if not _is_twin(entry)]
     told.sort(key=lambda one: (one.asked_at_s, one.id))

@@ -224,16 +224,16 @@ def _pairing(
 ) -> Iterator[_Pairing]:
     api = connect(bot.token)
     try:
-        watch = Watch(api, offset=_offset(draft, bot.me.id, now()))
+        watch = Watch(api, offset=run(_offset(draft, bot.me.id, now())))
         yield _Pairing(terminal, bot, api, watch, run=run, now=now)
     finally:
         run(api.close())
 
 
-def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
+async def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
     """Return the update offset of the listener of this store, None if it has not polled lately."""
     try:
-        memory = Store(draft.settings.store.path).load_chat(bot_id)
+        memory = await Store(draft.settings.store.path).load_chat(bot_id)
     except HermesError:
         return None
     is_fresh = memory.last_poll_s is not None and now_s - memory.last_poll_s < OFFSET_KEEPS_S

@@ -127,13 +127,13 @@ async def gather(
 ) -> Status:
     """Return the status. `health` asks all servers at the same time."""
     now_s = now()
-    survey = store.survey()
-    memory, warnings = _memory(store, config.telegram.bot_id)
+    survey = await store.survey()
+    memory, warnings = await _memory(store, config.telegram.bot_id)
     if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
-    listener = _listener(store, memory)
+    listener = await _listener(store, memory)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
     if listener.running:
@@ -145,21 +145,21 @@ async def gather(
         listener=listener,
         servers=tuple(await asyncio.gather(*(_server(server, health) for server in config.opencode))),
         entries=tuple(_entry(entry, clock, now_s) for entry in survey.entries),
-        quarantined=len(store.quarantined()),
+        quarantined=len(await store.quarantined()),
         damaged=tuple(str(path) for path, _ in (*survey.damaged, *survey.unread)),
         too_new=tuple(map(str, survey.too_new)),
         warnings=warnings,
     )
 
 
-def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
+async def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
     try:
-        return store.load_chat(bot_id), ()
+        return await store.load_chat(bot_id), ()
     except HermesError as error:
         return ChatMemory(bot_id), (str(error),)
 
 
-def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
+async def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
     holder = store.holder(LISTENER)
     other = _bot_holder(memory.bot_id, store.root) if holder is None else None
     return ListenerStatus(
@@ -169,7 +169,7 @@ def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
         since_s=holder.since_s if holder else None,
         last_poll_s=memory.last_poll_s,
         trouble=memory.trouble,
-        phone_locked=store.is_phone_locked(),
+        phone_locked=await store.is_phone_locked(),
         bot_held_by=str(other or ""),
     )
 

@@ -69,10 +69,10 @@ class Arrivals:
     async def take(self, asked: Asked) -> None:
         """Take in an ask that an event told of. Raises AgentError, StoreError."""
         source = asked.ask.source
-        is_known = self._entries.find(source) is not None or self._entries.is_closed(source)
+        is_known = self._entries.find(source) is not None or await self._entries.is_closed(source)
         if not is_known:
             asked = Asked(await self._server.context(asked.ask))
-        self._intake.take(asked, heard_by=self._server.name)
+        await self._intake.take(asked, heard_by=self._server.name)
         entry = self._entries.find(source)
         if entry is not None and not is_known and not asked.ask.source.session_title:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
@@ -112,14 +112,14 @@ class Arrivals:
 
     async def _take_one(self, ask: Ask) -> None:
         """Take in a listed ask, except a dead one: OpenCode lists it for ever."""
-        if self._entries.is_closed(ask.source):
+        if await self._entries.is_closed(ask.source):
             return
         if self._entries.find(ask.source) is None:
             if isinstance(await self._server.verdict(ask), Dead):
                 log.info("request %s is listed, but its session no longer waits", ask.source.request_id)
                 return
             ask = await self._server.context(ask)
-        self._intake.take(Asked(ask), heard_by=self._server.name)
+        await self._intake.take(Asked(ask), heard_by=self._server.name)
         self._learn_later(ask)
 
     def _learn_later(self, ask: Ask) -> None:
@@ -141,7 +141,7 @@ class Arrivals:
                     return
                 told = Asked(await self._server.context(ask))
                 with suppress(StoreError):
-                    self._intake.take(told, heard_by=self._server.name)
+                    await self._intake.take(told, heard_by=self._server.name)
         finally:
             self._learning.discard(entry_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import merged
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, StoreError
+from hermes.errors import AgentAway, AgentError, AgentRefused, Conflict, NotThere, StoreError
 from hermes.listener.agent.hooks import wait_id
 from hermes.model.errand import (
     Accepted,
@@ -91,7 +92,7 @@ class Errands:
         """Return what is known of this entry's agent beside what is saved."""
         return self._errands.get(entry_id, Errand())
 
-    def tell(self, entry_id: str, fact: Fact) -> None:
+    async def tell(self, entry_id: str, fact: Fact) -> None:
         """Take in a fact, and do at once all that needs the store alone.
 
         Raises StoreError: the fact is known, but its effect is not saved.
@@ -102,7 +103,9 @@ class Errands:
             if entry is None or not self._is_done_at_once(order):
                 break
             try:
-                order = self._advance(entry_id, self._do_at_once(entry, order))
+                order = self._advance(entry_id, await self._do_at_once(entry, order))
+            except Conflict:
+                order = self._advance(entry_id, Woke())
             except StoreError as error:
                 self._entries.wakes.put(entry_id, "errand")
                 if not isinstance(order, Release):
@@ -141,8 +144,8 @@ class Errands:
         if isinstance(order, Wait):
             return order.pause_s
         if self._is_done_at_once(order):
-            result = self._do_at_once(entry, order)
-        elif isinstance(order, AskVerdict | ListPending | Complete):
+            return await self._step_at_once(entry_id)
+        if isinstance(order, AskVerdict | ListPending | Complete):
             scope = asyncio.timeout(None)
             try:
                 async with scope:
@@ -156,7 +159,17 @@ class Errands:
                 self._looks.pop(entry_id, None)
         else:
             result = await self._do(entry, order)
-        self.tell(entry_id, result)
+        async with self._entries.arriving:
+            await self.tell(entry_id, result)
+        return 0.0
+
+    async def _step_at_once(self, entry_id: str) -> float:
+        """Do the next order, which needs the store alone, while no ask arrives that it may join."""
+        async with self._entries.arriving:
+            order, entry = self._advance(entry_id, Woke()), self._entries.get(entry_id)
+            if order is not None and entry is not None and self._is_done_at_once(order):
+                with suppress(Conflict):
+                    await self.tell(entry_id, await self._do_at_once(entry, order))
         return 0.0
 
     def is_ours(self, entry: Entry, news: Replied) -> bool:
@@ -174,7 +187,7 @@ class Errands:
             if is_news if waits else known.alone_since_s is None:
                 self.hint(entry.id, HookSeen(waits, has_text=self._hooks.is_ready(entry.ask)))
 
-    def hear_hook(self, kind: str, wait: str) -> None:
+    async def hear_hook(self, kind: str, wait: str) -> None:
         """Take in a hook's word about itself: it took its text ("receipt"), or its agent left it ("waiter.gone").
 
         Raises StoreError: the word is to be taken again.
@@ -182,11 +195,11 @@ class Errands:
         for entry in self._entries.all():
             if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
                 if kind == "receipt":
-                    self._entries.change(entry.id, lambda found: replace(found, waiter_taken=True))
-                    self.tell(entry.id, HookTook())
+                    await self._entries.change(entry.id, lambda found: replace(found, waiter_taken=True))
+                    await self.tell(entry.id, HookTook())
                 elif kind == "waiter.gone":
-                    self._entries.change(entry.id, lambda found: replace(found, waits=True))
-                    self.tell(entry.id, HookLeft())
+                    await self._entries.change(entry.id, lambda found: replace(found, waits=True))
+                    await self.tell(entry.id, HookLeft())
 
     def forget_closed(self) -> None:
         """Forget the errands of all entries that are closed."""
@@ -247,21 +260,24 @@ class Errands:
         """Tell whether an order needs the files of the store alone; what is saved at once outlasts a crash."""
         return isinstance(order, Happen | Join | SetRoute | NoteHook | Release)
 
-    def _do_at_once(self, entry: Entry, order: Order) -> Fact:
+    async def _do_at_once(self, entry: Entry, order: Order) -> Fact:
+        """Do an order that was decided from this `entry`. Raises Conflict: decide again, from the entry of now."""
         match order:
             case Happen(event, verdict):
-                self._entries.apply(entry.id, event)
+                await self._entries.apply(entry.id, event, seen=entry)
                 _log_end(entry, event, verdict)
             case Join(ask, event):
                 known = self._entries.find(ask.source)
                 if known is not None and known.id != entry.id:
                     return HeldElsewhere()
-                self._entries.change(entry.id, lambda found: replace(found, ask=merged(found.ask, ask)))
-                self._entries.apply(entry.id, event)
+                joined = await self._entries.change(
+                    entry.id, lambda found: replace(found, ask=merged(found.ask, ask)), seen=entry
+                )
+                await self._entries.apply(entry.id, event, seen=joined)
             case SetRoute(route):
-                self._entries.change(entry.id, lambda found: replace(found, route=route))
+                await self._entries.change(entry.id, lambda found: replace(found, route=route), seen=entry)
             case NoteHook():
-                self._entries.change(entry.id, lambda found: replace(found, waits=True))
+                await self._entries.change(entry.id, lambda found: replace(found, waits=True), seen=entry)
             case Release():
                 self.release(entry.ask)
                 return Released()

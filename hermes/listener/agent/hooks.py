@@ -134,7 +134,7 @@ class Strays:
         self._since_s: dict[str, float] = {}
         self._released: set[str] = set()
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Release, at most once, each hook that has waited 30 s for an unknown ask. Raises NotSaved.
 
         Its plugin may start it again, and it asks again then. If an answer lies ready it stays: the hook may be
@@ -145,7 +145,7 @@ class Strays:
         names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.all()}
         if names:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
-            names -= {name for name in names if self._entries.closed_by(name) in keeping}
+            names -= {name for name in names if await self._entries.closed_by(name) in keeping}
         now_s, root = self._monotonic(), self._hooks.root
         is_unread = bool(names) and bool(spool.listing(root))
         self._released &= names

@@ -12,7 +12,7 @@ from hermes.listener.agent.hooks import lay_ready
 from hermes.model.signals import Announced, Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from hermes.agents.registry import Adapter
@@ -40,12 +40,12 @@ class Inbox:
         self._errands = errands
         self._left: dict[str, str] = {}
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
-        for _ in self.files():
+        async for _ in self.files():
             pass
 
-    def files(self) -> Iterator[None]:
+    async def files(self) -> AsyncIterator[None]:
         """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
 
         A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
@@ -56,7 +56,7 @@ class Inbox:
         for path in paths:
             yield
             try:
-                self._take_file(path)
+                await self._take_file(path)
             except FileNotFoundError:
                 continue
             except NotSaved:
@@ -66,20 +66,20 @@ class Inbox:
                     self._left[path.name] = str(error)
                     log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
 
-    def _take_file(self, path: Path) -> None:
+    async def _take_file(self, path: Path) -> None:
         record: Mapping[str, object] = {}
         try:
             record = spool.read(path)
-            self._take(record)
+            await self._take(record)
         except (PayloadError, ValueError, RecursionError) as error:
-            self._set_aside(path, record, str(error))
+            await self._set_aside(path, record, str(error))
         path.unlink(missing_ok=True)
 
-    def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
+    async def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
         """Put a damaged record into quarantine. Raises NotSaved: the disk is full; Stuck: this file stays."""
         try:
             self._refuse(record, why)
-            self._store.quarantine(path.name, path.read_bytes(), why)
+            await self._store.quarantine(path.name, path.read_bytes(), why)
         except NotSaved as error:
             if error.disk_full:
                 raise
@@ -96,7 +96,7 @@ class Inbox:
             if last_word is not None and spool.waiters(self._root, name):
                 lay_ready(self._root, name, last_word)
 
-    def _take(self, record: Mapping[str, object]) -> None:
+    async def _take(self, record: Mapping[str, object]) -> None:
         version = record.get("v")
         if isinstance(version, int) and version > VERSION:
             raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
@@ -107,13 +107,13 @@ class Inbox:
             kind = payload.get("type")
             if not isinstance(kind, str):
                 raise PayloadError("a hook's word about itself has no type")
-            self._errands.hear_hook(kind, payload["waitID"])
+            await self._errands.hear_hook(kind, payload["waitID"])
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it names no agent and machine that this Hermes knows")
         host = record.get("host")
         # A record of an older Hermes has the host's name for its machine.
-        self._intake.take(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
+        await self._intake.take(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
 
 
 def _with_host(signal: Signal, host: str) -> Signal:

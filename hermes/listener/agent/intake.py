@@ -45,7 +45,7 @@ class Intake:
         self._again: set[str] = set()
         self._early: dict[str, Replied | Dismissed] = {}
 
-    def take(self, signal: Signal, *, heard_by: str = "") -> None:
+    async def take(self, signal: Signal, *, heard_by: str = "") -> None:
         """Let one signal have its effect; on disk when this returns. Taking it twice is taking it once.
 
         `heard_by` is the server whose events told it, "" for a hook.
@@ -53,26 +53,31 @@ class Intake:
         Raises:
             NotSaved: nothing changed; the signal must be kept and taken again.
         """
+        async with self._entries.arriving:
+            await self._take(signal, heard_by)
+
+    async def _take(self, signal: Signal, heard_by: str = "") -> None:
         if isinstance(signal, Asked):
             ask = admitted(signal.ask, self._rules)
             if ask is None:
                 self._errands.dismiss(signal.ask)
                 return
             signal = replace(signal, ask=ask)
-        for placed in place(signal, self._known(signal, heard_by)):
-            self._do(placed, signal)
+        for placed in place(signal, await self._known(signal, heard_by)):
+            await self._do(placed, signal)
         if isinstance(signal, Asked):
-            self._take_early(signal.ask.source.request_id or "")
+            await self._take_early(signal.ask.source.request_id or "")
 
-    def _known(self, signal: Signal, heard_by: str) -> Known:
+    async def _known(self, signal: Signal, heard_by: str) -> Known:
         match signal:
             case Asked(ask) | Announced(ask):
                 source = ask.source
-                mine = self._of(source.session_id)
+                was_open = self._entries.find(source) is not None
+                is_closed = await self._entries.is_closed(source)
+                found, mine = self._entries.find(source), self._of(source.session_id)
                 is_asked_again = isinstance(signal, Asked) and signal.nonce
                 waiting = [entry.id for entry in mine if is_asked_again and self._hooks.waiting(entry.ask)]
-                is_closed = self._entries.is_closed(source)
-                return Known(mine, self._entries.find(source), is_closed, waiting=frozenset(waiting))
+                return Known(mine, found, is_closed or (was_open and found is None), waiting=frozenset(waiting))
             case Replied(request_id=""):
                 mine = self._of(signal.session_id)
                 ours = frozenset(entry.id for entry in mine if self._errands.is_ours(entry, signal))
@@ -81,18 +86,18 @@ class Intake:
                 session_id = signal.session_id
                 return Known(self._of(session_id), unheard=self._unheard(session_id), heard_by=heard_by)
 
-    def _do(self, placed: Placed, signal: Signal) -> None:
+    async def _do(self, placed: Placed, signal: Signal) -> None:
         match placed:
             case Create(ask, waits, matching):
-                entry = self._entries.create(ask, waits=waits, matching=matching)
+                entry = await self._entries.create(ask, waits=waits, matching=matching)
                 source = ask.source
                 log.info("asked: entry %s, request %s of session %s", entry.id, source.request_id, source.session_id)
             case Merge(entry_id, ask):
                 with self._entries.apart(entry_id):
-                    self._merge(entry_id, ask)
+                    await self._merge(entry_id, ask)
             case Tell(entry_id, fact):
                 with self._entries.apart(entry_id):
-                    self._tell(entry_id, fact)
+                    await self._tell(entry_id, fact)
             case Heard(entry_id):
                 self._heard.add(entry_id)
             case Keep() if isinstance(signal, Replied | Dismissed):
@@ -100,18 +105,20 @@ class Intake:
                 if len(self._early) > EARLY_NEWS:
                     del self._early[next(iter(self._early))]
 
-    def _merge(self, entry_id: str, ask: Ask) -> None:
+    async def _merge(self, entry_id: str, ask: Ask) -> None:
         """Let the entry learn. A text that lies ready under a machine id of before must not be taken any more."""
         before = self._entries.get(entry_id)
-        after = self._entries.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
-        if before is not None and before.ask.source.machine != after.ask.source.machine:
+        if before is None:
+            return
+        after = await self._entries.change(entry_id, lambda found: replace(found, ask=merged(found.ask, ask)))
+        if before.ask.source.machine != after.ask.source.machine:
             self._hooks.withdraw(before.ask)
 
-    def _tell(self, entry_id: str, fact: Fact) -> None:
+    async def _tell(self, entry_id: str, fact: Fact) -> None:
         """Tell the errand. If an end cannot be saved its news comes again, and the ask may be settled by then."""
         is_end = isinstance(fact, NewsCame) and isinstance(fact.news, Replied | Dismissed)
         try:
-            self._errands.tell(entry_id, fact)
+            await self._errands.tell(entry_id, fact)
         except NotSaved:
             if is_end:
                 self._again.add(entry_id)
@@ -119,10 +126,10 @@ class Intake:
         if is_end:
             self._heard.add(entry_id)
 
-    def _take_early(self, request_id: str) -> None:
+    async def _take_early(self, request_id: str) -> None:
         """Take in the news of an end that came before its ask."""
         if request_id in self._early:
-            self.take(self._early[request_id])
+            await self._take(self._early[request_id])
             del self._early[request_id]
 
     def _unheard(self, session_id: str) -> tuple[Closed, ...]:

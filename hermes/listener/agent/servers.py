@@ -152,7 +152,7 @@ class Follower:
             await self._arrivals.take(signal)
             self._look_for_requests()
         else:
-            self._intake.take(signal, heard_by=self.server.name)
+            await self._intake.take(signal, heard_by=self.server.name)
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""

@@ -50,7 +50,7 @@ class Commands:
         except ChatError as error:
             log.info("the commands were not registered: %s", error)
 
-    def take(self, text: Text) -> Ran | None:
+    async def take(self, text: Text) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError."""
         found = _COMMAND.match((text.text or "").strip())
         name = found[1].lower() if found else ""
@@ -62,14 +62,14 @@ class Commands:
         if found[2] and self._username and found[2].lower() != self._username.lower():
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
-        return Ran(self._answer(name))
+        return Ran(await self._answer(name))
 
-    def _answer(self, name: str) -> Screen:
+    async def _answer(self, name: str) -> Screen:
         match name:
             case "open":
-                return notices.reposted(self._post_again())
+                return notices.reposted(await self._post_again())
             case "lock":
-                self._entries.store.lock_phone()
+                await self._entries.store.lock_phone()
                 return notices.locked(self._machine)
             case "status":
                 return notices.status(
@@ -81,11 +81,11 @@ class Commands:
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]
 
-    def _post_again(self) -> int:
+    async def _post_again(self) -> int:
         """Mark each open ask to be posted again at the end of the chat; its older message is deleted afterwards."""
         shown = [entry for entry in self._open() if entry.phone.message_id is not None]
         for entry in shown:
-            self._entries.change(entry.id, _anew)
+            await self._entries.change(entry.id, _anew)
         return len(shown)
 
 

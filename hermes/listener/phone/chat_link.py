@@ -27,20 +27,20 @@ class ChatLink:
         self._poll_trouble = memory.at.trouble
         entries.note_message(memory.at.newest_message)
 
-    def in_trouble(self, sentence: str) -> None:
+    async def in_trouble(self, sentence: str) -> None:
         """Log once and save why the chat does not work, until it works again."""
         if sentence == self._memory.at.trouble:
             return
         log.error("the chat does not work: %s", sentence)
         try:
-            self._memory.save(trouble=sentence)
+            await self._memory.save(trouble=sentence)
         except NotSaved as error:
             log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
 
-    def poll_failed(self, sentence: str) -> None:
+    async def poll_failed(self, sentence: str) -> None:
         """Note trouble that only a good poll clears."""
         self._poll_trouble = sentence
-        self.in_trouble(sentence)
+        await self.in_trouble(sentence)
 
     def polled(self) -> None:
         """Clear trouble with polls."""
@@ -51,20 +51,20 @@ class ChatLink:
         if self._memory.at.trouble != self._poll_trouble:
             self._clear(self._memory.at.trouble)
 
-    def refused(self, error: ChatError) -> None:
+    async def refused(self, error: ChatError) -> None:
         """Handle a refused message: follow a group that became a supergroup, note a blocked bot.
 
         What cannot be saved is only logged: the next refusal does it again.
         """
         if isinstance(error, ChatRefused) and error.moved_to is not None:
             try:
-                self.moved(error.moved_to)
+                await self.moved(error.moved_to)
             except NotSaved as unsaved:
                 log.error("%s", unsaved)  # noqa: TRY400 (a full disk, not a defect)
         elif isinstance(error, ChatRefused) and error.blocked:
-            self.in_trouble(str(error))
+            await self.in_trouble(str(error))
 
-    def moved(self, chat_id: int) -> None:
+    async def moved(self, chat_id: int) -> None:
         """Follow a group that became a supergroup, and post its asks again: the group's messages are out of reach.
 
         Raises NotSaved; a second call then does the rest.
@@ -72,17 +72,17 @@ class ChatLink:
         if chat_id != self._entries.chat_id:
             log.warning("the group became a supergroup: its id is now %d", chat_id)
             moved_from = self._memory.at.moved_from or self._entries.chat_id
-            self._memory.save(chat_id=chat_id, moved_from=moved_from, newest_message=0)
+            await self._memory.save(chat_id=chat_id, moved_from=moved_from, newest_message=0)
             self._entries.chat_id, self._entries.newest_message = chat_id, 0
-        self.bring_along()
+        await self.bring_along()
 
-    def bring_along(self) -> None:
+    async def bring_along(self) -> None:
         """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
         phone = Phone(self._entries.chat_id)
         for entry in self._entries.all():
             if entry.phone.chat_id != phone.chat_id:
                 with self._entries.apart(entry.id):
-                    self._entries.change(entry.id, lambda found: replace(found, phone=phone))
+                    await self._entries.change(entry.id, lambda found: replace(found, phone=phone))
 
     def _clear(self, trouble: str) -> None:
         if trouble and self._memory.at.trouble == trouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,9 +21,11 @@ LONGEST_GAP_S: Final = 3600.0
 class Memory:
     """The saved state of one bot. `at` is its current value; only the methods of this class change it."""
 
-    def __init__(self, store: Store, bot_id: int) -> None:
+    def __init__(self, store: Store, at: ChatMemory) -> None:
+        """`at` is what `Store.load_chat` returned."""
         self._store = store
-        self.at: ChatMemory = store.load_chat(bot_id)
+        self.at = at
+        self._saving = asyncio.Lock()
         self._steady_s: float | None = None
         self._newest: dict[str, float] = {}
 
@@ -66,7 +69,8 @@ class Memory:
         self.note(settled_days=tuple(SettledDay(day, from_s) for day, from_s in since.items() if day not in over))
         return over
 
-    def save(self, **changes: Any) -> None:
+    async def save(self, **changes: Any) -> None:
         """Change these fields and write the whole state to disk. Raises NotSaved."""
         self.note(**changes)
-        self._store.save_chat(self.at)
+        async with self._saving:
+            await self._store.save_chat(self.at)

@@ -61,21 +61,24 @@ class PermissionQueue:
         others = (entry for entry in self._entries.all() if entry.ask.source.session_id == session_id)
         return [entry for entry in others if entry.ask.permission is not None]
 
-    def wait_s(self, entry: Entry) -> float | None:
+    async def wait_s(self, entry: Entry) -> float | None:
         """Return the seconds until the next check if it is not this permission's turn yet, else None.
 
         This closes each earlier permission of the session whose end is on the phone.
         """
         if entry.ask.permission is None or entry.state.phase == "settled":
             return None
-        for other in self._entries.all():
-            if other.id == entry.id:
+        for other_id in [other.id for other in self._entries.all()]:
+            other = self._entries.get(other_id)
+            if other_id == entry.id:
                 break
+            if other is None:
+                continue
             if other.ask.permission is not None and other.ask.source.session_id == entry.ask.source.session_id:
                 if not self._is_over(other):
                     return BEHIND_LOOK_S
                 if other.phone.message_id is not None and self._is_shown(other):
-                    self.put_away(other)
+                    await self.put_away(other)
         return self._refusing_s(entry)
 
     def _is_over(self, entry: Entry) -> bool:
@@ -122,9 +125,13 @@ class PermissionQueue:
         """Tell whether the entry has just replaced another one, so that a tap may have been meant for that one."""
         return 0 <= self._entries.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
-    def put_away(self, entry: Entry) -> None:
-        """Close an entry; keep the message of a permission for the next one of its session to replace."""
-        self._entries.close(entry.id)
+    async def put_away(self, entry: Entry) -> None:
+        """Close an entry that has not changed; keep a permission's message for the next one of its session to replace.
+
+        Raises StoreError.
+        """
+        if not await self._entries.close(entry):
+            return
         phone, decision, session_id = entry.phone, entry.state.decision, entry.ask.source.session_id
         if entry.ask.permission is None or phone.message_id is None:
             return

@@ -86,23 +86,23 @@ class PhoneSide:
         match incoming:
             case Tap() | Text() if not self._is_permitted(incoming):
                 return
-            case Tap() if self._entries.store.is_phone_locked():
+            case Tap() if await self._entries.store.is_phone_locked():
                 self._outbox.answer(incoming.query_id, notices.locked_toast(self._messenger.machine))
-            case Text() if self._entries.store.is_phone_locked():
-                self._shut_out(incoming)
+            case Text() if await self._entries.store.is_phone_locked():
+                await self._shut_out(incoming)
             case Tap():
-                self._taps.take(incoming)
+                await self._taps.take(incoming)
             case Text():
                 await self._texts.take(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._entries.chat_id, old=old, new=new) != self._entries.chat_id:
-                    self._link.moved(new)
+                    await self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
-                self._link.in_trouble("the bot was blocked, or removed from the group")
+                await self._link.in_trouble("the bot was blocked, or removed from the group")
 
-    def _shut_out(self, text: Text) -> None:
+    async def _shut_out(self, text: Text) -> None:
         for entry_id in self._joining(text):
-            self._entries.apply(entry_id, Torn())
+            await self._entries.apply(entry_id, Torn())
         self._messenger.say(notices.locked(self._messenger.machine), reply_to=text.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:

@@ -53,7 +53,7 @@ class Connection:
         self._last_poll_s: float | None = None
         self._trouble: Trouble | None = None
         self._rival_told_s = -math.inf
-        self._saving: asyncio.TimerHandle | None = None
+        self._saving: asyncio.Task[None] | None = None
 
     def joining_s(self) -> float | None:
         """Return the seconds (rounded up) until the first text that is being joined is due, or None without one."""
@@ -74,15 +74,15 @@ class Connection:
         """The sentence about the bot's token if Telegram refused the last poll because of it, else ""."""
         return self._trouble.sentence if self._trouble and self._trouble.kind == "unauthorized" else ""
 
-    def recover(self, *, by_timer: bool = False) -> None:
+    async def recover(self, *, by_timer: bool = False) -> None:
         """At a start, post the asks of another chat again, and report a long absence.
 
         `by_timer`: a timer runs Hermes, so that absences are normal and are not reported. Raises NotSaved.
         """
-        self._link.bring_along()
+        await self._link.bring_along()
         last_s = self._memory.at.last_poll_s
         if not by_timer and last_s is not None and self._entries.now() - last_s > ABSENCE_S:
-            self._back_after(last_s)
+            await self._back_after(last_s)
 
     async def report_damaged(self) -> None:
         """Tell the person of the unreadable questions that are not told of yet, and note that once it is done."""
@@ -108,29 +108,33 @@ class Connection:
         the entries recognize them by their ids.
         """
         self._memory.note(offset=offset.next_id, last_poll_s=offset.at_s, newest_message=self._entries.newest_message)
-        if self._saving is None or self._saving.when() < asyncio.get_running_loop().time():
-            self._saving = asyncio.get_running_loop().call_later(SAVE_OFFSET_S, self._save)
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.get_running_loop().create_task(self._save_soon())
 
-    def _save(self) -> None:
+    async def _save_soon(self) -> None:
+        await asyncio.sleep(SAVE_OFFSET_S)
+        await self._save()
+
+    async def _save(self) -> None:
         try:
-            self._memory.save()
+            await self._memory.save()
         except NotSaved as error:
             log.warning("the place in Telegram's queue was not saved: %s", error)
 
-    def polled(self, at_s: float) -> None:
+    async def polled(self, at_s: float) -> None:
         """Note that Telegram answered, even if it brought nothing."""
         last_s, self._last_poll_s = self._last_poll_s, at_s
         if last_s is not None and at_s - last_s > ABSENCE_S:
-            self._back_after(last_s)
+            await self._back_after(last_s)
         self._trouble = None
         self._supervisor.polled()
         self._memory.note(last_poll_s=at_s, newest_message=self._entries.newest_message)
         if last_s is None:
             # Save now, so that `hermes status` shows right after a start that Telegram answers.
-            self._save()
+            await self._save()
         self._link.polled()
 
-    def poll_failed(self, trouble: Trouble) -> None:
+    async def poll_failed(self, trouble: Trouble) -> None:
         """Note why no updates come; tell of another poller, and save trouble that lasts."""
         self._trouble = trouble
         self._supervisor.say(f"no updates from Telegram: {trouble.sentence}")
@@ -139,9 +143,9 @@ class Connection:
         if trouble.kind == "conflict" and abs(self._entries.now() - self._rival_told_s) > PEACE_S:
             self._rival_told_s = self._entries.now()
             self._messenger.say(notices.other_poller(self._messenger.machine))
-        self._link.poll_failed(trouble.sentence)
+        await self._link.poll_failed(trouble.sentence)
 
-    def _back_after(self, since_s: float) -> None:
+    async def _back_after(self, since_s: float) -> None:
         """Tell the person about an absence, in which taps may be lost, and let each open question be drawn again."""
         shown = [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]
         log.info("back after %d s; %d open questions are drawn afresh", self._entries.now() - since_s, len(shown))
@@ -149,6 +153,6 @@ class Connection:
             self._messenger.say(notices.was_away(since_s, self._entries.now(), self._look))
         for entry in shown:
             try:
-                self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
+                await self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
             except StoreError as error:
                 log.error("entry %s is not drawn afresh: %s", entry.id, error)  # noqa: TRY400 (a full disk)

@@ -84,14 +84,14 @@ class Posting:
         try:
             return await self._next(entry)
         except ChatRefused as error:
-            self._link.refused(error)
+            await self._link.refused(error)
             raise
 
     async def _next(self, entry: Entry) -> float | None:
         if entry.phone.message_id is None:
             return await self._post(entry)
         if entry.timing.posted_s is None:
-            return self._adopted(entry)
+            return await self._adopted(entry)
         if entry.phone.copies:
             return await self._remove_copy(entry, entry.phone.copies[0])
         wait_s = self._settles_in(entry)
@@ -100,21 +100,21 @@ class Posting:
         if main(entry, self._look).digest != entry.phone.drawn:
             return await self._redraw(entry)
         beside = await self._beside(entry)
-        return beside if beside is not None else self._closed(entry)
+        return beside if beside is not None else await self._closed(entry)
 
     async def _post(self, entry: Entry) -> float | None:
         if self._is_over_unseen(entry):
-            self._entries.close(entry.id)
+            await self._entries.close(entry)
             for behind in self._queue.behind(entry):
                 self._entries.wakes.put(behind.id, "phone")
             return None
-        wait_s = self._not_before(entry)
+        wait_s = await self._not_before(entry)
         if wait_s is not None:
             return wait_s
         if entry.id not in self._unnoted:
             self._unnoted[entry.id] = await self._sent_now(entry)
         post = self._unnoted[entry.id]
-        self._note_post(post)
+        await self._note_post(post)
         if post.left is not None and self._queue.moved(entry, post.left):
             await self._outbox.discard(post.left.chat_id, post.left.message_id)
         self._link.sent()
@@ -139,15 +139,15 @@ class Posting:
         over = state.outcome is not None and state.outcome.reason != "ambiguous"
         return over and unseen and entry.id not in self._unnoted
 
-    def _not_before(self, entry: Entry) -> float | None:
+    async def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
         age_s = self._entries.now() - entry.asked_s
         # If the age is negative, the wall clock was set back: do not wait because of that.
         if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
             return self._post_after_s - age_s
-        return self._queue.wait_s(entry)
+        return await self._queue.wait_s(entry)
 
-    def _note_post(self, post: _Post) -> None:
+    async def _note_post(self, post: _Post) -> None:
         """Save that the message was posted. Raises NotSaved: `_unnoted` keeps the message until that succeeds."""
         timed, message_id = post.timed, post.message_id
 
@@ -164,10 +164,10 @@ class Posting:
                 phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
             return replace(found, phone=phone, timing=timing, trail=timed.trail)
 
-        self._entries.change(timed.id, posted)
+        await self._entries.change(timed.id, posted)
         del self._unnoted[timed.id]
 
-    def _adopted(self, entry: Entry) -> float:
+    async def _adopted(self, entry: Entry) -> float:
         """Start the time to answer of an ask whose send was not confirmed, but had arrived and was tapped."""
         post = self._unnoted.pop(entry.id, None)
         more = () if post is None or post.message_id == entry.phone.message_id else (post.message_id,)
@@ -176,7 +176,7 @@ class Posting:
             phone = replace(found.phone, copies=(*found.phone.copies, *more))
             return replace(found, phone=phone, timing=self._times.started(found))
 
-        self._entries.change(entry.id, noted)
+        await self._entries.change(entry.id, noted)
         return AT_ONCE
 
     async def _redraw(self, entry: Entry) -> float:
@@ -189,11 +189,11 @@ class Posting:
                 raise
             log.info("entry %s: its message was deleted on the phone", entry.id)
             again = entry.state.phase != "settled"
-            self._note(
+            await self._note(
                 entry, lambda phone: replace(phone, message_id=None if again else message_id, drawn=screen.digest)
             )
             return AT_ONCE
-        self._note(entry, lambda phone: replace(phone, drawn=screen.digest))
+        await self._note(entry, lambda phone: replace(phone, drawn=screen.digest))
         return AT_ONCE
 
     def _settles_in(self, entry: Entry) -> float:
@@ -208,7 +208,7 @@ class Posting:
 
     async def _remove_copy(self, entry: Entry, message_id: int) -> float:
         await self._delete(entry, message_id)
-        self._note(entry, lambda phone: replace(phone, copies=tuple(c for c in phone.copies if c != message_id)))
+        await self._note(entry, lambda phone: replace(phone, copies=tuple(c for c in phone.copies if c != message_id)))
         return AT_ONCE
 
     # --- messages beside the main one -----------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Posting:
         for kind, side in there.items():
             if kind not in wanted or (wanted[kind].fresh and side.drawn != wanted[kind].screen.digest):
                 await self._delete(entry, side.message_id)
-                self._note(entry, lambda phone, gone=side: replace(phone, sides=_without(phone, gone.kind)))  # type: ignore[misc]
+                await self._note(entry, lambda phone, gone=side: replace(phone, sides=_without(phone, gone.kind)))  # type: ignore[misc]
                 return AT_ONCE
         for kind, screen in wanted.items():
             if kind not in there:
@@ -245,7 +245,7 @@ class Posting:
             copies = tuple(copy for copy in phone.copies if copy != message_id)
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies)
 
-        self._note(entry, noted)
+        await self._note(entry, noted)
         return AT_ONCE
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
@@ -256,10 +256,10 @@ class Posting:
                 raise
             # The next step sends it again, unless it is lasting: such a message is only a record.
             if not wanted.lasting:
-                self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
+                await self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
                 return AT_ONCE
         drawn = replace(side, drawn=wanted.screen.digest)
-        self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, side.kind), drawn)))
+        await self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, side.kind), drawn)))
         return AT_ONCE
 
     async def _delete(self, entry: Entry, message_id: int) -> None:
@@ -273,7 +273,7 @@ class Posting:
 
     # --- the end --------------------------------------------------------------------------------------------
 
-    def _closed(self, entry: Entry) -> float | None:
+    async def _closed(self, entry: Entry) -> float | None:
         """Close a settled entry, whose last screen is on the phone; return the seconds to wait until then, or None."""
         outcome = entry.state.outcome
         if entry.state.phase != "settled" or outcome is None:
@@ -282,11 +282,11 @@ class Posting:
         if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
             return LINGER_S - passed_s
         log.info("closed: entry %s, %s", entry.id, outcome.kind)
-        self._queue.put_away(entry)
+        await self._queue.put_away(entry)
         return None
 
-    def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
-        self._entries.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
+    async def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
+        await self._entries.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
 
 
 def _goes_on(entry: Entry) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.permission_queue import PermissionQueue
-    from hermes.model.entry import Entry
+    from hermes.model.entry import Entry, Phone
     from hermes.model.events import Tap
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Taps:
         self._messenger = messenger
         self._queue = queue
 
-    def take(self, tap: Tap) -> None:
+    async def take(self, tap: Tap) -> None:
         """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
         try:
             entry_id, epoch, action = decode(tap.data)
@@ -49,26 +49,26 @@ class Taps:
             return
         entry = self._entries.get(entry_id)
         if entry is None:
-            self._late(entry_id, tap)
+            await self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
-            self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
+            await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
             return
-        step = self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
+        step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
-            self._disarm_others(entry_id, tap.user.id)
+            await self._disarm_others(entry_id, tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
-        notice_copy(self._entries, after, tap.message_id)
+        await notice_copy(self._entries, after, tap.message_id)
 
-    def _late(self, entry_id: str, tap: Tap) -> None:
+    async def _late(self, entry_id: str, tap: Tap) -> None:
         """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
         try:
-            entry = self._entries.store.done(entry_id)
+            entry = await self._entries.store.done(entry_id)
         except StoreError:
             self._outbox.answer(tap.query_id, STALE)
             return
@@ -76,24 +76,31 @@ class Taps:
         if tap.message_id != entry.phone.message_id:
             self._messenger.delete(tap.chat_id, tap.message_id)
 
-    def _disarm_others(self, entry_id: str, user_id: int) -> None:
+    async def _disarm_others(self, entry_id: str, user_id: int) -> None:
         for other in self._entries.all():
             armed = other.state.armed
             if other.id != entry_id and armed is not None and armed.user_id == user_id:
-                self._entries.apply(other.id, Disarmed())
+                await self._entries.apply(other.id, Disarmed())
 
 
-def notice_copy(entries: Entries, entry: Entry, message_id: int) -> None:
+async def notice_copy(entries: Entries, entry: Entry, message_id: int) -> None:
     """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
-    phone = entry.phone
-    known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
-    if message_id in known:
+    if _is_known(entry.phone, message_id):
         return
+    after = await entries.change(entry.id, lambda found: replace(found, phone=_with_message(found.phone, message_id)))
+    if message_id in after.phone.copies:
+        log.info("entry %s: message %d is a second copy", entry.id, message_id)
+
+
+def _is_known(phone: Phone, message_id: int) -> bool:
+    return message_id in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
+
+
+def _with_message(phone: Phone, message_id: int) -> Phone:
+    if _is_known(phone, message_id):
+        return phone
     if phone.message_id is None:
         # The send was not confirmed, but its message arrived: adopt it.
-        adopted = replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
-    else:
-        log.info("entry %s: message %d is a second copy", entry.id, message_id)
-        since_id = min(phone.since_id or message_id, message_id)
-        adopted = replace(phone, copies=(*phone.copies, message_id), since_id=since_id)
-    entries.change(entry.id, lambda found: replace(found, phone=adopted))
+        return replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
+    since_id = min(phone.since_id or message_id, message_id)
+    return replace(phone, copies=(*phone.copies, message_id), since_id=since_id)

@@ -34,7 +34,7 @@ class Texts:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
         if self._entries.was_seen(text.update_id):
             return
-        told = self._commands.take(text)
+        told = await self._commands.take(text)
         if told is not None:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
@@ -43,10 +43,10 @@ class Texts:
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
         match routing.route(text, self._entries.all()):
             case routing.ToAsk(entry_id, event):
-                step = self._entries.apply(entry_id, event)
+                step = await self._entries.apply(entry_id, event)
                 entry = self._entries.get(entry_id)
                 if event.how == "reply" and text.reply_to is not None and entry is not None:
-                    notice_copy(self._entries, entry, text.reply_to)
+                    await notice_copy(self._entries, entry, text.reply_to)
                 if step.hint is not None:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
             case routing.Tell(kind, entry_ids):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes.chat.screens import notices
 from hermes.core import answer_clock
+from hermes.errors import Conflict
 from hermes.model.events import Expired
 
 if TYPE_CHECKING:
@@ -31,34 +33,50 @@ class Timekeeper:
         self._was_quiet = False
         self._stood = True
 
-    def tick(self, *, answerable: bool) -> None:
+    async def tick(self, *, answerable: bool) -> None:
         """Advance the clock; remind, make final calls and expire asks if that is due. Raises NotSaved."""
         quiet = self._times.is_quiet()
         self._times.clock.tick(answerable=answerable and not quiet)
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
-        for entry in self._entries.all():
-            with self._entries.apart(entry.id):
-                self._look_at(entry, resumed=resumed)
+        for entry_id in [entry.id for entry in self._entries.all()]:
+            with self._entries.apart(entry_id), suppress(Conflict):  # it has changed: the next tick looks again
+                if resumed:
+                    await self._correct(entry_id)
+                entry = self._entries.get(entry_id)
+                if entry is not None:
+                    await self._look_at(entry)
 
     def _resumed(self, *, answerable: bool) -> bool:
         """Tell whether the clock has just begun to run again: the times that the phone shows are then wrong."""
         stood, self._stood = self._stood, not answerable
         return stood and answerable
 
-    def _look_at(self, entry: Entry, *, resumed: bool) -> None:
-        """Remind, make the final call or expire, if that is due; correct the shown end after a standstill."""
+    async def _correct(self, entry_id: str) -> None:
+        """Correct the end that the phone shows, after a standstill of the clock."""
+        now_s, left_s = self._entries.now(), self._times.clock.left_s
+
+        def corrected(found: Entry) -> Entry:
+            seconds = left_s(found.timing)
+            if seconds is None or found.state.phase != "open":
+                return found
+            return replace(found, timing=replace(found.timing, until_s=now_s + max(0.0, seconds)))
+
+        if self._entries.get(entry_id) is not None:
+            await self._entries.change(entry_id, corrected)
+
+    async def _look_at(self, entry: Entry) -> None:
+        """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""
         left_s = self._times.clock.left_s(entry.timing)
-        if resumed and left_s is not None and entry.state.phase == "open":
-            self._time(entry, until_s=self._entries.now() + max(0.0, left_s))
         match answer_clock.due(entry, self._times.clock, self._times.pace):
             case "remind":
-                self._time(entry, reminded=entry.timing.reminded + 1)
+                await self._time(entry, reminded=entry.timing.reminded + 1)
             case "call":
-                self._time(entry, called=True, until_s=self._entries.now() + max(0.0, left_s or 0.0))
+                await self._time(entry, called=True, until_s=self._entries.now() + max(0.0, left_s or 0.0))
             case "expire":
                 log.info("entry %s: nobody answered in time", entry.id)
-                self._entries.apply(entry.id, Expired(self._entries.now(), self._look.rule(entry.ask)))
+                expired = Expired(self._entries.now(), self._look.rule(entry.ask))
+                await self._entries.apply(entry.id, expired, seen=entry)
             case None:
                 pass
 
@@ -68,5 +86,6 @@ class Timekeeper:
         if was_quiet and not quiet and waiting:
             self._messenger.say(notices.digest_screen(waiting))
 
-    def _time(self, entry: Entry, **changes: Any) -> None:
-        self._entries.change(entry.id, lambda found: replace(found, timing=replace(found.timing, **changes)))
+    async def _time(self, entry: Entry, **changes: Any) -> None:
+        timing = replace(entry.timing, **changes)
+        await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)

@@ -71,9 +71,9 @@ class Updates:
         self._begun += 1
         batch = await self.poller.poll(longest_s)
         if isinstance(batch, Trouble):
-            self._connection.poll_failed(batch)
+            await self._connection.poll_failed(batch)
             return False
-        self._connection.polled(batch.at_s)
+        await self._connection.polled(batch.at_s)
         brought, stays = await self._take_all(batch.updates)
         self._keep_offset()
         if batch.is_whole and not stays:
@@ -105,12 +105,12 @@ class Updates:
         after = self._entries.get(entry_id)
         if after is None or after.state.due_s != entry.state.due_s:
             return 0.0
-        if self._entries.store.is_phone_locked():
+        if await self._entries.store.is_phone_locked():
             return LOCKED_LOOK_S
         if entry_id in self._phone.torn:
-            self._entries.apply(entry_id, Torn())
+            await self._entries.apply(entry_id, Torn())
             self._phone.torn.discard(entry_id)
-        self._entries.apply(entry_id, Ticked(max(self._entries.now(), entry.state.due_s)))
+        await self._entries.apply(entry_id, Ticked(max(self._entries.now(), entry.state.due_s)))
         return None
 
     async def _caught_up(self) -> None:
@@ -141,10 +141,10 @@ class Updates:
             return await self._told(raw, error)
         except ValueError as error:
             log.warning("an update of another shape is put into quarantine: %s", error)
-            self._set_aside(raw, error)
+            await self._set_aside(raw, error)
         except Exception as error:  # the guard around one update
             log.exception("an update could not be handled and is put into quarantine")
-            self._set_aside(raw, error)
+            await self._set_aside(raw, error)
         return True
 
     async def _told(self, raw: dict[str, Any], error: NotSaved) -> bool:
@@ -158,20 +158,16 @@ class Updates:
             log.warning("nor could they be told: %s", untold)
         return True
 
-    def _set_aside(self, raw: Any, error: Exception) -> None:
+    async def _set_aside(self, raw: Any, error: Exception) -> None:
         data = as_text(raw).encode("utf-8", "backslashreplace")
         try:
-            self._entries.store.quarantine("update.json", data, str(error))
+            await self._entries.store.quarantine("update.json", data, str(error))
         except (StoreError, OSError) as full:
             log.error("nor could it be put there: %s", full)  # noqa: TRY400 (the cause is named; not a bug)
 
     def _keep_offset(self) -> None:
-        """Save the offset; a failure is only logged, because its one effect is that updates come twice."""
+        """Let the offset be saved soon."""
         offset = self.poller.offset
-        if offset is None or offset == self._saved:
-            return
-        try:
+        if offset is not None and offset != self._saved:
             self._connection.note_offset(offset)
             self._saved = offset
-        except (StoreError, OSError) as error:
-            log.warning("the place in Telegram's queue was not saved: %s", error)

@@ -17,6 +17,7 @@ import pytest
 from hermes.commands.ask.phone_question import TEST, Told, ask, asking
 from hermes.config.settings import Config
 from hermes.errors import PayloadError
+from tests.at_once import at_once
 from tests.listening import House, house, until
 
 home = house(started=True)
@@ -95,10 +96,10 @@ async def test_who_asks_no_longer_closes_the_question(home: House, config: Confi
 async def test_what_was_on_the_phone_is_known_afterwards(home: House, config: Config) -> None:
     """Its message is nobody's to wait for once it is over, and it had been there."""
     async with asking(config, home.root / "config.toml", TEST) as it:
-        assert not it.was_on_phone()
-        await until(it.was_on_phone, "the message")
+        assert not await it.was_on_phone()
+        await until(lambda: at_once(it.was_on_phone()), "the message")
         await it.stopped()
-        assert it.was_on_phone()
+        assert await it.was_on_phone()
 
 
 async def test_an_answer_of_which_only_the_reader_is_left_was_delivered(home: House, config: Config) -> None:

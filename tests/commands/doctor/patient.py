@@ -16,6 +16,7 @@ from hermes.commands.doctor.finding import Around, Finding
 from hermes.config import reading as configuration
 from hermes.sandbox.botapi import RunningBotApi
 from hermes.storage.store import Store
+from tests.at_once import at_once
 
 Tables = dict[str, Any]
 
@@ -64,7 +65,7 @@ class Patient:
     def store(self) -> Store:
         """The store, made."""
         store = Store(self.root / "store")
-        store.open()
+        at_once(store.open())
         return store
 
     def write(self, **telegram: Any) -> None:

@@ -20,6 +20,7 @@ from hermes.commands.doctor.finding import Area
 from hermes.commands.doctor.report import summary
 from hermes.sandbox.botapi import RunningBotApi
 from hermes.sandbox.opencode.server import running_agent
+from tests.at_once import at_once
 from tests.commands.doctor.patient import Patient
 from tests.sandbox.raw_bot import raw_bot
 from tests.storage.store_process import an_entry
@@ -65,7 +66,7 @@ def sick(healthy: Patient, api: RunningBotApi) -> Patient:
     text = healthy.install()
     healthy.plugin.write_text(f"{text}// of old\n")
     healthy.config_file.chmod(0o644)
-    healthy.store.create(an_entry(asked_s=time.time()))
+    at_once(healthy.store.create(an_entry(asked_s=time.time())))
     healthy.store.root.chmod(0o755)
     api.phone.block()
     with raw_bot(api) as bot:
@@ -91,7 +92,7 @@ def test_a_sick_machine_in_a_terminal(sick: Patient, api: RunningBotApi) -> None
         assert said in shown
     assert "3 problems." in shown
     assert not api.phone.state().webhook
-    assert len(sick.store.survey().entries) == 1
+    assert len(at_once(sick.store.survey()).entries) == 1
 
 
 def test_a_healthy_machine_in_a_pipe(healthy: Patient) -> None:
@@ -124,7 +125,7 @@ def test_a_list_for_machines_holds_no_secret(sick: Patient) -> None:
 def test_a_full_disk_is_told_in_a_terminal(healthy: Patient) -> None:
     """No file may grow: the store says so in plain words."""
     healthy.install()
-    assert healthy.store.survey().entries == ()
+    assert at_once(healthy.store.survey()).entries == ()
     shown, status = in_terminal(healthy, f"ulimit -f 0; {shlex.join(command(healthy))}", columns=200)
     assert status == 1
     assert re.search(r"✘ writing .*nothing was saved in .*larger than this process may write", shown)

@@ -13,6 +13,7 @@ from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER
+from tests.at_once import at_once
 from tests.commands.doctor.patient import Patient, named, old, told
 from tests.storage.store_process import an_entry
 
@@ -24,7 +25,7 @@ def remember(patient: Patient, *, ago_s: float = 5, trouble: str = "") -> Around
     around = patient.around()
     now_s = around.now()
     bot_id = int(patient.token.partition(":")[0])
-    patient.store.save_chat(ChatMemory(bot_id, last_poll_s=now_s - ago_s, trouble=trouble))
+    at_once(patient.store.save_chat(ChatMemory(bot_id, last_poll_s=now_s - ago_s, trouble=trouble)))
     return replace(around, now=lambda: now_s)
 
 
@@ -49,7 +50,7 @@ async def test_nobody_is_broken_where_something_waits(patient: Patient) -> None:
     """A question that is open, or what lies in the inbox."""
     patient.install()
     spool.drop(patient.store.root, spool.record("opencode", {"type": "receipt"}))
-    patient.store.create(an_entry())
+    await patient.store.create(an_entry())
     found = named(await listener.look(patient.around()), "lock")
     assert (found.verdict, found.seen) == ("broken", "nobody listens, and 2 questions or answers wait")
 
@@ -99,7 +100,7 @@ async def test_a_listener_that_never_polled_is_broken(patient: Patient) -> None:
 async def test_a_locked_phone_is_a_warning(patient: Patient) -> None:
     """With the command that unlocks it."""
     remember(patient)
-    patient.store.lock_phone()
+    await patient.store.lock_phone()
     with patient.store.hold(LISTENER, "hermes listen"):
         found = named(await listener.look(patient.around()), "phone")
     assert (found.verdict, found.mend) == ("warning", f"hermes unlock --config {patient.config_file}")

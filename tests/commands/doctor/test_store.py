@@ -43,7 +43,7 @@ async def test_what_others_may_read_is_broken_and_mended(patient: Patient) -> No
     """Folders and files; a link is nobody's mode."""
     root = patient.store.root
     (root / "link").symlink_to("/etc/passwd")
-    patient.store.create(an_entry())
+    await patient.store.create(an_entry())
     root.chmod(0o755)
     (root / "pending" / "aaaa2222.json").chmod(0o644)
     found = named(await stores.look(patient.around()), "modes")
@@ -63,14 +63,14 @@ def test_little_room_is_told(free: int, verdict: str) -> None:
 
 async def test_the_room_is_that_of_the_disk(patient: Patient) -> None:
     """The machine's own figure."""
-    patient.store.open()
+    await patient.store.open()
     assert named(await stores.look(patient.around()), "space").seen != stores._room(0).seen
 
 
 async def test_files_in_quarantine_are_a_warning(patient: Patient) -> None:
     """The newest is named; they stay."""
-    patient.store.quarantine("x", b"x", "why")
-    place = patient.store.quarantine("y", b"y", "why")
+    await patient.store.quarantine("x", b"x", "why")
+    place = await patient.store.quarantine("y", b"y", "why")
     found = named(await stores.look(patient.around()), "quarantine")
     assert (found.verdict, found.seen, found.fix) == ("warning", "2 files that could not be understood", None)
     assert str(place) in found.mend

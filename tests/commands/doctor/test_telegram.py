@@ -167,13 +167,13 @@ async def test_a_slow_telegram_is_waited_for(healthy: Patient, api: RunningBotAp
 async def test_our_own_listener_is_not_disturbed(healthy: Patient, api: RunningBotApi) -> None:
     """It says itself whether it met somebody; no poll goes out."""
     bot_id = int(healthy.token.partition(":")[0])
-    healthy.store.save_chat(ChatMemory(bot_id))
+    await healthy.store.save_chat(ChatMemory(bot_id))
     with process_lock.hold_bot(bot_id, "/elsewhere", "hermes listen, store x"):
         found = named(await telegram.look(healthy.around()), "other pollers")
         assert (found.verdict, found.seen) == (
             "good", f"hermes listen, store x (pid {os.getpid()}) polls, and told of none"
         )  # fmt: skip
-        healthy.store.save_chat(ChatMemory(bot_id, trouble=CONFLICT))
+        await healthy.store.save_chat(ChatMemory(bot_id, trouble=CONFLICT))
         found = named(await telegram.look(healthy.around()), "other pollers")
         assert found.verdict == "broken"
         assert CONFLICT in found.seen
@@ -272,7 +272,7 @@ async def test_a_group_that_became_a_supergroup_is_followed(tmp_path: Path) -> N
         found = named(await telegram.look(patient.around()), "chat")
         assert (found.verdict, found.mend) == ("warning", f"set telegram.chat_id = {new}")
         bot_id = int(patient.token.partition(":")[0])
-        patient.store.save_chat(ChatMemory(bot_id, chat_id=new, moved_from=SMALL))
+        await patient.store.save_chat(ChatMemory(bot_id, chat_id=new, moved_from=SMALL))
         found = named(await telegram.look(patient.around()), "chat")
         assert (found.verdict, found.mend) == ("warning", f"set telegram.chat_id = {new}")
         assert "new id" in found.seen

@@ -22,6 +22,7 @@ from hermes.model.ask import Option, Permission, Question
 from hermes.model.entry import Entry
 from hermes.model.state import State
 from hermes.storage.store import Store
+from tests.at_once import at_once
 from tests.listening import House, house, question, until
 from tests.storage.store_process import an_entry
 
@@ -47,7 +48,7 @@ home = house("new")
 def store(tmp_path: Path) -> Store:
     """An open store."""
     store = Store(tmp_path / "store", now=lambda: ENDED_S + 5)
-    store.open()
+    at_once(store.open())
     return store
 
 
@@ -70,14 +71,14 @@ def ended(entry: Entry, kind: OutcomeKind, **more: Any) -> Entry:
 def settled(store: Store, *entries: Entry) -> None:
     """Put them away as done."""
     for entry in entries:
-        store.create(entry)
-        store.settle(entry.id)
+        at_once(store.create(entry))
+        at_once(store.settle(entry.id))
 
 
 def told(store: Store, entry: Entry) -> Exchange:
     """What is told of this one."""
-    settled(store, entry) if entry.state.outcome is not None else store.create(entry)
-    (exchange,) = gather(store, since_s=0).exchanges
+    settled(store, entry) if entry.state.outcome is not None else at_once(store.create(entry))
+    (exchange,) = at_once(gather(store, since_s=0)).exchanges
     return exchange
 
 
@@ -307,15 +308,15 @@ def test_the_newest_comes_last_whether_it_is_over_or_not(store: Store) -> None:
     """What ended before the moment is left out, what is open never."""
     old, open_one, new = (replace(an_ask(), id=f"{n}aaa2222", asked_s=ASKED_S + n) for n in range(2, 5))
     settled(store, ended(new, "gone", reason="ended"), ended(old, "gone", reason="ended"))
-    store.create(open_one)
-    assert [one.id for one in gather(store, since_s=0).exchanges] == ["2aaa2222", "3aaa2222", "4aaa2222"]
-    assert [one.id for one in gather(store, since_s=ENDED_S + 60).exchanges] == ["3aaa2222"]
+    at_once(store.create(open_one))
+    assert [one.id for one in at_once(gather(store, since_s=0)).exchanges] == ["2aaa2222", "3aaa2222", "4aaa2222"]
+    assert [one.id for one in at_once(gather(store, since_s=ENDED_S + 60)).exchanges] == ["3aaa2222"]
 
 
 def test_an_ask_that_came_by_two_ways_is_told_once(store: Store) -> None:
     """The twin was never shown."""
     settled(store, ended(an_ask(), "gone"))
-    assert gather(store, since_s=0).exchanges == ()
+    assert at_once(gather(store, since_s=0)).exchanges == ()
 
 
 def test_what_cannot_be_read_is_said_and_left_alone(store: Store) -> None:
@@ -325,14 +326,14 @@ def test_what_cannot_be_read_is_said_and_left_alone(store: Store) -> None:
     (month / "bbbb2222.json").write_bytes(b"")
     (store.root / "pending/cccc2222.json").write_bytes(b'{"v":99}')
     before = {path: path.stat().st_mtime_ns for path in sorted(store.root.rglob("*"))}
-    found = gather(store, since_s=0)
+    found = at_once(gather(store, since_s=0))
     assert [one.id for one in found.exchanges] == ["aaaa2222"]
     assert found.warnings == (
         f"cannot be read: {month / 'bbbb2222.json'}",
         f"written by a newer Hermes: {store.root / 'pending/cccc2222.json'}",
     )
     assert before == {path: path.stat().st_mtime_ns for path in sorted(store.root.rglob("*"))}
-    assert gather(Store(store.root / "none"), since_s=0).exchanges == ()
+    assert at_once(gather(Store(store.root / "none"), since_s=0)).exchanges == ()
     assert not (store.root / "none").exists()
 
 
@@ -377,7 +378,7 @@ async def test_a_tap_is_told_from_the_ask_to_its_proof(home: House) -> None:
     first = home.agent.ask([question()])
     asked = await home.person.sees("Which database?")
     store = Store(home.store)
-    assert [one.state for one in gather(store, since_s=0).exchanges] == ["open"]
+    assert [one.state for one in (await gather(store, since_s=0)).exchanges] == ["open"]
     await home.person.taps(asked, "SQLite")
     await home.person.sees("✅ SQLite", buttons=False)
     second = home.agent.ask([question("And which colour?")])
@@ -385,7 +386,7 @@ async def test_a_tap_is_told_from_the_ask_to_its_proof(home: House) -> None:
     home.agent.answer(second, [["PostgreSQL"]])
     await home.person.sees("🖥 Answered on the computer", buttons=False)
     await home.closed()
-    phone, desk = await until(lambda: gather(store, since_s=0).exchanges, "two exchanges")
+    phone, desk = await until(lambda: at_once(gather(store, since_s=0)).exchanges, "two exchanges")
     assert (phone.request_id, phone.state, phone.answer) == (first, "answered", (("SQLite",),))
     assert (phone.where, phone.confirmed) == ("phone", "record")
     assert phone.decision is not None

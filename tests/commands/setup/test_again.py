@@ -125,8 +125,8 @@ async def test_what_waits_for_a_listener_stays_with_telegram(desk: Desk) -> None
 async def test_whom_a_known_bot_obeys_may_be_unknown(desk: Desk) -> None:
     """The store knows the bot, no configuration does: then every tap and text stays."""
     store = Store(desk.store)
-    store.open()
-    store.save_chat(ChatMemory(int(desk.api.token.partition(":")[0]), offset=1))
+    await store.open()
+    await store.save_chat(ChatMemory(int(desk.api.token.partition(":")[0]), offset=1))
     desk.write("my answer")
     with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)

@@ -31,6 +31,7 @@ from hermes.model.entry import Entry, Timing
 from hermes.model.state import Phase, State
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
+from tests.at_once import at_once
 from tests.storage.store_process import an_entry
 
 NOW_S = 1_757_000_000.0
@@ -53,7 +54,7 @@ def a_server(name: str, url: str = "http://127.0.0.1:4096") -> OpenCode:
 def store(tmp_path: Path) -> Store:
     """An open store."""
     store = Store(tmp_path / "store", now=lambda: NOW_S)
-    store.open()
+    at_once(store.open())
     return store
 
 
@@ -100,7 +101,7 @@ async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
 
 async def test_a_running_listener_is_named(store: Store) -> None:
     """With its process, since when, and the last time that Telegram answered."""
-    store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
+    await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
     with store.hold(LISTENER, "hermes listen"):
         status = await gather(a_config(store.root), store, now=lambda: NOW_S + 7500)
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
@@ -120,13 +121,13 @@ async def test_a_listener_of_another_store_is_named(store: Store) -> None:
 async def test_a_locked_phone_is_said(store: Store) -> None:
     """And what ends that."""
     assert "hermes unlock" not in words(await look(store))
-    store.lock_phone()
+    await store.lock_phone()
     assert "no answers are taken until `hermes unlock`" in words(await look(store))
 
 
 async def test_trouble_with_the_chat_is_said(store: Store) -> None:
     """As the listener wrote it down."""
-    store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
+    await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
     assert "✗ Telegram the bot was blocked\n" in words(await look(store))
 
 
@@ -159,10 +160,10 @@ async def test_a_server_that_is_not_there_is_said_by_default(store: Store) -> No
 
 async def test_open_entries_show_where_what_and_how_long(store: Store) -> None:
     """Oldest first, in a table."""
-    store.save_chat(ChatMemory(987654321, answerable_s=100.0))
-    store.create(an_open_entry(set_at=50.0, expires_at=1375.0))
+    await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
+    await store.create(an_open_entry(set_at=50.0, expires_at=1375.0))
     away = an_open_entry("bbbb2222")
-    store.create(replace(away, code="m4", state=replace(away.state, phase="sending", away=True)))
+    await store.create(replace(away, code="m4", state=replace(away.state, phase="sending", away=True)))
     status = await look(store)
     assert [(entry.phase, entry.age_s, entry.left_s) for entry in status.entries] == [
         ("open", 3900.0, 1275.0),
@@ -174,8 +175,8 @@ async def test_open_entries_show_where_what_and_how_long(store: Store) -> None:
 
 async def test_time_stands_still_while_nobody_listens(store: Store) -> None:
     """A minute that is left is a minute; but ten, for a start, when a listener comes back."""
-    store.save_chat(ChatMemory(987654321, answerable_s=100.0))
-    store.create(an_open_entry(set_at=50.0, expires_at=160.0))
+    await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
+    await store.create(an_open_entry(set_at=50.0, expires_at=160.0))
     assert (await look(store)).entries[0].left_s == 600.0
     with store.hold(LISTENER, "hermes listen"):
         assert (await look(store)).entries[0].left_s == 60.0
@@ -183,7 +184,7 @@ async def test_time_stands_still_while_nobody_listens(store: Store) -> None:
 
 async def test_files_that_cannot_be_used_are_named_and_stay(store: Store) -> None:
     """Looking puts nothing away; what is in quarantine already is counted."""
-    store.quarantine("x", b"x", "why")
+    await store.quarantine("x", b"x", "why")
     damaged, newer = store.root / "pending/aaaa2222.json", store.root / "pending/bbbb2222.json"
     damaged.write_bytes(b"")
     newer.write_bytes(b'{"v":99}')
@@ -227,7 +228,7 @@ async def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: Stor
     entry = an_open_entry()
     source = replace(entry.ask.source, directory="/srv/[red]\x1b[2J\u202e")
     questions = (replace(entry.ask.questions[0], header="[bold]a\nb\ud800"),)
-    store.create(replace(entry, ask=replace(entry.ask, source=source, questions=questions)))
+    await store.create(replace(entry, ask=replace(entry.ask, source=source, questions=questions)))
     status = await look(store)
     assert "[red] [2J" in words(status)
     assert "[bold]a b" in words(status)
@@ -239,13 +240,13 @@ async def test_an_ask_without_questions_is_named_by_its_session(store: Store) ->
     """And a project without a folder by its machine."""
     entry = an_open_entry()
     source = replace(entry.ask.source, directory="", session_title="Fix the shop")
-    store.create(replace(entry, ask=replace(entry.ask, source=source, questions=())))
+    await store.create(replace(entry, ask=replace(entry.ask, source=source, questions=())))
     assert "k7 | 65 min | desk | Fix the shop | waits for you | –" in rows(await look(store))
 
 
 async def test_the_keys_for_programs_are_stable(store: Store) -> None:
     """Who reads them may rely on them."""
-    store.create(an_open_entry())
+    await store.create(an_open_entry())
     told = json.loads(to_json(await look(store, a_server("one"))))
     assert list(told) == [
         "version",
@@ -297,11 +298,11 @@ async def test_all_is_well_in_one_line(store: Store) -> None:
     async def health(server: OpenCode) -> str:
         raise AgentAway(f"{server.name} cannot be reached:\nconnection refused")
 
-    store.create(an_open_entry())
-    store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S))
+    await store.create(an_open_entry())
+    await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S))
     with store.hold(LISTENER, "hermes listen"):
         assert verdict(await look(store)) == (False, "all is well, 1 open")
-        store.lock_phone()
+        await store.lock_phone()
         assert verdict(await look(store, a_server("one"), health=health)) == (
             False,
             "all is well, 1 open; one: one cannot be reached: connection refused; the phone is locked",
@@ -312,11 +313,11 @@ async def test_what_is_wrong_is_one_line(store: Store) -> None:
     """Each by itself: no listener, no poll, an old poll, a chat in trouble, files that cannot be read."""
     assert verdict(await look(store)) == (True, "nobody is listening; Telegram was not reached yet")
     with store.hold(LISTENER, "hermes listen"):
-        store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S - 1))
+        await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S - 1))
         assert verdict(await look(store)) == (True, "Telegram was last reached 3 min ago")
-        store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
+        await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
         assert verdict(await look(store)) == (True, "the bot was blocked")
-        store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S))
+        await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S))
         damaged, newer = store.root / "pending/aaaa2222.json", store.root / "pending/bbbb2222.json"
         damaged.write_bytes(b"")
         assert verdict(await look(store)) == (True, f"{damaged} cannot be read")
@@ -331,7 +332,7 @@ async def test_what_is_wrong_is_one_line(store: Store) -> None:
 )
 async def test_ages_are_shown_in_one_unit(store: Store, age_s: float, shown: str) -> None:
     """The largest of which there are two."""
-    store.create(replace(an_open_entry(), asked_s=NOW_S - age_s))
+    await store.create(replace(an_open_entry(), asked_s=NOW_S - age_s))
     assert f"  {shown}  " in words(await look(store))
 
 
@@ -371,7 +372,7 @@ def of_every_kind() -> list[Entry]:
 async def test_each_state_has_its_words(store: Store) -> None:
     """A permission is told as what it is; of several questions the first one and how many more."""
     for entry in of_every_kind():
-        store.create(entry)
+        await store.create(entry)
     told = rows(await look(store))
     assert "a2 | 65 min | shop | May it run npm publish --access public | waits for you | –" in told
     assert any("a3 | 65 min | 東京-a-long-nam… | Colour: Which of all" in row for row in told)
@@ -383,7 +384,7 @@ async def test_each_state_has_its_words(store: Store) -> None:
 async def test_the_table_keeps_its_shape(store: Store, width: int) -> None:
     """One line an ask at any width, whatever agents write; state and time are never cut."""
     for entry in of_every_kind():
-        store.create(entry)
+        await store.create(entry)
     status = await look(store)
     head, *table = lines(status, width)[-1 - len(status.entries) :]
     assert head.split() == ["Age", "Project", "Question", "State", "Left"]
@@ -394,8 +395,8 @@ async def test_the_table_keeps_its_shape(store: Store, width: int) -> None:
 async def test_a_low_terminal_shows_the_first_and_counts_the_rest(store: Store) -> None:
     """The head and what is wrong stay on the screen."""
     for entry in of_every_kind():
-        store.create(entry)
-    store.quarantine("x", b"x", "why")
+        await store.create(entry)
+    await store.quarantine("x", b"x", "why")
     out = io.StringIO()
     console = Console(file=out, width=80, height=11, color_system=None)
     console.print(fitting(await look(store), console))
@@ -440,11 +441,11 @@ async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: St
     try:
         await sees("Nothing is open.")
         await sees("nobody listens")
-        entry = store.create(an_open_entry())
+        entry = await store.create(an_open_entry())
         await sees("Colour: Which colour?")
         with store.hold(LISTENER, "hermes listen"):
             await sees("hermes listen (pid")
-        store.settle(entry.id)
+        await store.settle(entry.id)
         await sees("Colour: Which colour?", gone=True)
         child.sendcontrol("c")
         rest = child.read()

@@ -33,7 +33,8 @@ from hermes.model.signals import Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
-from tests.books import a_book
+from tests.at_once import at_once
+from tests.books import a_book, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,7 @@ class Way:
         self.hooks = Hooks(root)
         self.book = a_book(Store(root, now=lambda: self.now_s))
         one = ask(question())
-        self.id = self.book.create(replace(one, source=replace(one.source, server="desk"))).id
+        self.id = at_once(self.book.create(replace(one, source=replace(one.source, server="desk")))).id
         servers = cast("dict[str, OpenCodeServer]", self.servers)
         self.errands = Errands(
             self.book, servers, self.hooks, ADAPTERS, Matching(), monotonic=lambda: self.now_s + self.back_s
@@ -121,17 +122,23 @@ class Way:
 
     def tap(self) -> None:
         """Tap the second option."""
-        self.book.apply(self.id, Tapped(self.entry().revision, self.now_s, ANN, Pick(0, 1), self.entry().state.epoch))
+        at_once(
+            self.book.apply(
+                self.id, Tapped(self.entry().revision, self.now_s, ANN, Pick(0, 1), self.entry().state.epoch)
+            )
+        )
 
     def sent_by(self, route: str) -> None:
         """Let the ask be answered, its answer being on this route."""
         self.tap()
         assert route in {"server", "waiter"}
-        self.book.change(self.id, lambda found: replace(found, route="server" if route == "server" else "waiter"))
+        at_once(
+            self.book.change(self.id, lambda found: replace(found, route="server" if route == "server" else "waiter"))
+        )
 
     async def step(self, fact: Fact | None = None) -> float | None:
         """Take in this fact, and do what follows; return the next pause, None if nothing is left to do."""
-        self.errands.tell(self.id, fact or Woke())
+        await self.errands.tell(self.id, fact or Woke())
         pause_s: float | None = 0.0
         while pause_s == 0.0:
             pause_s = await self.errands.step(self.id)
@@ -171,11 +178,11 @@ async def test_what_was_proven_while_the_disk_was_full_is_noted_later(way: Way) 
 async def test_a_hook_that_waits_beside_one_that_left_is_news(way: Way) -> None:
     """It is heard of at the next look."""
     source = replace(way.entry().ask.source, server="")
-    way.book.change(way.id, lambda found: replace(found, ask=replace(found.ask, source=source)))
+    await way.book.change(way.id, lambda found: replace(found, ask=replace(found.ask, source=source)))
     way.hooks.there = True
     way.errands.look_for_hooks()
     await way.step()
-    way.errands.hear_hook("waiter.gone", wait_id(way.entry().ask))
+    await way.errands.hear_hook("waiter.gone", wait_id(way.entry().ask))
     assert way.errands.get(way.id).has_left
     way.errands.look_for_hooks()
     assert not way.errands.get(way.id).has_left
@@ -184,7 +191,7 @@ async def test_a_hook_that_waits_beside_one_that_left_is_news(way: Way) -> None:
 async def test_a_look_at_a_frozen_server_is_given_up_for_what_is_wanted_now(way: Way) -> None:
     """The list of another server does not come; meanwhile the request of the call came by an event."""
     source = replace(ask(question()).source, request_id=None, call_id="call_1")
-    call = way.book.create(replace(ask(question()), source=source), matching=True)
+    call = await way.book.create(replace(ask(question()), source=source), matching=True)
     asked = asyncio.Event()
 
     class Frozen(Desk):
@@ -196,7 +203,7 @@ async def test_a_look_at_a_frozen_server_is_given_up_for_what_is_wanted_now(way:
     way.servers["frozen"] = Frozen([StillOpen()])
     look = asyncio.create_task(way.errands.step(call.id))
     await asked.wait()
-    way.errands.tell(call.id, RequestCame(replace(call.ask, source=replace(source, request_id="que_9"))))
+    await way.errands.tell(call.id, RequestCame(replace(call.ask, source=replace(source, request_id="que_9"))))
     found = way.book.get(call.id)
     assert found is not None
     assert found.state.phase == "open"
@@ -211,7 +218,7 @@ async def test_of_what_is_settled_nothing_is_remembered(way: Way) -> None:
     way.sent_by("server")
     await way.step(NewsCame(Replied("que_1", "ses_1", (("SQLite",),))))
     assert way.outcome() == "answered"
-    way.book.close(way.id)
+    await way.book.close(entry_of(way.book, way.id))
     way.errands.forget_closed()
     assert way.errands.get(way.id) == Errand()
 
@@ -237,7 +244,7 @@ async def test_an_event_alone_is_told_as_that(way: Way) -> None:
 async def test_the_word_of_a_plugin_is_told_as_that(way: Way) -> None:
     """There is no server that could prove it."""
     way.sent_by("waiter")
-    way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("SQLite",),))))
+    await way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("SQLite",),))))
     assert way.ended() == ("answered", "plugin")
 
 
@@ -254,9 +261,9 @@ async def test_a_reply_that_was_only_accepted_is_told_as_that(way: Way) -> None:
 async def test_what_was_handed_over_is_told_as_that(way: Way) -> None:
     """Nobody reports what the program does with it."""
     mute = replace(way.entry().ask, capabilities=replace(way.entry().ask.capabilities, reports=False))
-    way.book.change(way.id, lambda found: replace(found, ask=mute))
+    await way.book.change(way.id, lambda found: replace(found, ask=mute))
     way.sent_by("waiter")
-    way.errands.tell(way.id, HookTook())
+    await way.errands.tell(way.id, HookTook())
     assert way.ended() == ("answered", "receipt")
 
 
@@ -280,17 +287,17 @@ async def test_what_was_settled_while_the_verdict_was_awaited_stays_settled(way:
     """And what was put away is not looked at again."""
 
     def settle() -> None:
-        way.book.apply(way.id, Ended(way.now_s, "answered_at_desk"))
+        at_once(way.book.apply(way.id, Ended(way.now_s, "answered_at_desk")))
 
     def close() -> None:
         settle()
-        way.book.close(way.id)
+        at_once(way.book.close(entry_of(way.book, way.id)))
 
     way.servers["desk"] = Desk([Dead()], meanwhile=settle)
     await way.step(Doubted())
     assert way.outcome() == "answered_at_desk"
     assert await way.step(Doubted()) is None
-    again = way.book.create(way.entry().ask).id
+    again = (await way.book.create(way.entry().ask)).id
     way.id, way.servers["desk"].meanwhile = again, close
     await way.step(Doubted())
     assert way.book.get(again) is None
@@ -307,7 +314,7 @@ async def test_an_open_ask_that_its_server_lists_is_looked_at_again_after_a_sile
 async def test_what_an_event_said_outlasts_a_silence(way: Way) -> None:
     """No call proves it, and the session fell silent after it: what was heard of this very request counts."""
     way.servers["desk"] = Desk([Unproven()])
-    way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("Redis",),))))
+    await way.errands.tell(way.id, NewsCame(Replied("que_1", "ses_1", (("Redis",),))))
     await way.step(NewsCame(Quiet("ses_1")))
     assert way.outcome() == "answered_at_desk"
 
@@ -328,7 +335,7 @@ async def test_a_server_of_another_name_proves_nothing(way: Way) -> None:
     assert desk.replies == []
     way.now_s += 2 * first
     listed = replace(way.entry().ask, source=replace(way.entry().ask.source, server="laptop"))
-    way.book.change(way.id, lambda found: replace(found, ask=listed))
+    await way.book.change(way.id, lambda found: replace(found, ask=listed))
     assert await way.step() is None
     assert desk.replies == [(("SQLite",),)]
     assert way.outcome() == "answered"
@@ -423,7 +430,7 @@ async def test_a_hook_may_come_back_within_its_time(way: Way) -> None:
     way.servers["desk"] = Desk([Dead()])
     assert await gone_for(way, HOOK_GRACE_S - 1) == HOOK_LOOK_S
     assert way.entry().state.phase == "sending"
-    way.book.change(way.id, lambda found: replace(found, waiter_taken=True))
+    await way.book.change(way.id, lambda found: replace(found, waiter_taken=True))
     way.now_s += TAKEN_GRACE_S - HOOK_GRACE_S + 2
     assert await way.step() is None
     assert way.outcome() == "gone"
@@ -455,7 +462,7 @@ async def test_a_server_that_is_away_leaves_the_route_to_a_waiting_hook(way: Way
     way.tap()
     assert await way.step() == HOOK_LOOK_S
     assert way.entry().route == "waiter"
-    way.book.change(way.id, lambda found: replace(found, route=None))
+    await way.book.change(way.id, lambda found: replace(found, route=None))
     way.hooks.there = False
     way.now_s += HOOK_LOOK_S
     assert (await way.step() or 0) > 0

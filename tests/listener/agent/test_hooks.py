@@ -18,6 +18,7 @@ from hermes.listener.agent.intake import Intake
 from hermes.model.signals import Asked, Signal
 from hermes.storage.store import Store
 from tests.asks import ask, question
+from tests.at_once import at_once
 from tests.listening import a_request
 
 if TYPE_CHECKING:
@@ -29,17 +30,17 @@ class Kept:
 
     def __init__(self, root: Path, failing: Callable[[Signal], None] | None = None) -> None:
         self.store = Store(root)
-        self.store.open()
+        at_once(self.store.open())
         self.signals: list[Signal] = []
         self.words: list[tuple[str, str]] = []
         self._failing = failing
         self.inbox = Inbox(root, self.store, ADAPTERS, cast("Intake", self), cast("Errands", self))
 
-    def take(self, signal: Signal) -> None:
+    async def take(self, signal: Signal) -> None:
         """Stand where the intake stands."""
         (self._failing or self.signals.append)(signal)
 
-    def hear_hook(self, kind: str, wait: str) -> None:
+    async def hear_hook(self, kind: str, wait: str) -> None:
         """Stand where the errands stand."""
         self.words.append((kind, wait))
 
@@ -66,7 +67,7 @@ def test_records_are_taken_in_order(root: Path) -> None:
     spool.drop(root, record())
     for word in ("receipt", "waiter.gone"):
         spool.drop(root, record(payload={"type": word, "waitID": "0123"}))
-    kept.inbox.drain()
+    at_once(kept.inbox.drain())
     assert [type(signal) for signal in kept.signals] == [Asked]
     assert kept.words == [("receipt", "0123"), ("waiter.gone", "0123")]
     assert kept.names() == []
@@ -97,8 +98,8 @@ def test_what_cannot_be_understood_goes_to_quarantine(
     damaged = Path(spool.drop(root, record()))
     damaged.write_bytes(content)
     spool.drop(root, record())
-    kept.inbox.drain()
-    (put,) = kept.store.quarantined()
+    at_once(kept.inbox.drain())
+    (put,) = at_once(kept.store.quarantined())
     assert put.read_bytes() == content
     assert damaged.name in put.name
     assert damaged.name in caplog.text
@@ -112,8 +113,8 @@ def test_a_newer_record_is_left_untouched_and_said_once(root: Path, caplog: pyte
     newer = Path(spool.drop(root, record(v=VERSION + 1)))
     content = newer.read_bytes()
     spool.drop(root, record())
-    kept.inbox.drain()
-    kept.inbox.drain()
+    at_once(kept.inbox.drain())
+    at_once(kept.inbox.drain())
     assert kept.names() == [newer.name]
     assert newer.read_bytes() == content
     assert len(kept.signals) == 1
@@ -126,7 +127,7 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(root: Path, caplog: pytest
     spool.drop(root, record())
     (root / "inbox" / "0-folder.json").mkdir()
     (root / "inbox" / "0-gone.json").symlink_to(root / "nowhere")
-    kept.inbox.drain()
+    at_once(kept.inbox.drain())
     assert len(kept.signals) == 1
     assert "0-folder.json could not be taken in" in caplog.text
 
@@ -143,11 +144,11 @@ def test_an_entry_that_is_gone_holds_up_no_other_record(root: Path, caplog: pyte
     kept = Kept(root, failing=take)
     first = Path(spool.drop(root, record()))
     spool.drop(root, record())
-    kept.inbox.drain()
+    at_once(kept.inbox.drain())
     assert len(taken) == 1
     assert kept.names() == [first.name]
     assert f"{first.name} could not be taken in" in caplog.text
-    kept.inbox.drain()
+    at_once(kept.inbox.drain())
     assert len(taken) == 2
     assert kept.names() == []
 
@@ -162,7 +163,7 @@ def test_what_could_not_be_saved_stays(root: Path) -> None:
     for _ in range(2):
         spool.drop(root, record())
     with pytest.raises(NotSaved):
-        kept.inbox.drain()
+        at_once(kept.inbox.drain())
     assert len(kept.names()) == 2
 
 

@@ -23,7 +23,8 @@ from hermes.model.events import Delivered, Ended
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
-from tests.books import a_book
+from tests.at_once import at_once
+from tests.books import a_book, entry_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,9 +52,9 @@ class Noted(Errands):
         self.news: list[tuple[str | None, Signal]] = []
         self.is_full = False
 
-    def tell(self, entry_id: str, fact: Fact) -> None:
+    async def tell(self, entry_id: str, fact: Fact) -> None:
         if not isinstance(fact, NewsCame):
-            super().tell(entry_id, fact)
+            await super().tell(entry_id, fact)
             return
         if self.is_full:
             raise NotSaved("the disk is full", disk_full=True)
@@ -81,25 +82,25 @@ class Desk:
         """Ask the same of one session once for each of these, as an agent does that names its calls alone."""
         for request_id in request_ids:
             self.waiting.add(request_id)
-            self.intake.take(Asked(an_ask(request_id, call_id), waits=True, nonce=True))
+            at_once(self.intake.take(Asked(an_ask(request_id, call_id), waits=True, nonce=True)))
         made = {entry.ask.source.request_id: entry for entry in self.book.all()}
         return [made[request_id] for request_id in request_ids]
 
     def allow(self, entry: Entry, answer: Answer = YES) -> None:
         """Send our yes to one of them, or another answer."""
         decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (answer,), ANN))
-        self.book.change(entry.id, lambda found: replace(found, state=decided))
+        at_once(self.book.change(entry.id, lambda found: replace(found, state=decided)))
 
     def hand_over(self, entry: Entry, proof: Proof = "receipt") -> None:
         """Settle it by the receipt of its hook, which says no more, or by its news, and put it away."""
         self.waiting.discard(entry.ask.source.request_id)
-        self.book.apply(entry.id, Delivered(NOW_S, proof))
-        self.book.close(entry.id)
+        at_once(self.book.apply(entry.id, Delivered(NOW_S, proof)))
+        at_once(self.book.close(entry_of(self.book, entry.id)))
 
     def news(self) -> list[str | None]:
         """Tell that a call has ended; the request ids of the asks that this is taken for."""
         self.hints.clear()
-        self.intake.take(Replied("", "ses_1", Allowed(), call_id="digest"))
+        at_once(self.intake.take(Replied("", "ses_1", Allowed(), call_id="digest")))
         return [request_id for request_id, _ in self.hints]
 
     def phases(self) -> list[str]:
@@ -128,22 +129,22 @@ def an_ask(
 
 def test_an_ask_that_comes_three_ways_is_one_entry(desk: Desk) -> None:
     """What one of them knows is learnt; what is shown stays; the server that lists it now is the right one."""
-    desk.intake.take(Asked(an_ask(session_title="", server="old name")))
-    desk.intake.take(Asked(an_ask(session_title="Fix login", server="desk")))
-    desk.intake.take(Asked(an_ask(session_title="Another", server="")))
-    desk.intake.take(Announced(an_ask(request_id=None)))
+    at_once(desk.intake.take(Asked(an_ask(session_title="", server="old name"))))
+    at_once(desk.intake.take(Asked(an_ask(session_title="Fix login", server="desk"))))
+    at_once(desk.intake.take(Asked(an_ask(session_title="Another", server=""))))
+    at_once(desk.intake.take(Announced(an_ask(request_id=None))))
     source = desk.only().ask.source
     assert (source.session_title, source.server) == ("Fix login", "desk")
 
 
 def test_a_text_that_lies_ready_under_another_machine_id_is_taken_back(desk: Desk) -> None:
     """Its hook asks again under its new id: the old text may never be taken after another end."""
-    desk.intake.take(Asked(an_ask(machine="before")))
+    at_once(desk.intake.take(Asked(an_ask(machine="before"))))
     before = desk.only().ask
     desk.places.put(before, "yes")
-    desk.intake.take(Asked(an_ask(machine="before")))
+    at_once(desk.intake.take(Asked(an_ask(machine="before"))))
     assert desk.places.is_ready(before)
-    desk.intake.take(Asked(an_ask(machine="after")))
+    at_once(desk.intake.take(Asked(an_ask(machine="after"))))
     assert desk.only().ask.source.machine == "after"
     assert not desk.places.is_ready(before)
 
@@ -151,10 +152,10 @@ def test_a_text_that_lies_ready_under_another_machine_id_is_taken_back(desk: Des
 def test_a_request_joins_the_call_that_was_announced(desk: Desk) -> None:
     """By the call id; the words of the request are those that are shown."""
     announced = replace(an_ask(request_id=None), questions=(question("Which, before it was checked?"),))
-    desk.intake.take(Announced(announced))
-    desk.intake.take(Announced(announced))
+    at_once(desk.intake.take(Announced(announced)))
+    at_once(desk.intake.take(Announced(announced)))
     assert desk.phases() == ["matching"]
-    desk.intake.take(Asked(an_ask(directory="/home/dev/other")))
+    at_once(desk.intake.take(Asked(an_ask(directory="/home/dev/other"))))
     assert desk.phases() == ["open"]
     assert desk.only().ask.source.request_id == "que_1"
     assert desk.only().ask.source.directory == "/home/dev/other"
@@ -163,19 +164,19 @@ def test_a_request_joins_the_call_that_was_announced(desk: Desk) -> None:
 
 def test_the_folder_is_the_one_where_a_server_lists_it(desk: Desk) -> None:
     """Asked about in any other, the server would know nothing of it, and it would look dead."""
-    desk.intake.take(Asked(an_ask(directory="/home/dev/link")))
-    desk.intake.take(Asked(an_ask(directory="/home/dev/project", server="desk")))
-    desk.intake.take(Asked(an_ask(directory="/home/dev/link")))
+    at_once(desk.intake.take(Asked(an_ask(directory="/home/dev/link"))))
+    at_once(desk.intake.take(Asked(an_ask(directory="/home/dev/project", server="desk"))))
+    at_once(desk.intake.take(Asked(an_ask(directory="/home/dev/link"))))
     assert desk.only().ask.source.directory == "/home/dev/project"
 
 
 def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
     """The request came first by another way, without its call: that entry goes on, the other was never shown."""
-    desk.intake.take(Announced(an_ask(request_id=None)))
+    at_once(desk.intake.take(Announced(an_ask(request_id=None))))
     call = desk.only()
-    desk.intake.take(Asked(an_ask(call_id=None)))
+    at_once(desk.intake.take(Asked(an_ask(call_id=None))))
     assert desk.phases() == ["matching", "open"] or desk.phases() == ["open", "matching"]
-    desk.errands.tell(call.id, RequestCame(an_ask()))
+    at_once(desk.errands.tell(call.id, RequestCame(an_ask())))
     settled = desk.book.get(call.id)
     assert settled is not None
     assert settled.state.outcome is not None
@@ -186,47 +187,47 @@ def test_a_call_whose_request_is_known_already_is_gone(desk: Desk) -> None:
 
 def test_a_repeated_call_id_with_another_request_is_another_ask(desk: Desk) -> None:
     """Some providers count their calls anew in each step."""
-    desk.intake.take(Announced(an_ask(request_id=None)))
-    desk.intake.take(Asked(an_ask("que_1")))
-    desk.intake.take(Asked(an_ask("que_2")))
+    at_once(desk.intake.take(Announced(an_ask(request_id=None))))
+    at_once(desk.intake.take(Asked(an_ask("que_1"))))
+    at_once(desk.intake.take(Asked(an_ask("que_2"))))
     assert {one.ask.source.request_id for one in desk.book.all()} == {"que_1", "que_2"}
     assert desk.phases() == ["open", "open"]
 
 
 def test_what_was_closed_is_not_asked_again(desk: Desk) -> None:
     """A server goes on listing its zombies."""
-    desk.intake.take(Asked(an_ask()))
-    desk.book.apply(desk.only().id, Ended(NOW_S, "gone"))
-    desk.book.close(desk.only().id)
-    desk.intake.take(Asked(an_ask()))
+    at_once(desk.intake.take(Asked(an_ask())))
+    at_once(desk.book.apply(desk.only().id, Ended(NOW_S, "gone")))
+    at_once(desk.book.close(entry_of(desk.book, desk.only().id)))
+    at_once(desk.intake.take(Asked(an_ask())))
     assert desk.book.all() == []
 
 
 def test_a_hint_goes_to_the_asks_that_it_is_about(desk: Desk) -> None:
     """A reply or a dismissal to its request alone; a silence to all of its session; nothing else to nobody."""
     for request_id, session in (("que_1", "ses_1"), ("que_2", "ses_1"), ("que_3", "ses_2")):
-        desk.intake.take(Asked(an_ask(request_id, request_id, session)))
+        at_once(desk.intake.take(Asked(an_ask(request_id, request_id, session))))
     told = (Replied("que_2", "ses_1", ()), Dismissed("que_1", "ses_1"), Replied("que_9", "ses_1", ()))
     for signal in told:
-        desk.intake.take(signal)
+        at_once(desk.intake.take(signal))
     assert desk.hints == [("que_2", told[0]), ("que_1", told[1])]
     desk.hints.clear()
-    desk.intake.take(Quiet("ses_1"))
+    at_once(desk.intake.take(Quiet("ses_1")))
     assert {request_id for request_id, _ in desk.hints} == {"que_1", "que_2"}
 
 
 def test_an_agent_that_works_again_is_noted_where_its_ask_is_over(desk: Desk) -> None:
     """Settled, or said to be answered; not for one that is still open in the same session."""
     for request_id in ("que_1", "que_2", "que_3"):
-        desk.intake.take(Asked(an_ask(request_id, request_id)))
+        at_once(desk.intake.take(Asked(an_ask(request_id, request_id))))
     over, answered, waiting = desk.book.all()
-    desk.book.apply(over.id, Ended(NOW_S, "answered_at_desk"))
+    at_once(desk.book.apply(over.id, Ended(NOW_S, "answered_at_desk")))
     decided = replace(answered.state, phase="sending", decision=Decision("answer", NOW_S, (Answer((0,)),), ANN))
-    desk.book.change(answered.id, lambda found: replace(found, state=decided))
-    desk.intake.take(Busy("ses_1"))
+    at_once(desk.book.change(answered.id, lambda found: replace(found, state=decided)))
+    at_once(desk.intake.take(Busy("ses_1")))
     assert [one.state.working for one in desk.book.all()] == [True, False, False]
-    desk.intake.take(Replied(str(answered.ask.source.request_id), "ses_1", ()))
-    desk.intake.take(Busy("ses_1"))
+    at_once(desk.intake.take(Replied(str(answered.ask.source.request_id), "ses_1", ())))
+    at_once(desk.intake.take(Busy("ses_1")))
     assert [one.state.working for one in desk.book.all()] == [True, True, False]
     assert waiting.state.phase == "open"
 
@@ -235,13 +236,13 @@ def test_news_that_comes_before_its_question_is_heard_then(desk: Desk) -> None:
     """Of many that speak of what is closed, or was never ours, the latest are kept."""
     one = Asked(an_ask("que_0", "call_0"))
     for number in range(EARLY_NEWS + 1):
-        desk.intake.take(Dismissed(f"que_{number}", one.ask.source.session_id))
-    desk.intake.take(one)
+        at_once(desk.intake.take(Dismissed(f"que_{number}", one.ask.source.session_id)))
+    at_once(desk.intake.take(one))
     assert desk.hints == [], "too long ago"
     other = Asked(an_ask(f"que_{EARLY_NEWS}", "call_1"))
-    desk.intake.take(other)
+    at_once(desk.intake.take(other))
     assert [news for _, news in desk.hints] == [Dismissed(f"que_{EARLY_NEWS}", other.ask.source.session_id)]
-    desk.intake.take(other)
+    at_once(desk.intake.take(other))
     assert len(desk.hints) == 1
 
 
@@ -315,8 +316,8 @@ def test_news_of_a_call_is_expected_until_its_turn_ends(desk: Desk) -> None:
     (first,) = desk.calls("first")
     desk.allow(first)
     desk.hand_over(first)
-    desk.intake.take(Quiet("ses_2"))
-    desk.intake.take(Quiet("ses_1"))
+    at_once(desk.intake.take(Quiet("ses_2")))
+    at_once(desk.intake.take(Quiet("ses_1")))
     desk.calls("second")
     assert desk.news() == ["second"]
 
@@ -326,8 +327,8 @@ def test_news_that_came_before_the_end_was_known_is_not_expected_again(desk: Des
     (first,) = desk.calls("first")
     desk.allow(first)
     assert desk.news() == ["first"]
-    desk.book.apply(first.id, Delivered(NOW_S, "plugin"))
-    desk.book.close(first.id)
+    at_once(desk.book.apply(first.id, Delivered(NOW_S, "plugin")))
+    at_once(desk.book.close(entry_of(desk.book, first.id)))
     desk.calls("second")
     assert desk.news() == ["second"]
 

@@ -487,25 +487,25 @@ async def test_a_hook_that_says_farewell_is_believed(portless: House, tapped: bo
     await portless.person.sees("came too late" if tapped else "The agent no longer needs this")
 
 
-def look(home: House, after_s: float = 0.0) -> None:
+async def look(home: House, after_s: float = 0.0) -> None:
     """Let this time pass, and a still listener look at the inbox and the waiting room."""
     home.clock.advance(after_s)
-    home.listener._loops.take_inbox()
-    home.listener._parts.agent.strays.release()
+    await home.listener._loops.take_inbox()
+    await home.listener._parts.agent.strays.release()
 
 
 async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """What it asked was damaged while nobody listened: after a while in which it may still drop its record, once."""
     async with home.still():
         with home.waiting("que_1") as wait:
-            look(home)
-            look(home, STRAY_S - 1)
+            await look(home)
+            await look(home, STRAY_S - 1)
             assert spool.take_answer(home.store, wait) is None
-            look(home, 2)
+            await look(home, 2)
             assert caplog.text.count(f"({wait}): it is released") == 1
             assert spool.take_answer(home.store, wait) == ""
-            look(home)
-            look(home, STRAY_S + 1)
+            await look(home)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) is None
 
 
@@ -514,8 +514,8 @@ async def test_a_hook_that_has_an_answer_keeps_it(home: House) -> None:
     async with home.still():
         with home.waiting("que_1") as wait:
             spool.put_answer(home.store, wait, "the answer")
-            look(home)
-            look(home, STRAY_S + 1)
+            await look(home)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) == "the answer"
 
 
@@ -530,8 +530,8 @@ async def test_a_hook_may_wait_for_what_was_left_alone(home: House, how: str) ->
             file.mkdir()
     async with home.still():
         with home.waiting("que_1") as wait:
-            look(home)
-            look(home, STRAY_S + 1)
+            await look(home)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) is None
 
 
@@ -539,11 +539,11 @@ async def test_a_closed_ask_of_an_unknown_agent_is_in_nobodys_way(home: House) -
     """One that only another version of Hermes knows."""
     one = replace(asks.ask(asks.question()), source=Source("sorcerer", "laptop", "ses_1", request_id="que_9"))
     async with home.still() as listener:
-        listener._store.settle(listener._parts.entries.create(one).id)
+        await listener._store.settle((await listener._parts.entries.create(one)).id)
     async with home.still():
         with home.waiting("que_1") as wait:
-            look(home)
-            look(home, STRAY_S + 1)
+            await look(home)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) == ""
 
 
@@ -561,13 +561,13 @@ async def test_a_hook_whose_record_is_not_read_yet_stays(home: House) -> None:
     async with home.still():
         with home.waiting("que_1") as wait:
             newer = home.hook("question.asked", a_request("que_1"), v=99)
-            look(home)
-            look(home, STRAY_S + 1)
+            await look(home)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) is None
             Path(newer).unlink()
-            look(home, STRAY_S - 1)
+            await look(home, STRAY_S - 1)
             assert spool.take_answer(home.store, wait) is None
-            look(home, 2)
+            await look(home, 2)
             assert spool.take_answer(home.store, wait) == ""
 
 
@@ -583,12 +583,12 @@ async def test_a_hook_that_was_not_told_of_the_end(home: House, monkeypatch: pyt
     async with home.still() as listener:
         with home.waiting("que_1", agent) as wait, monkeypatch.context() as full:
             full.setattr(spool, "put_answer", refuse)
-            entry = listener._parts.entries.create(one, waits=True)
-            listener._parts.entries.apply(entry.id, Ended(home.clock.now(), "gone"))
+            entry = await listener._parts.entries.create(one, waits=True)
+            await listener._parts.entries.apply(entry.id, Ended(home.clock.now(), "gone"))
             await home.closed()
-            look(home)
+            await look(home)
             full.undo()
-            look(home, STRAY_S + 1)
+            await look(home, STRAY_S + 1)
             assert spool.take_answer(home.store, wait) == (None if agent == "opencode" else "")
 
 

@@ -253,10 +253,10 @@ async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: H
     home.person.write("Do NOT run it" + " ." * 2030, to=shown)
     await until(lambda: home.entry().state.joining, "the first part saved")
     if trouble == "locked":
-        home.listener._store.lock_phone()
+        await home.listener._store.lock_phone()
         home.person.write("before the backup is verified")
         await home.person.sees("🔒 Locked")
-        home.listener._store.unlock_phone()
+        await home.listener._store.unlock_phone()
     else:
         with unwritable(home):
             home.person.write("before the backup is verified")
@@ -291,7 +291,7 @@ async def test_a_locked_phone_sends_no_text_that_is_being_joined(home: House) ->
     await until(lambda: len(home.api.control.calls("getUpdates")) > polls + 2, "further polls")
     assert home.entry().state.joining is not None
     assert home.agent.effects == []
-    home.listener._store.unlock_phone()
+    await home.listener._store.unlock_phone()
     await until(lambda: home.agent.effects, "the answer")
 
 

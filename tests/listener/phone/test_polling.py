@@ -7,6 +7,8 @@ import pytest
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.model.chat_memory import ChatMemory
 from hermes.sandbox.botapi import Chat
+from hermes.storage.store import Store
+from tests.at_once import at_once
 from tests.listening import House, house, question, until
 
 ASKED = "Which database?"
@@ -17,7 +19,7 @@ team = house("new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP)
 
 def memory(home: House) -> ChatMemory:
     """What the bot remembers on disk."""
-    return home.listener._store.load_chat(home.config().telegram.bot_id)
+    return at_once(Store(home.store).load_chat(home.config().telegram.bot_id))
 
 
 async def two_asked(home: House) -> None:
@@ -117,7 +119,7 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     await home.polled()
     home.listener._parts.steps.kick("phone", home.entry().id)
     await until(lambda: len([c for c in home.api.control.calls("sendMessage") if c.status == 403]) == 2, "another")
-    home.listener._loops.remember()
+    await home.listener._loops.remember()
     assert "blocked" in memory(home).trouble
     home.api.control.unblock()
     home.listener._parts.steps.kick("phone", home.entry().id)
@@ -214,7 +216,7 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     team.agent.ask([question("And now?")])
     await team.person.sees("And now?", chat=new)
     await team.person.sees(ASKED, chat=new)
-    team.listener._parts.phone.link.moved(new)
+    await team.listener._parts.phone.link.moved(new)
     assert team.listener._parts.memory.at.moved_from == GROUP
 
 

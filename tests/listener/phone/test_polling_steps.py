@@ -20,6 +20,7 @@ from hermes.listener.phone.polling import ABSENCE_S, Connection
 from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import Store
 from tests.asks import ask, question
+from tests.at_once import at_once
 from tests.books import a_book
 
 if TYPE_CHECKING:
@@ -47,10 +48,14 @@ class Line:
     def __init__(self, root: Path) -> None:
         self.now_s = 1_757_000_000.0
         self.store = Store(root, now=lambda: self.now_s)
-        self.store.open()
+        at_once(self.store.open())
         self.phone = Phone()
-        self.memory = Memory(self.store, 7)
+        self.memory = self.remembered()
         self.connection = self.connected()
+
+    def remembered(self) -> Memory:
+        """The memory as a restart reads it."""
+        return Memory(self.store, at_once(self.store.load_chat(7)))
 
     def connected(self) -> Connection:
         """A connection as a start makes it."""
@@ -63,22 +68,22 @@ class Line:
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""
         for place in range(count):
-            made = self.book.create(ask(question()))
+            made = at_once(self.book.create(ask(question())))
             shown = replace(made.phone, message_id=500 + place, drawn="x")
-            self.book.change(made.id, lambda entry, shown=shown: replace(entry, phone=shown))  # type: ignore[misc]
+            at_once(self.book.change(made.id, lambda entry, shown=shown: replace(entry, phone=shown)))  # type: ignore[misc]
 
     def trouble(self, kind: TroubleKind, sentence: str = "it", *, loud: bool = True) -> None:
         """A poll failed."""
-        self.connection.poll_failed(Trouble(kind, sentence, 5, loud))
+        at_once(self.connection.poll_failed(Trouble(kind, sentence, 5, loud)))
 
     def polled(self) -> None:
         """A poll went well."""
-        self.connection.polled(self.now_s)
+        at_once(self.connection.polled(self.now_s))
 
     def on_disk(self) -> str:
         """The trouble that `status` shows."""
-        self.memory.save()
-        return self.store.load_chat(7).trouble
+        at_once(self.memory.save())
+        return at_once(self.store.load_chat(7)).trouble
 
 
 @pytest.fixture
@@ -103,30 +108,30 @@ def unwritable(line: Line, entry_id: str) -> Iterator[None]:
 
 def test_a_group_that_moves_twice_is_still_the_configured_one(line: Line) -> None:
     """What the configuration names is remembered, not the place in between; also after a restart."""
-    line.link.moved(MOVED)
-    line.link.moved(AGAIN)
-    kept = line.store.load_chat(7)
+    at_once(line.link.moved(MOVED))
+    at_once(line.link.moved(AGAIN))
+    kept = at_once(line.store.load_chat(7))
     assert (kept.chat_id, kept.moved_from) == (AGAIN, CONFIGURED)
-    assert Memory(line.store, 7).chat_id(CONFIGURED) == AGAIN
-    assert Memory(line.store, 7).chat_id(-99) == -99
+    assert line.remembered().chat_id(CONFIGURED) == AGAIN
+    assert line.remembered().chat_id(-99) == -99
 
 
 def test_what_was_posted_is_posted_again_where_the_group_went(line: Line) -> None:
     """Messages of the old group are out of reach, and the new one counts its messages from the beginning."""
     line.asked()
     line.book.note_message(500)
-    line.link.moved(MOVED)
+    at_once(line.link.moved(MOVED))
     assert [(one.phone.chat_id, one.phone.message_id) for one in line.book.all()] == [(MOVED, None)] * 2
-    assert (line.book.newest_message, line.store.load_chat(7).newest_message) == (0, 0)
-    assert {one.phone.chat_id for one in line.store.open()} == {MOVED}
+    assert (line.book.newest_message, at_once(line.store.load_chat(7)).newest_message) == (0, 0)
+    assert {one.phone.chat_id for one in at_once(line.store.open())} == {MOVED}
 
 
 def test_told_once_more_a_move_changes_nothing(line: Line) -> None:
     """Each refused message tells of it."""
-    line.link.moved(MOVED)
+    at_once(line.link.moved(MOVED))
     line.asked()
     before = line.book.all()
-    line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
+    at_once(line.link.refused(ChatRefused("upgraded", moved_to=MOVED)))
     assert line.book.all() == before
 
 
@@ -137,19 +142,19 @@ def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(
     line.asked()
     first = line.book.all()[0]
     with unwritable(line, first.id):
-        line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
+        at_once(line.link.refused(ChatRefused("upgraded", moved_to=MOVED)))
     assert "nothing was saved" in caplog.text
     assert {one.phone.chat_id for one in line.book.all()} >= {CONFIGURED}
-    line.link.refused(ChatRefused("upgraded", moved_to=MOVED))
+    at_once(line.link.refused(ChatRefused("upgraded", moved_to=MOVED)))
     assert {one.phone.chat_id for one in line.book.all()} == {MOVED}
 
 
 def test_a_start_brings_along_what_an_earlier_run_could_not(line: Line) -> None:
     """It was killed between the two."""
     line.asked()
-    line.memory.save(chat_id=MOVED, moved_from=CONFIGURED)
+    at_once(line.memory.save(chat_id=MOVED, moved_from=CONFIGURED))
     line.connection = line.connected()
-    line.connection.recover()
+    at_once(line.connection.recover())
     assert {(one.phone.chat_id, one.phone.message_id) for one in line.book.all()} == {(MOVED, None)}
 
 
@@ -161,11 +166,11 @@ def test_a_full_disk_at_a_start_is_said_and_the_others_are_drawn_afresh(
 ) -> None:
     """Nobody goes without a listener for want of an edit."""
     line.asked()
-    line.memory.save(last_poll_s=line.now_s)
+    at_once(line.memory.save(last_poll_s=line.now_s))
     line.now_s += ABSENCE_S + 1
     first = line.book.all()[0]
     with unwritable(line, first.id):
-        line.connection.recover()
+        at_once(line.connection.recover())
     assert sorted(one.phone.drawn for one in line.book.all()) == ["", "x"]
     assert f"entry {first.id} is not drawn afresh" in caplog.text
     assert len(line.phone.said) == 1
@@ -206,5 +211,5 @@ def test_trouble_with_polling_is_over_with_a_good_poll_alone(line: Line) -> None
     assert line.on_disk() == "the token"
     line.polled()
     assert line.on_disk() == ""
-    line.link.refused(ChatRefused("not enough rights"))
+    at_once(line.link.refused(ChatRefused("not enough rights")))
     assert line.on_disk() == ""

@@ -23,7 +23,7 @@ async def asked(home: House, *texts: str) -> list[ShownMessage]:
     """Let hooks hand these questions over; their messages."""
     for place, text in enumerate(texts):
         home.hook("question.asked", a_request(f"que_{place}", question(text), session=f"ses_{place}", call=f"c{place}"))
-    home.listener._loops.take_inbox()
+    await home.listener._loops.take_inbox()
     shown = [await home.person.sees(text) for text in texts]
     await until(lambda: all(entry.timing.posted_s is not None for entry in home.entries()), "the posts noted")
     return shown
@@ -41,14 +41,14 @@ async def test_the_final_call_rings_and_then_the_timer_decides(home: House) -> N
     """A third before the end a reply that rings; at the end the agent is told no, and a message says who decided."""
     async with home.still():
         (shown,) = await asked(home, "Which one?")
-        home.ticks(CALL_S - 30)
+        await home.ticks(CALL_S - 30)
         assert len(home.person.shown()) == 1
-        home.ticks(60)
+        await home.ticks(60)
         call = await home.person.sees("⏰")
         assert not call.silent
         assert call.reply_to == shown.message_id
         await until(lambda: home.entry().phone.sides, "the call noted")
-        home.ticks(TTL_S)
+        await home.ticks(TTL_S)
         ended = await home.person.sees("the agent is being told to stop")
         assert ended.message_id == shown.message_id
         assert phases(home) == ["sending"]
@@ -59,15 +59,15 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
     async with home.still():
         await asked(home, "Which one?")
         home.api.control.fault(method="sendMessage", action="error", status=500, times=1000)
-        home.ticks(2 * TTL_S)
+        await home.ticks(2 * TTL_S)
         await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 500], "a failed call")
-        home.ticks(TTL_S)
+        await home.ticks(TTL_S)
         assert phases(home) == ["open"]
         home.api.control.clear_faults()
         home.listener._parts.steps.kick("phone", home.entry().id)
         await home.person.sees("⏰")
         await until(lambda: home.entry().phone.sides, "the call noted")
-        home.ticks(1)
+        await home.ticks(1)
         assert phases(home) == ["sending"]
 
 
@@ -76,16 +76,16 @@ async def test_a_tap_on_the_call_starts_the_time_again(home: House, label: str, 
     """Keep waiting, or an hour more: the call goes, and another one comes that much later, which can stop the agent."""
     async with home.still() as listener:
         (shown,) = await asked(home, "Which one?")
-        home.ticks(CALL_S + 1)
+        await home.ticks(CALL_S + 1)
         call = await home.person.sees("⏰")
         assert "+1 h" in str(call.labels)
         tap = home.person.tap(call, label)
         await listener._parts.phone.updates.step(longest_s=0)
         assert await home.person.toast(tap) == "All right, I keep waiting"
         await home.person.gone(call)
-        home.ticks(CALL_S + quiet_s)
+        await home.ticks(CALL_S + quiet_s)
         assert home.entry().timing.called is False
-        home.ticks(then_s)
+        await home.ticks(then_s)
         assert home.entry().timing.called
         assert not home.person.message(shown.message_id).deleted
         home.person.tap(await home.person.sees("⏰"), "Stop now")
@@ -97,17 +97,17 @@ async def test_reminders_come_after_twice_the_time_each(home: House) -> None:
     """A new message that rings takes the place of the one before."""
     async with home.still(questions={"ttl": "5h", "remind_at": "10m"}):
         await asked(home, "Which one?")
-        home.ticks(610)
+        await home.ticks(610)
         first = await home.person.sees("Still waiting")
         assert "10 minutes" in first.text or "10 min" in first.text
         assert not first.silent
-        home.ticks(1180)
+        await home.ticks(1180)
         assert home.entry().timing.reminded == 1
-        home.ticks(30)
+        await home.ticks(30)
         assert home.entry().timing.reminded == 2
         await home.person.gone(first)
         await home.person.sees("30 min")
-        home.ticks(2400)
+        await home.ticks(2400)
         assert home.entry().timing.reminded == 3
 
 
@@ -115,20 +115,20 @@ async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> N
     """While Telegram is away nothing runs out; then there are ten minutes at least, and the phone shows when."""
     async with home.still():
         await asked(home, "Which one?")
-        home.ticks(TTL_S - 700)
+        await home.ticks(TTL_S - 700)
         before_s = home.entry().timing.until_s
-        home.ticks(TTL_S, answerable=False)
-        home.ticks(20)
+        await home.ticks(TTL_S, answerable=False)
+        await home.ticks(20)
         after_s = home.entry().timing.until_s
         assert before_s is not None
         assert after_s is not None
         assert after_s - before_s > TTL_S - 60
-        home.ticks(120)
+        await home.ticks(120)
         await home.person.sees("⏰")
         await until(lambda: home.entry().phone.sides, "the call noted")
-        home.ticks(GRACE_S - 60)
+        await home.ticks(GRACE_S - 60)
         assert phases(home) == ["open"]
-        home.ticks(200)
+        await home.ticks(200)
         assert phases(home) == ["sending"]
 
 
@@ -146,10 +146,10 @@ async def test_one_file_of_a_newer_hermes_stops_no_other(home: House, caplog: py
         first, second = home.entries()
         file = home.store / "pending" / f"{first.id}.json"
         file.write_text('{"v":99}')
-        home.ticks(CALL_S + 30)
+        await home.ticks(CALL_S + 30)
         assert now(home, second).timing.called
         await until(lambda: now(home, second).phone.sides, "the call noted")
-        home.ticks(TTL_S)
+        await home.ticks(TTL_S)
         assert now(home, second).state.phase == "sending"
         assert f"{file} is left alone" in caplog.text
         assert file.read_text() == '{"v":99}'
@@ -161,13 +161,13 @@ async def test_the_end_of_one_file_stops_no_other(home: House, how: str) -> None
     async with home.still():
         await asked(home, "One?", "Two?")
         first, second = home.entries()
-        home.ticks(CALL_S + 30)
+        await home.ticks(CALL_S + 30)
         await until(lambda: all(entry.phone.sides for entry in home.entries()), "the calls noted")
         (home.store / "pending" / f"{first.id}.json").write_text('{"v":99}' if how == "newer" else "{")
         if how == "stuck":
             (home.store / "quarantine").rmdir()
             (home.store / "quarantine").write_text("in the way")
-        home.ticks(TTL_S)
+        await home.ticks(TTL_S)
         assert now(home, second).state.phase == "sending"
 
 
@@ -185,17 +185,17 @@ async def test_quiet_hours_are_silent_and_one_message_ends_them(home: House) -> 
     """No sound, no time that passes, and at the end one digest; a night without questions has none."""
     home.clock.advance(until_clock(home, 23))
     async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
-        home.ticks(20)
+        await home.ticks(20)
         shown = await asked(home, "One?", "Two?")
         assert all(message.silent for message in shown)
-        home.ticks(2 * TTL_S)
+        await home.ticks(2 * TTL_S)
         assert phases(home) == ["open", "open"]
         assert len(home.person.shown()) == 2
         home.clock.advance(until_clock(home, 7, 1))
-        home.ticks(1)
+        await home.ticks(1)
         digest = await home.person.sees("Quiet hours are over: 2 questions are waiting")
         assert not digest.silent
-        home.ticks(60)
+        await home.ticks(60)
         assert len(home.person.shown()) == 3
 
 
@@ -203,9 +203,9 @@ async def test_a_night_without_questions_ends_in_silence(home: House) -> None:
     """No digest of nothing."""
     home.clock.advance(until_clock(home, 23))
     async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
-        home.ticks(20)
+        await home.ticks(20)
         home.clock.advance(until_clock(home, 7, 1))
-        home.ticks(40)
+        await home.ticks(40)
         await asked(home, "One?")
         assert len(home.person.shown()) == 1
 
@@ -214,11 +214,11 @@ async def test_a_digest_that_cannot_be_sent_is_logged(home: House, caplog: pytes
     """Nothing depends on it."""
     home.clock.advance(until_clock(home, 23))
     async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
-        home.ticks(20)
+        await home.ticks(20)
         await asked(home, "One?")
         home.api.control.fault(method="sendMessage", action="error", status=500)
         home.clock.advance(until_clock(home, 7, 1))
-        home.ticks(1)
+        await home.ticks(1)
         await until(lambda: "a message was not sent" in caplog.text, "a line in the log")
 
 
@@ -229,8 +229,8 @@ async def test_many_that_run_out_of_time_at_once_end_each_by_itself(home: House)
     """Each had its own final call; after a gap each has ten minutes more."""
     async with home.still():
         await asked(home, *(f"Number {number}?" for number in range(4)))
-        home.ticks(TTL_S - 20)
+        await home.ticks(TTL_S - 20)
         await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
         assert phases(home) == ["open"] * 4
-        home.ticks(40)
+        await home.ticks(40)
         assert phases(home) == ["sending"] * 4

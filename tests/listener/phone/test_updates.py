@@ -78,12 +78,12 @@ class Ears:
             raise self.full
         self.kept = offset
 
-    def polled(self, at_s: float) -> None:
+    async def polled(self, at_s: float) -> None:
         if self.stumbles:
             raise self.stumbles.pop()
         self.good.append(at_s)
 
-    def poll_failed(self, trouble: Trouble) -> None:
+    async def poll_failed(self, trouble: Trouble) -> None:
         self.troubles.append(trouble)
 
     def joining_s(self) -> None:
@@ -93,7 +93,7 @@ class Ears:
     def store(self) -> Self:
         return self
 
-    def quarantine(self, _: str, data: bytes, __: str) -> None:
+    async def quarantine(self, _: str, data: bytes, __: str) -> None:
         if self.full:
             raise self.full
         self.aside.append(data.decode())
