@@ -209,6 +209,12 @@ class Entries:
             self._remember_closed(entry)
             return True
 
+    async def at_rest(self) -> None:
+        """Return when the changes that are under way are over."""
+        for lock in list(self._locks.values()):
+            async with lock:
+                pass
+
     def _lock(self, entry_id: str) -> asyncio.Lock:
         """Return the lock of this entry: one change at a time is saved and then visible here."""
         return self._locks.setdefault(entry_id, asyncio.Lock())

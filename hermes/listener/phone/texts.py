@@ -41,6 +41,7 @@ class Texts:
             return
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
+            await self._entries.at_rest()  # the message of the question is noted
         match routing.route(text, self._entries.all()):
             case routing.ToAsk(entry_id, event):
                 step = await self._entries.apply(entry_id, event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from hermes.chat.poll import PEACE_S, Trouble, TroubleKind
+from hermes.chat.poll import PEACE_S, Offset, Trouble, TroubleKind
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatRefused
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.polling import ABSENCE_S, Connection
+from hermes.listener.phone.polling import ABSENCE_S, SAVE_OFFSET_S, Connection
 from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import Store
 from tests.asks import ask, question
@@ -93,9 +94,9 @@ def line(tmp_path: Path) -> Line:
 
 
 @contextmanager
-def unwritable(line: Line, entry_id: str) -> Iterator[None]:
-    """Make writes of this entry fail: a folder stands where its new content would be written."""
-    folder = line.store.root / "pending" / f".{entry_id}.json.{os.getpid()}.tmp"
+def unwritable(file: Path) -> Iterator[None]:
+    """Make writes of this file fail: a folder stands where its new content would be written."""
+    folder = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     folder.mkdir()
     try:
         yield
@@ -141,7 +142,7 @@ def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(
     """The disk was full for one of the entries: said, and the refusal of the message stays what it is."""
     line.asked()
     first = line.book.all()[0]
-    with unwritable(line, first.id):
+    with unwritable(line.store.root / "pending" / f"{first.id}.json"):
         at_once(line.link.refused(ChatRefused("upgraded", moved_to=MOVED)))
     assert "nothing was saved" in caplog.text
     assert {one.phone.chat_id for one in line.book.all()} >= {CONFIGURED}
@@ -169,11 +170,27 @@ def test_a_full_disk_at_a_start_is_said_and_the_others_are_drawn_afresh(
     at_once(line.memory.save(last_poll_s=line.now_s))
     line.now_s += ABSENCE_S + 1
     first = line.book.all()[0]
-    with unwritable(line, first.id):
+    with unwritable(line.store.root / "pending" / f"{first.id}.json"):
         at_once(line.connection.recover())
     assert sorted(one.phone.drawn for one in line.book.all()) == ["", "x"]
     assert f"entry {first.id} is not drawn afresh" in caplog.text
     assert len(line.phone.said) == 1
+
+
+def test_a_place_that_could_not_be_saved_is_saved_with_the_next_one(
+    line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The updates go on from memory."""
+
+    async def noted(next_id: int) -> None:
+        line.connection.note_offset(Offset(next_id, line.now_s))
+        await asyncio.sleep(2 * SAVE_OFFSET_S)
+
+    with unwritable(line.store.root / "telegram.json"):
+        asyncio.run(noted(5))
+        assert "the place in Telegram's queue was not saved" in caplog.text
+    asyncio.run(noted(6))
+    assert line.remembered().at.offset == 6
 
 
 # --- rivals -------------------------------------------------------------------------------------------------------

@@ -74,8 +74,6 @@ class Ears:
         self.untold.append(raw["update_id"])
 
     def note_offset(self, offset: Offset) -> None:
-        if self.full:
-            raise self.full
         self.kept = offset
 
     async def polled(self, at_s: float) -> None:
@@ -326,19 +324,6 @@ async def test_a_person_who_cannot_be_told_at_all_jams_nothing() -> None:
     )
     await ears.updates().step()
     assert ears.heard == ["next"]
-
-
-async def test_a_place_that_cannot_be_saved_jams_nothing() -> None:
-    """The loop goes on from memory, and saves it when it can."""
-    script = Script([[anns("one", 1)], [anns("two", 2)], [anns("three", 3)]])
-    ears = script.ears(full=NotSaved("disk full"))
-    updates = ears.updates()
-    await updates.step()
-    await updates.step()
-    ears.full = None
-    await updates.step()
-    assert (ears.heard, script.offsets) == (["one", "two", "three"], [None, "2", "3"])
-    assert ears.kept == Offset(4, ears.at_s)
 
 
 # never deaf (items 3 and 4)
