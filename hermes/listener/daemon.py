@@ -146,12 +146,14 @@ class Listener:
         """Open the entries and let every worker look at every entry."""
         parts = self._parts
         sweeping.sweep(self._store.root)
-        await parts.entries.open()
+        try:
+            await parts.entries.open()
+        finally:
+            parts.memory.note(damaged=parts.memory.at.damaged + self._store.put_away)
         open_now = parts.entries.all()
         for entry in open_now:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._given.config.telegram.bot_id, len(open_now))
-        parts.memory.note(damaged=parts.memory.at.damaged + self._store.put_away)
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             await self._loops.remember()

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -147,8 +147,7 @@ CASES = {
 }
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A reachable moment, its clock at 0.
 
     `is_asked`: a verdict said "still open" after the last answer left; `is_judged`: one did since the decision.
@@ -316,8 +315,7 @@ def _without_the_past(
     return known._replace(failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """One fact at one place."""
 
     before: Place
@@ -343,8 +341,9 @@ def edges(case: Case) -> Iterator[Edge]:
         moves = list(told[flags(here.entry), due])
         pauses = [due.pause_s + 0.01, LONG_S] if isinstance(due, Wait) else [LONG_S]
         moves += [(here.entry, Woke(), pause_s, 0) for pause_s in pauses]
+        ages = {later_s: aged(here.errand, later_s) for later_s in (0.0, *pauses)}
         for entry, fact, later_s, surprise in moves:
-            after, order = errand.advance(entry, aged(here.errand, later_s), fact, 0.0, case.terms(entry))
+            after, order = errand.advance(entry, ages[later_s], fact, 0.0, case.terms(entry))
             says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen) and not fact.server
             left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unreached)
             is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
