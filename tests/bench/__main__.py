@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Group] = {
     "hook": Group(lambda _: hooks.FIGURES, hooks.measure),
     "opencode": Group(lambda _: questions.WITH_OPENCODE, questions.with_opencode),
     "permission": Group(lambda _: questions.PERMISSIONS, questions.permissions),
+    "plugin": Group(lambda _: questions.PLUGIN, questions.with_plugin),
     "tap": Group(lambda _: questions.SCRIPTED, questions.with_script),
     "store": Group(storing.figures, storing.measure),
     "burst": Group(burst.figures, burst.measure),

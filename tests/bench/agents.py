@@ -95,11 +95,14 @@ class RealOpenCode:
 
 
 @contextmanager
-def real(root: Path) -> Iterator[RealOpenCode]:
-    """A real OpenCode server. Raises BinaryMissingError where it was not fetched."""
+def real(root: Path, prepared: Callable[[Home], object] = lambda _: None) -> Iterator[RealOpenCode]:
+    """A real OpenCode server, whose home was `prepared`. Raises BinaryMissingError where it was not fetched."""
     binary(OPENCODE)
-    with running_model() as model, OpenCode(Home(root, OPENCODE, model.base_url)) as server:
-        yield RealOpenCode(server)
+    with running_model() as model:
+        home = Home(root, OPENCODE, model.base_url)
+        prepared(home)
+        with OpenCode(home) as server:
+            yield RealOpenCode(server)
 
 
 class Heard:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hermes.agents.opencode.install import install
 from hermes.sandbox.phone_values import ShownMessage
 from tests.bench.agents import OPENCODE, TITLE, WORDS, Agent, Heard, RealOpenCode, followed, monotonic_s, real, scripted
-from tests.bench.figures import Effort, Figure, ms
+from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
 from tests.harness.processes import Proc, until
 from tests.scenes.stage import Json, Stage, staged
 
@@ -29,6 +30,9 @@ PERMISSIONS: Final = (WISHED, PERMITTED)
 WITH_OPENCODE: Final = (ASKED, REAL_TAP, REPLIED, FLOOR, CALLS)
 BARE_TAP: Final = Figure("the floor of that: the same library, polling and acknowledging, nothing else", "ms")
 SCRIPTED: Final = (TAP, BARE_TAP)
+PLUGIN_ASKED: Final = Figure("question.asked → sendMessage by the plugin, against the route by a server", "×", 1.5)
+PLUGIN_REPLIED: Final = Figure("tap → question.replied by the plugin, against the route by a server", "×")
+PLUGIN: Final = (PLUGIN_ASKED, PLUGIN_REPLIED)
 
 QUIET_S: Final = 0.3
 """Nobody looks while it is measured: looking takes the processor that is needed."""
@@ -82,6 +86,33 @@ def permissions(effort: Effort, root: Path) -> list[Figure]:
                 took.append(_permitted(stage, agent, heard, f"echo round {number}"))
     to_phone_s, to_agent_s = zip(*took[effort.warm_up :], strict=True)
     return [WISHED.measured(*ms(list(to_phone_s))), PERMITTED.measured(*ms(list(to_agent_s)))]
+
+
+def with_plugin(effort: Effort, root: Path) -> list[Figure]:
+    """Measure two real OpenCodes by turns: one is a server of the listener, only its plugin tells of the other one."""
+    took: dict[str, list[Round]] = {"server": [], "plugin": []}
+    with staged(root / "hermes", spawned=True) as stage, real(root / "server") as server:
+        stage.servers.append({"name": "desk", "url": server.url})
+        stage.start(log={"level": "info", "file": str(stage.log)})
+        with (
+            real(root / "plugin", lambda home: stage.install(install, home.environ())) as plugged,
+            followed(server.url, root / "at-server") as at_server,
+            followed(plugged.url, root / "at-plugin") as at_plugin,
+        ):
+            for number in range(effort.warm_up + effort.rounds):
+                for route, agent, heard in (("server", server, at_server), ("plugin", plugged, at_plugin)):
+                    with _paced(effort):
+                        took[route].append(_round(stage, agent, heard, f"Round {number}, by {route}: which one?"))
+    by_server, by_plugin = (rounds[effort.warm_up :] for rounds in took.values())
+    return [
+        _against(PLUGIN_ASKED, [one.to_phone_s for one in by_plugin], [one.to_phone_s for one in by_server]),
+        _against(PLUGIN_REPLIED, [one.to_agent_s for one in by_plugin], [one.to_agent_s for one in by_server]),
+    ]
+
+
+def _against(figure: Figure, plugin_s: list[float], server_s: list[float]) -> Figure:
+    note = f"plugin {middle_ms(plugin_s)}, server {middle_ms(server_s)}"
+    return figure.measured(*ratios(plugin_s, server_s), note=note)
 
 
 def _permitted(stage: Stage, agent: RealOpenCode, heard: Heard, command: str) -> tuple[float, float]:

@@ -15,6 +15,7 @@ const LAST_TEXT_CHARS = 3000
 const INPUT_MS = 1_500 // for a call to have its input
 const INPUT_CHARS = 100_000 // of JSON
 const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
+const LOOKS_MS = [10, 20, 40, 80, 100, 150, 200, 200, 200] // between two looks at what OpenCode is about to write
 const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
 const REFUSED_MS = 30_000 // nobody is there to hear of the request, and none can be started
 const LONGEST_MS = 600_000
@@ -113,11 +114,15 @@ function asked(directory, type, properties) {
   const request = { id, kind, sessionID, directory, properties, v2, family: [sessionID], open: true, hook: null }
   state.open.set(id, request)
   inOrder(async () => {
+    const hook = v2 ? null : start(WAITING) // it starts while the context is read
     const context = await contextOf(request)
     request.line = lineOf(directory, type, fitting(properties), context)
-    if (v2 || !request.open) return run(request.line)
-    await wait(request)
-    aside(attend(request))
+    if (hook && request.open) {
+      await wait(request, hook)
+      return aside(attend(request))
+    }
+    hook?.child?.kill("SIGKILL") // it has no line yet, so it leaves no trace
+    await run(request.line)
   })
   makeRounds()
 }
@@ -191,8 +196,8 @@ function growing(first_ms, doublings) {
 
 // Start the waiting hook; done when it has kept the request. It stays until the request is settled: as long as
 // it is there, Hermes knows that this OpenCode is too, however slow.
-async function wait(request) {
-  request.hook = start(["--wait", "--stay"])
+async function wait(request, hook = start(WAITING)) {
+  request.hook = hook
   request.hook.child?.stdin.write(request.line)
   await within(PATIENCE_MS, request.hook.kept)
 }
@@ -350,6 +355,16 @@ function isAsking(sessionID) {
 // ---- what the phone shows beside the request
 
 async function contextOf(request) {
+  const [[title, rootTitle], lastText, input] = await Promise.all([
+    titlesOf(request),
+    lastTextOf(request).catch(() => ""),
+    request.kind === "permission" ? within(INPUT_MS, inputOf(request).catch(() => {})) : undefined,
+  ])
+  return { title: text(title), rootTitle: text(rootTitle), lastText: text(lastText), ...(input && { input }) }
+}
+
+// The title of the session, and of the one that its chain of subagents began in.
+async function titlesOf(request) {
   const { directory, sessionID } = request
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
   let root = session
@@ -357,18 +372,15 @@ async function contextOf(request) {
     request.family.push(root.parentID)
     root = await call("get", directory, "/session/{sessionID}", { sessionID: root.parentID })
   }
-  const rootTitle = root === session ? "" : root?.title
-  const lastText = await lastTextOf(request).catch(() => "")
-  const input = request.kind === "permission" ? await within(INPUT_MS, inputOf(request).catch(() => {})) : undefined
-  return { title: text(session?.title), rootTitle: text(rootTitle), lastText: text(lastText), ...(input && { input }) }
+  return [session?.title, root === session ? "" : root?.title]
 }
 
 // What the call wants to do: 1.1.53 asks for a command without all of it. It is written some ms after the request.
 async function inputOf(request) {
-  for (let tries = 0; tries < 10 && request.properties.tool; tries += 1) {
+  for (const pause_ms of request.properties.tool ? LOOKS_MS : []) {
     const { status, input } = (await partOf(request))?.state ?? {}
     if (status && status !== "pending") return shownOf(input)
-    await pause(100)
+    await pause(pause_ms)
   }
 }
 
@@ -396,14 +408,14 @@ function cut(value, limit) {
 // have ended, some ms after the request; so is its call.
 async function lastTextOf({ directory, sessionID, properties: { tool } }) {
   const query = { limit: 5 }
-  for (let tries = 1; ; tries += 1) {
+  for (const pause_ms of [...LOOKS_MS, 0]) {
     const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query })
     if (!Array.isArray(messages)) return ""
     const end = messages.findIndex(({ info }) => info.id === tool?.messageID)
-    if (!tool || isWritten(messages[end], tool) || tries === 10) {
+    if (!tool || isWritten(messages[end], tool) || !pause_ms) {
       return wordsOf(messages.slice(0, end < 0 ? undefined : end + 1))
     }
-    await pause(100)
+    await pause(pause_ms)
   }
 }
 
@@ -427,6 +439,8 @@ function text(value) {
 }
 
 // ---- hooks
+
+const WAITING = ["--wait", "--stay"]
 
 function lineOf(directory, type, properties, context = {}) {
   return JSON.stringify({ type, properties, directory, context }) + "\n"
