@@ -90,16 +90,19 @@ class Entries:
             NotSaved: some of them are not written yet.
             StoreError: the store cannot be opened.
         """
-        found = {entry.id for entry in await self.store.open()}
+        await self.store.open()
         for entry_id in [entry.id for entry in self.all()]:
             async with self._lock(entry_id):
                 entry = self._open.get(entry_id)
                 if entry is not None:
                     with self.apart(entry_id):
-                        self._index(await self._laid_out(entry, is_there=entry_id in found))
+                        self._index(await self._laid_out(entry))
 
-    async def _laid_out(self, entry: Entry, *, is_there: bool) -> Entry:
-        return await (self.store.change(entry.id, lambda _: entry) if is_there else self.store.restore(entry))
+    async def _laid_out(self, entry: Entry) -> Entry:
+        try:
+            return await self.store.restore(entry)
+        except Conflict:  # its file is there
+            return await self.store.change(entry.id, lambda _: entry)
 
     def all(self) -> list[Entry]:
         """Return the open entries, the one that was asked first at the start."""
@@ -142,7 +145,7 @@ class Entries:
         """Save a new ask, and return its entry. `waits`: a hook waits for the answer. Raises NotSaved."""
         entry = Entry(
             id=await self.store.new_id(),
-            code=await self.store.new_code(self._open.values()),
+            code=await self.store.new_code(list(self._open.values())),
             ask=ask,
             state=dialog.start(ask, matching=matching),
             phone=Phone(self.chat_id, after_id=self.newest_message),

@@ -73,9 +73,10 @@ class StoreWatch:
         Raises:
             HermesError: the listener must leave. It holds nothing any more.
         """
+        is_locked = await self._store.is_phone_locked()  # before the store is judged: a removed one shows no lock
         is_ours = self._locks.has_store()
         if is_ours and self._store.is_whole():
-            self._phone_was_locked = await self._store.is_phone_locked()
+            self._phone_was_locked = is_locked
             self._keep_bot()
             return
         count = sum(entry.state.phase != "settled" for entry in self._entries.all())
@@ -96,11 +97,11 @@ class StoreWatch:
 
     async def _make_again(self) -> None:
         self._store.keep_machine(self._machine)
+        if self._phone_was_locked:
+            await self._store.lock_phone()  # before anything can be saved: no tap may slip in
         self._locks.take()
         self._errands.hint_all(PlacesGone())
         await self._entries.lay_out_again()
-        if self._phone_was_locked:
-            await self._store.lock_phone()
         await self._memory.save()
 
     def _was_written_to(self) -> bool:

@@ -18,6 +18,7 @@ from hermes.errors import Conflict
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import KeepWaiting, Pick
 from hermes.model.entry import Side
@@ -27,6 +28,7 @@ from hermes.model.signals import Replied
 from hermes.sandbox.yielding_store import YieldingStore
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.books import TTL_S, entry_of
+from tests.listener.gates import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
 NOW_S = 1_757_000_000.0
+LOOK = Look(tz=UTC, group=False, context_chars=600)
 
 
 class Book:
@@ -51,7 +54,9 @@ class Book:
     async def asked(self) -> Entry:
         """An ask that is on the phone."""
         await self.entries.open()
-        entry = await self.entries.create(ask(question()))
+        one = ask(question())
+        source = replace(one.source, request_id=f"que_{len(self.entries.all()) + 1}")
+        entry = await self.entries.create(replace(one, source=source))
         timing = replace(self.times.started(entry), posted_s=NOW_S, called=True)
         phone = replace(entry.phone, message_id=500, sides=(Side("final_call", 501),))
         return await self.entries.change(entry.id, lambda found: replace(found, timing=timing, phone=phone))
@@ -108,6 +113,19 @@ async def test_an_entry_that_changes_is_not_closed(book: Book) -> None:
     assert [one.id for one in book.entries.recently_closed] == [entry.id]
 
 
+async def test_open_posts_no_ask_again_that_ended_meanwhile(book: Book) -> None:
+    """It ended while the one before it was being saved."""
+    first, second = await book.asked(), await book.asked()
+    commands = Commands(book.entries, LOOK, machine="laptop", connected={})
+    async with held(book.entries.store, "change") as gate:
+        posting = asyncio.create_task(commands._post_again())
+        await gate.begun()
+        await book.entries.apply(second.id, Ended(NOW_S, "gone"))
+    await posting
+    assert entry_of(book.entries, first.id).phone.message_id is None
+    assert entry_of(book.entries, second.id).phone.message_id is not None
+
+
 async def test_at_rest_is_after_the_changes_under_way(book: Book) -> None:
     """Whoever waits for it reads what they wrote."""
     entry = await book.asked()
@@ -135,8 +153,7 @@ async def test_a_tap_that_asks_to_wait_meets_the_end_of_the_time(book: Book, cap
     """The person was first: the ask stays open, with its new time, and nothing is an error."""
     entry = await book.asked()
     said = cast("Messenger", SimpleNamespace(say=lambda *_: None))
-    look = Look(tz=UTC, group=False, context_chars=600)
-    timekeeper = Timekeeper(book.entries, book.times, look, said)
+    timekeeper = Timekeeper(book.entries, book.times, LOOK, said)
     await timekeeper.tick(answerable=True)
     while (book.times.clock.left_s(entry.timing) or 0.0) > 0.0:
         book.steady_s += 20.0

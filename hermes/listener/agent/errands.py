@@ -143,6 +143,9 @@ class Errands:
             return None
         if isinstance(order, Wait):
             return order.pause_s
+        if isinstance(order, Release):  # at once: an entry that is settled may be closed any moment
+            await self.tell(entry_id, Woke())
+            return 0.0
         if self._is_done_at_once(order):
             return await self._step_at_once(entry_id)
         if isinstance(order, AskVerdict | ListPending | Complete):

@@ -112,9 +112,7 @@ class Follower:
         folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._entries.now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
-        for entry in self._without_server():
-            # A hook told of an ask whose end this server had already told: it can be proven here alone.
-            self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
+        self._look_for_ends()
         for entry in mine:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
@@ -127,6 +125,7 @@ class Follower:
         if self.is_connected:
             for entry in self._mine():
                 self._errands.hint(entry.id, Doubted())
+            self._look_for_ends()
 
     def _mine(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.ask.source.server == self.server.name]
@@ -138,6 +137,11 @@ class Follower:
             return has_no_server and entry.ask.answerable and entry.state.phase == "open"
 
         return [entry for entry in self._entries.all() if is_one(entry)]
+
+    def _look_for_ends(self) -> None:
+        """Look at the asks that a hook brought: this server may have told of their end before."""
+        for entry in self._without_server():
+            self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
 
     def _look_for_requests(self) -> None:
         for entry in self._entries.all():

@@ -91,6 +91,6 @@ class Commands:
 
 def _anew(entry: Entry) -> Entry:
     phone = entry.phone
-    if phone.message_id is None:
+    if phone.message_id is None or entry.state.phase != "open":
         return entry
     return replace(entry, phone=replace(phone, message_id=None, drawn="", copies=(*phone.copies, phone.message_id)))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.errors import ChatError
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_memory import Memory
+    from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +80,13 @@ class ChatLink:
     async def bring_along(self) -> None:
         """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
         phone = Phone(self._entries.chat_id)
+
+        def brought(entry: Entry) -> Entry:
+            return entry if entry.phone.chat_id == phone.chat_id else replace(entry, phone=phone)
+
         for entry in self._entries.all():
-            if entry.phone.chat_id != phone.chat_id:
-                with self._entries.apart(entry.id):
-                    await self._entries.change(entry.id, lambda found: replace(found, phone=phone))
+            with self._entries.apart(entry.id):
+                await self._entries.change(entry.id, brought)
 
     def _clear(self, trouble: str) -> None:
         if trouble and self._memory.at.trouble == trouble:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.chat.access import followed, permitted
 from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import notices
-from hermes.errors import ChatAway, NotSaved, StoreError
+from hermes.errors import ChatAway, Missing, NotSaved, StoreError
 from hermes.model.events import Tap, Text, Torn
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ class PhoneSide:
         """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
         incoming = self._read(raw)
         try:
-            await self._take(incoming)
+            try:
+                await self._take(incoming)
+            except Missing:
+                await self._take(incoming)  # its ask was closed in the meantime
         except NotSaved:
             raise
         except StoreError as error:

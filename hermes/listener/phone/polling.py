@@ -112,8 +112,11 @@ class Connection:
             self._saving = asyncio.get_running_loop().create_task(self._save_soon())
 
     async def _save_soon(self) -> None:
-        await asyncio.sleep(SAVE_OFFSET_S)
-        await self._save()
+        offset = None
+        while offset != self._memory.at.offset:
+            await asyncio.sleep(SAVE_OFFSET_S)
+            offset = self._memory.at.offset
+            await self._save()
 
     async def _save(self) -> None:
         try:

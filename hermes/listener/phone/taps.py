@@ -56,6 +56,8 @@ class Taps:
             await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
             self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
             return
+        # First: if the tap were saved alone, a restart would post the question again.
+        await notice_copy(self._entries, entry, tap.message_id)
         step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
@@ -63,7 +65,6 @@ class Taps:
             await self._disarm_others(entry_id, tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
-        await notice_copy(self._entries, after, tap.message_id)
 
     async def _late(self, entry_id: str, tap: Tap) -> None:
         """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""

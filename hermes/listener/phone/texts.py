@@ -44,10 +44,10 @@ class Texts:
             await self._entries.at_rest()  # the message of the question is noted
         match routing.route(text, self._entries.all()):
             case routing.ToAsk(entry_id, event):
-                step = await self._entries.apply(entry_id, event)
                 entry = self._entries.get(entry_id)
                 if event.how == "reply" and text.reply_to is not None and entry is not None:
                     await notice_copy(self._entries, entry, text.reply_to)
+                step = await self._entries.apply(entry_id, event)
                 if step.hint is not None:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
             case routing.Tell(kind, entry_ids):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.chat.screens import notices
 from hermes.core import answer_clock
-from hermes.errors import Conflict
+from hermes.errors import Conflict, Missing
 from hermes.model.events import Expired
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Timekeeper:
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry_id in [entry.id for entry in self._entries.all()]:
-            with self._entries.apart(entry_id), suppress(Conflict):  # it has changed: the next tick looks again
+            with self._entries.apart(entry_id), suppress(Conflict, Missing):  # the next tick looks again
                 if resumed:
                     await self._correct(entry_id)
                 entry = self._entries.get(entry_id)

@@ -1,0 +1,55 @@
+"""Calls of the store that begin, and go on when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes.storage.store import Store
+
+
+class Gate:
+    """Where a call stands still."""
+
+    def __init__(self) -> None:
+        self._began = asyncio.Event()
+        self._goes_on = asyncio.Event()
+
+    async def begun(self) -> None:
+        """Wait until the call has begun."""
+        async with asyncio.timeout(20):
+            await self._began.wait()
+
+    async def passed(self) -> None:
+        """Stand still until the gate is open."""
+        self._began.set()
+        await self._goes_on.wait()
+
+    def open(self) -> None:
+        """Let the call go on."""
+        self._goes_on.set()
+
+
+@asynccontextmanager
+async def held(store: Store, name: str, *, is_done: bool = False) -> AsyncIterator[Gate]:
+    """Hold the next call of this method of the store, before its work or when that is done, until the block ends."""
+    found, gate = getattr(store, name), Gate()
+
+    async def called(*given: Any, **named: Any) -> Any:
+        is_next = store.__dict__.pop(name, None) is not None
+        if is_next and not is_done:
+            await gate.passed()
+        result = await found(*given, **named)
+        if is_next and is_done:
+            await gate.passed()
+        return result
+
+    store.__dict__[name] = called
+    try:
+        yield gate
+    finally:
+        gate.open()
