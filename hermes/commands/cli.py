@@ -217,6 +217,9 @@ def ask(  # noqa: PLR0913 (one argument an option)
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="LABEL[::WHY]", help="A choice; once for each.")
     ] = None,
+    yes_no: Annotated[
+        bool, typer.Option("--yes-no", help="The choices are Yes (status 0) and No (status 13).")
+    ] = False,
     multiple: Annotated[bool, typer.Option("--multiple", help="Several may be chosen.")] = False,
     custom: Annotated[bool, typer.Option("--custom/--no-custom", help="Words of one's own are an answer.")] = True,
     recommended: Annotated[int | None, typer.Option(metavar="N", help="The choice to mark; the first is 1.")] = None,
@@ -234,7 +237,11 @@ def ask(  # noqa: PLR0913 (one argument an option)
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Ask something, on the phone and in this terminal, and print the answer; status 10 is a no, 11 out of time."""
+    """Ask something, on the phone and in this terminal, and print the answer.
+
+    The status is 0 for any answer, whatever it says, 10 if the person stops the script, 11 if nobody answers in time,
+    and 12 if the person skips the question. With --yes-no it is 0 for yes and 13 for no.
+    """
     from hermes.commands import ask as asks
     from hermes.commands.ask import given, terminal
 
@@ -242,6 +249,10 @@ def ask(  # noqa: PLR0913 (one argument an option)
         raise ConfigError("give the question, or --file with questions, and not both.")
     if file is not None and (option or multiple or not custom or recommended is not None or header):
         raise ConfigError("--file says all of its questions: leave -o and what goes with it out.")
+    if yes_no and (option or file is not None or multiple or not custom):
+        raise ConfigError("--yes-no brings its own two choices: leave -o, --file, --multiple and --no-custom out.")
+    if yes_no:
+        option, custom = list(asks.YES_OR_NO), False
     loaded, place = _read(config, environ=configuration.without_keys(os.environ))
     questions = (
         given.of_file(file, sys.stdin)
@@ -253,11 +264,8 @@ def ask(  # noqa: PLR0913 (one argument an option)
     payload, understood = given.payload(
         questions, asker=sender, directory=given.folder(), timeout=timeout, on_expiry=on_expiry
     )
-    told, here = asyncio.run(asks.run(loaded, place, payload, understood, terminal.of_this_process()))
-    words = asks.printed(told, here, understood, as_json=as_json)
-    if words:
-        typer.echo(words)
-    sys.exit(asks.status(told, here))
+    talk = asks.talk(loaded, place, payload, understood, terminal.of_this_process(), as_json=as_json, is_yes_no=yes_no)
+    sys.exit(asyncio.run(talk))
 
 
 @app.command(rich_help_panel=RUNNING)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.commands.ask.phone_question import asking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from hermes.commands.ask.phone_question import Asking, Told
@@ -22,17 +24,40 @@ if TYPE_CHECKING:
     from hermes.model.ask import Question
 
 ANSWERED: Final = 0
-REJECTED: Final = 10
+STOPPED: Final = 10
 EXPIRED: Final = 11
+SKIPPED: Final = 12
+NO: Final = 13
+UNANSWERED: Final[Mapping[int, str]] = {
+    STOPPED: "Stopped on the phone.",
+    EXPIRED: "Nobody answered in time.",
+    SKIPPED: "Skipped on the phone.",
+    NO: "The answer is no.",
+}
+"""The line about each status that is not 0."""
+YES_OR_NO: Final = ("Yes", "No")
 
 Answers = tuple[tuple[str, ...], ...]
-_WORDS: Final = {
-    "answer": "Answered on the phone.",
-    "skip": "Skipped on the phone.",
-    "reject": "The phone has said no.",
-    "timer": "Nobody answered in time.",
-    "unanswered": "Nobody answered in time.",
-}
+
+
+async def talk(
+    config: Config,
+    config_path: Path,
+    payload: Mapping[str, Any],
+    questions: Sequence[Question],
+    terminal: Terminal,
+    *,
+    as_json: bool = False,
+    is_yes_no: bool = False,
+) -> int:
+    """Ask, print the answer, and return the exit status. Raises as `run`."""
+    told, here = await run(config, config_path, payload, questions, terminal)
+    if words := printed(told, here, questions, as_json=as_json):
+        sys.stdout.write(f"{words}\n")
+    code = status(told, here, is_yes_no=is_yes_no)
+    if code in UNANSWERED:
+        terminal.say(UNANSWERED[code])
+    return code
 
 
 async def run(
@@ -88,8 +113,8 @@ async def _first(
         terminal.say("Nobody answered on the phone in time. You still can, here.")
         left_to_phone = here.done() and here.result() is None
         return told, await (terminal.answers(questions) if left_to_phone else here)
-    if terminal.listens:
-        terminal.say(_WORDS["timer" if told.by_timer else told.kind])
+    if terminal.listens and told.kind == "answer" and not told.by_timer:
+        terminal.say("Answered on the phone.")
     return told, None
 
 
@@ -110,8 +135,11 @@ def printed(told: Told, here: Answers | None, questions: Sequence[Question], *, 
     return "\n".join(f"{question.header or question.text}: {', '.join(one)}" for question, one in named)
 
 
-def status(told: Told, here: Answers | None) -> int:
-    """Return the exit status. A person's skip counts as an answer; a skip or rejection by the timer is `EXPIRED`."""
-    if here is not None or told.kind == "answer" or (told.kind == "skip" and not told.by_timer):
-        return ANSWERED
-    return EXPIRED if told.by_timer or told.kind == "unanswered" else REJECTED
+def status(told: Told, here: Answers | None, *, is_yes_no: bool = False) -> int:
+    """Return the exit status: 0 for any answer, also for "No", unless the question asks for yes or no alone."""
+    answers = told.answers if here is None else here
+    if here is not None or told.kind == "answer":
+        return NO if is_yes_no and answers[0] != YES_OR_NO[:1] else ANSWERED
+    if told.by_timer or told.kind == "unanswered":
+        return EXPIRED
+    return SKIPPED if told.kind == "skip" else STOPPED

@@ -111,15 +111,39 @@ async def test_several_questions_come_from_a_file(home: House) -> None:
     assert (status, json.loads(out)) == (0, {"kind": "answer", "answers": [["Load", "Unit"], ["Owl"]], "by": "phone"})
 
 
-@pytest.mark.parametrize(("button", "sure", "status"), [("⏹ Stop", "Yes, stop", 10), ("⏭ Skip", "Yes", 0)])
-async def test_a_no_and_a_skip_print_nothing(home: House, button: str, sure: str, status: int) -> None:
-    """A no is a status of its own; a skip leaves it to the script."""
+@pytest.mark.parametrize(
+    ("button", "sure", "status", "words"),
+    [("⏹ Stop", "Yes, stop", 10, "Stopped on the phone."), ("⏭ Skip", "Yes", 12, "Skipped on the phone.")],
+)
+async def test_a_stop_and_a_skip_print_no_answer(home: House, button: str, sure: str, status: int, words: str) -> None:
+    """Each has a status of its own, and a line about it."""
     asking = await script(home, *CHOICE)
     asked = await home.person.sees(ASKED, buttons=True)
     await home.person.taps(asked, button)
     await until(lambda: "Back" in str(home.person.message(asked.message_id).labels), "the second question")
     await home.person.taps(asked, sure)
-    assert await ended(asking) == (status, "")
+    out, err = await asking.communicate()
+    assert (asking.returncode, out) == (status, b"")
+    assert err.decode().splitlines()[-1] == words
+
+
+@pytest.mark.parametrize(("label", "status", "words"), [("Yes", 0, ""), ("No", 13, "The answer is no.")])
+async def test_yes_or_no_is_told_by_the_status(home: House, label: str, status: int, words: str) -> None:
+    """So that `hermes ask --yes-no … && ./deploy` deploys after a yes alone; other words are no answer."""
+    asking = await script(home, "ask", ASKED, "--yes-no")
+    asked = await home.person.sees(ASKED, buttons=True)
+    assert not [label for label in asked.labels if "Other" in str(label)]
+    await home.person.taps(asked, label)
+    out, err = await asking.communicate()
+    assert (asking.returncode, out.decode()) == (status, f"{label}\n")
+    assert words in err.decode()
+
+
+async def test_an_option_that_says_no_is_an_answer(home: House) -> None:
+    """The script compares what is printed."""
+    asking = await script(home, *CHOICE)
+    await home.person.taps(await home.person.sees(ASKED, buttons=True), "No")
+    assert await ended(asking) == (0, "No\n")
 
 
 @pytest.mark.parametrize(
@@ -211,6 +235,9 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
         (("ask", "x", "-o", "a", "-o", "::why"), "an option (-o) is empty"),
         (("ask", "--file", "y", "-o", "a"), "--file says all of its questions"),
         (("ask", "--file", "y", "--header", "h"), "--file says all of its questions"),
+        (("ask", "x", "--yes-no", "-o", "a"), "--yes-no brings its own two choices"),
+        (("ask", "x", "--yes-no", "--multiple"), "--yes-no brings its own two choices"),
+        (("ask", "--file", "y", "--yes-no"), "--yes-no brings its own two choices"),
     ],
 )
 async def test_what_cannot_be_asked_is_said_in_a_sentence(still: House, words: tuple[str, ...], why: str) -> None:
