@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from hermes.sandbox.model_server import running_model
 from tests.bench import follower
@@ -89,9 +91,18 @@ class RealOpenCode:
         step = {"tool": "bash", "args": {"command": command, "description": "a step"}, "say": WORDS}
         self._server.prompt(self._server.session(title=TITLE), [step])
 
-    def answer(self, request_id: str) -> None:
-        """Answer as a desk does, by one plain request."""
-        assert self._server.reply(request_id, [["SQLite"]]).is_success
+    def answer(self, request_id: str) -> float:
+        """Answer by one plain request on a connection that is there; the moment (monotonic) at which it left."""
+        place = urlsplit(self.url)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        with closing(connection):
+            connection.request("GET", "/global/health")
+            connection.getresponse().read()
+            body = json.dumps({"answers": [["SQLite"]]})
+            left_s = time.monotonic()
+            connection.request("POST", f"/question/{request_id}/reply", body, {"content-type": "application/json"})
+            assert connection.getresponse().status == http.client.OK
+        return left_s
 
 
 @contextmanager
