@@ -182,7 +182,9 @@ def _next_by_server(entry: Entry, errand: Errand, now_s: float) -> Order:
     if errand.look_s is not None and now_s < errand.look_s:
         return Wait(errand.look_s - now_s)
     if _may_send(errand, now_s) and not is_awaiting_effect(errand, now_s):
-        return Send() if entry.route == "server" else SetRoute("server")
+        # A second way, or a neighbour's end, is judged by the saved route after a restart.
+        needs_route = has_hook(errand) or entry.ask.permission is not None
+        return SetRoute("server") if needs_route and entry.route != "server" else Send()
     # A late answer to a dead permission may run its command all the same, so a verdict is asked for there.
     is_first = errand.sent_s is None and not errand.failures and not errand.is_unknown
     return AskVerdict(trusts_events=is_first and entry.ask.permission is None)

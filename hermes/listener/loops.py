@@ -115,7 +115,7 @@ class Loops:
         parts.agent.errands.changed(entry)
         is_tapped = entry.phone.message_id is not None and entry.state.phase != "settled"
         for worker in due(entry):
-            parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker != "join" else 0.0)
+            parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker == "phone" else 0.0)
         for behind in parts.phone.queue.behind(entry):
             parts.steps.kick("phone", behind.id)
 

@@ -119,11 +119,18 @@ def test_a_verdict_is_no_reason_to_send_after_news_or_for_long() -> None:
 
 def test_the_route_is_saved_before_the_first_answer_leaves() -> None:
     """After a restart no other way may carry it, too."""
-    story = Story(QUESTION, is_sent=True)
-    story.learn(HookSeen(waits=False), Judged(StillOpen(), story.now_s))
-    assert story.order == SetRoute("server")
+    permission = Story(PERMISSION, is_sent=True)
+    assert permission.learn(HookSeen(waits=False), Judged(StillOpen(), permission.now_s)) == SetRoute("server")
+    two_ways = Story(QUESTION, is_sent=True)
+    assert two_ways.learn(HookSeen(waits=True), Judged(StillOpen(), two_ways.now_s)) == SetRoute("server")
     hooked = Story(QUESTION, is_sent=True, is_served=False)
     assert hooked.learn(HookSeen(waits=True)) == SetRoute("waiter")
+
+
+def test_a_question_with_one_way_needs_no_saved_route() -> None:
+    """Its server alone can take the answer, and is asked for a verdict first."""
+    story = Story(QUESTION, is_sent=True)
+    assert story.learn(HookSeen(waits=False), Judged(StillOpen(), story.now_s)) == Send()
 
 
 def test_a_delay_that_cannot_be_saved_holds_up_no_answer() -> None:

@@ -36,8 +36,6 @@ from hermes.model.state import Confirm
 class Limits:
     """The limits of Telegram, and stricter ones so that a person can read and tap everything."""
 
-    buttons: int = 100
-    a_row: int = 8
     data_bytes: int = 64
     id_chars: int = 12
     shelf: int = 24  # options on one page: few enough to read, and all their labels fit into the text
