@@ -19,7 +19,7 @@ _BEFORE_SETTINGS = "const settings = "
 class Plugin:
     """Hermes' plugin for one agent: a file in the folder that the agent loads. The user's settings are never changed.
 
-    - `agent`: the agent's name with an article, for the start of a sentence ("An OpenCode").
+    - `agent`: the agent's name for people.
     - `template`: the JavaScript, with placeholders for the settings and for the code that plugins share.
     - `folder`: returns the agent's plugin folder for an environment.
     - `switches`: the names of additional settings, each true or false.
@@ -80,7 +80,7 @@ class Plugin:
         done = installed_files.put(self.path(environ), self.text(settings | switched), MARKER)
         if "already" in done:
             return [done]
-        return [done, f"{self.agent} that is running takes it in when it is started again."]
+        return [done, f"Restart {self.agent} to load it."]
 
     def uninstall(self, *, environ: Mapping[str, str]) -> list[str]:
         """Remove only the plugin file, and return a list of sentences about it. Safe to repeat.
@@ -90,7 +90,7 @@ class Plugin:
         place = self.path(environ)
         if not installed_files.take_away(place, MARKER):
             return [f"{place} is not there; nothing was changed."]
-        return [f"{place} was removed.", f"{self.agent} that is running keeps it until it is started again."]
+        return [f"{place} was removed.", f"{self.agent} keeps it in memory until you restart it."]
 
 
 def settings_of(text: str) -> dict[str, object]:

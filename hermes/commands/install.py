@@ -1,5 +1,6 @@
 """What `hermes install` installs and removes: Hermes in each agent, and Hermes as a service."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -85,7 +86,10 @@ def install(
             raise ConfigError(f"--{option} is nothing that {name} knows; it is for {knowing}.")
     if agent is None:
         return service.install_service(name, python=sys.executable, config_path=config_path, log=config.log.file)
-    return connect(agent, config, config_path, environ=environ, options=options)
+    done = connect(agent, config, config_path, environ=environ, options=options)
+    if shutil.which(agent.program, path=environ.get("PATH")) is None:
+        done.append(f"No `{agent.program}` was found on this PATH. Hermes is ready for when {agent.title} is there.")
+    return done
 
 
 def uninstall(name: str, *, environ: Mapping[str, str]) -> Iterable[str]:

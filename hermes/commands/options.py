@@ -19,12 +19,19 @@ LogOption = Annotated[
 ]
 TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=True)]
 LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
+_WHAT = (
+    "An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
+    "reap: a timer, where no listener runs"
+)
 What = Annotated[
+    str,
+    typer.Argument(metavar="WHAT", help=f"{_WHAT}.", autocompletion=lambda: list(install.NAMES), show_default=False),
+]
+Removable = Annotated[
     str,
     typer.Argument(
         metavar="WHAT",
-        help="An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
-        "reap: a timer, where no listener runs.",
-        autocompletion=lambda: list(install.NAMES),
+        help=f"{_WHAT}; all: everything.",
+        autocompletion=lambda: [*install.NAMES, "all"],
     ),
 ]

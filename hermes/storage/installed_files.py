@@ -73,7 +73,18 @@ def take_away(place: Path, marker: str) -> bool:
         place.resolve().unlink()
         if place.is_symlink():
             place.unlink()
+    remove_empty(place.parent)
     return True
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove this folder and those above it that are empty by now, the home folder and what is above it aside."""
+    while folder.name and folder not in (home := Path.home(), *home.parents):
+        try:
+            folder.rmdir()
+        except OSError:  # it holds something, or is not ours
+            return
+        folder = folder.parent
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def test_asking_without_a_terminal_is_an_option(tmp_path: Path) -> None:
     assert settings(place)["headless"] is False
     assert put(oh_my_pi, tmp_path, headless=True) == [
         f"{place} was updated.",
-        "An oh-my-pi that is running takes it in when it is started again.",
+        "Restart oh-my-pi to load it.",
         "Without a terminal it asks on the phone, too.",
     ]
     put(oh_my_pi, tmp_path)

@@ -17,7 +17,7 @@ import pytest
 
 import hermes
 from hermes.clock import Clock
-from hermes.commands import cli, listening
+from hermes.commands import cli, listening, loading
 from hermes.commands.install import AGENTS
 from hermes.config.reading import Followed
 from hermes.hook import spool
@@ -196,7 +196,7 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
         waits.append(pause_s)
 
     with process_lock.hold_bot(int(api.token.partition(":")[0]), "/elsewhere", "hermes listen of another store"):
-        loaded = cli._loaded(config, log_json=False, console=False)
+        loaded = loading.load(config, log_json=False, console=False)
         made = listening.Listening(loaded, Followed(config, environ={}), Clock())
         asyncio.run(listening.serve_until_idle(made, 0.0, tries=2, sleep=sleep))
     assert waits == [listening.HELD_PAUSE_S]
@@ -260,6 +260,18 @@ def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: p
 # --- looking ------------------------------------------------------------------------------------------------------
 
 
+def test_a_phone_is_locked_at_the_computer(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `/lock` does it, with a listener or without."""
+    at_once(Store(tmp_path / "store").open())
+    assert run("lock", "--config", str(config)) == 0
+    assert at_once(Store(tmp_path / "store").is_phone_locked())
+    assert run("lock", "--config", str(config)) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Locked: no tap or text counts until `hermes unlock`.",
+        "It was locked already.",
+    ]
+
+
 def test_status_for_people_and_for_machines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whether anybody listens or not."""
     assert run("status", "--config", str(config)) == 0
@@ -310,6 +322,22 @@ def test_monitoring_is_told_in_one_line(config: Path, tmp_path: Path, capsys: py
     assert capsys.readouterr().out.splitlines()[-1].startswith("all is well, 0 open; opencode: ")
 
 
+def test_idle_is_well_unless_a_service_should_run(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connected agent starts a listener when it asks; somebody who installed a service wants one that always runs."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("status", "--check", "--config", str(config)) == cli.FAILED
+    assert run("install", "opencode", "--config", str(config)) == 0
+    assert run("status", "--check", "--config", str(config)) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("all is well, 0 open")
+    unit = tmp_path / "xdg/systemd/user/hermes.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    assert run("status", "--check", "--config", str(config)) == cli.FAILED
+
+
 # --- agents -------------------------------------------------------------------------------------------------------
 
 
@@ -319,11 +347,16 @@ def test_install_and_uninstall(
     """The plugin is put in place and taken away again, in the folder that the environment names."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert run("install", "opencode", "--config", str(config)) == 0
     assert list((tmp_path / "xdg").rglob("*.js"))
-    assert str(tmp_path / "xdg") in capsys.readouterr().out.replace("\n", "")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/xdg/opencode/plugin/hermes-telegram-phone.js is installed.",
+        "Restart OpenCode to load it.",
+        "No `opencode` was found on this PATH. Hermes is ready for when OpenCode is there.",
+    ]
     assert run("uninstall", "opencode") == 0
-    assert not list((tmp_path / "xdg").rglob("*.js"))
+    assert not (tmp_path / "xdg").exists()
 
 
 def test_options_are_for_the_agents_that_know_them(

@@ -11,5 +11,5 @@ def folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home()) / ".neovate" / "plugins"
 
 
-PLUGIN = Plugin("A Neovate", Path(__file__).parent / "plugin.js", folder)
+PLUGIN = Plugin("Neovate Code", Path(__file__).parent / "plugin.js", folder)
 install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

@@ -33,5 +33,5 @@ def folder(environ: Mapping[str, str]) -> Path:
     return agent / "extensions"
 
 
-PLUGIN = Plugin("An oh-my-pi", Path(__file__).parent / "plugin.js", folder, switches=("headless",))
+PLUGIN = Plugin("oh-my-pi", Path(__file__).parent / "plugin.js", folder, switches=("headless",))
 uninstall, is_connected = PLUGIN.uninstall, PLUGIN.is_connected

@@ -17,5 +17,5 @@ def folder(environ: Mapping[str, str]) -> Path:
     return config / "opencode" / "plugin"
 
 
-PLUGIN = Plugin("An OpenCode", Path(__file__).parent / "plugin.js", folder)
+PLUGIN = Plugin("OpenCode", Path(__file__).parent / "plugin.js", folder)
 install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

@@ -9,7 +9,7 @@ from hermes.commands import install
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import Machine, service_state
 from hermes.commands.service.machine import run_command
-from hermes.commands.status.table import span
+from hermes.commands.status.table import IDLE, span
 from hermes.errors import StoreError
 from hermes.hook import runtime, spool
 from hermes.storage import process_lock
@@ -60,7 +60,7 @@ def _nobody(around: Around) -> Finding:
         what = "question or answer waits" if waits == 1 else "questions or answers wait"
         return AREA.broken("lock", f"nobody listens, and {waits} {what}", around.hermes("listen"))
     if install.is_any_connected(around.environ):
-        return AREA.good("lock", "nobody listens now; the plugin starts a listener when the agent asks")
+        return AREA.good("lock", IDLE)
     return AREA.broken("lock", "nobody listens, and no agent would start a listener", around.hermes("listen"))
 
 

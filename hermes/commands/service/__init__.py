@@ -19,6 +19,7 @@ __all__ = [
     "Ran",
     "ServiceState",
     "install_service",
+    "is_service_installed",
     "restart_service",
     "service_state",
     "uninstall_service",
@@ -75,6 +76,13 @@ def service_state(what: str = "service", *, machine: Machine | None = None) -> S
     if machine.platform == "darwin":
         return launchd.state(JOBS[what], machine)
     return systemd.state(JOBS[what], machine)
+
+
+def is_service_installed(what: str = "service", *, machine: Machine) -> bool:
+    """Tell whether a file of this service is there; the service manager is not asked."""
+    if machine.platform == "darwin":
+        return launchd.is_installed(JOBS[what], machine)
+    return systemd.is_installed(JOBS[what], machine)
 
 
 def _refuse_settings_of_this_shell(machine: Machine, config_path: Path) -> None:

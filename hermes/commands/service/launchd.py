@@ -64,16 +64,27 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
     yield f"{place} was removed, and what it ran is stopped."
 
 
+def is_installed(job: Job, machine: Machine) -> bool:
+    """Tell whether the job's agent is there."""
+    return _place(job, machine).exists()
+
+
 def state(job: Job, machine: Machine) -> ServiceState:
     """Return the state of the job."""
     printed = machine.run(["launchctl", "print", _target(job)])
-    is_loaded, place = printed.status == 0, _place(job, machine)
+    is_loaded = printed.status == 0
     found = re.search(r"^\s*state = (.+)$", printed.output, re.MULTILINE)
     detail = (found[1] if found else "loaded") if is_loaded else "not loaded"
     pid = re.search(r"^\s*pid = (\d+)$", printed.output, re.MULTILINE)
     is_active = detail == "running"
     return ServiceState(
-        "launchd", place.exists(), is_loaded, is_active, detail, int(pid[1]) if pid else 0, _command(place)
+        "launchd",
+        is_installed(job, machine),
+        is_loaded,
+        is_active,
+        detail,
+        int(pid[1]) if pid else 0,
+        _command(_place(job, machine)),
     )
 
 

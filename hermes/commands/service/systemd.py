@@ -79,6 +79,11 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
         yield f"{job.unit} is stopped."
 
 
+def is_installed(job: Job, machine: Machine) -> bool:
+    """Tell whether a unit of the job is there."""
+    return any((_folder(machine) / name).exists() for name in job.units)
+
+
 def state(job: Job, machine: Machine) -> ServiceState:
     """Return the state of the job in systemd; `kind` is "none" without a user manager. Raises ServiceError."""
     is_there = all((_folder(machine) / name).exists() for name in job.units)

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
+from hermes.commands.install import is_any_connected
+from hermes.commands.service import Machine, is_service_installed
 from hermes.commands.status import survey, table
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
@@ -19,7 +21,10 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
         raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
     place = configuration.config_path(path, environ=environ)
     config = configuration.load(path, environ=environ)
-    look = functools.partial(survey.gather, config, Store(config.store.path), config_file=place)
+    # Whoever installed a service wants a listener that always runs.
+    asks_start_it = is_any_connected(environ) and not is_service_installed(machine=Machine(environ=environ))
+    store = Store(config.store.path)
+    look = functools.partial(survey.gather, config, store, config_file=place, asks_start_it=asks_start_it)
     if watch:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             asyncio.run(table.watch(look, console))

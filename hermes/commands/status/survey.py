@@ -18,6 +18,7 @@ from hermes.config.reading import open_to_others
 from hermes.config.settings import Config, OpenCode
 from hermes.core.answer_clock import AnswerableClock
 from hermes.errors import HermesError
+from hermes.hook import spool
 from hermes.model.ask import Ask, DeedKind, Permission
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
@@ -35,6 +36,7 @@ class ListenerStatus:
     - `last_poll_s`: the last successful poll of Telegram (epoch). `trouble`: why the chat does not work, or "".
     - `bot_held_by`: if none runs, the process that holds the bot's lock, so that no listener of this store can start;
       else "". It listens for another store, or for this one, whose folder was removed.
+    - `idle`: none runs, and none is needed: nothing is open, and the next ask of a connected agent starts one.
     """
 
     running: bool
@@ -45,6 +47,7 @@ class ListenerStatus:
     trouble: str
     phone_locked: bool = False
     bot_held_by: str = ""
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,14 @@ async def gather(
     store: Store,
     *,
     config_file: Path | None = None,
+    asks_start_it: bool = False,
     health: Health = ask_health,
     now: Callable[[], float] = time.time,
 ) -> Status:
-    """Return the status. `health` asks all servers at the same time."""
+    """Return the status. `health` asks all servers at the same time.
+
+    `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks.
+    """
     now_s = now()
     survey = await store.survey()
     memory, warnings = await _memory(store, config.telegram.bot_id)
@@ -133,7 +140,8 @@ async def gather(
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
-    listener = await _listener(store, memory)
+    nothing_waits = not survey.entries and not spool.listing(store.root)
+    listener = await _listener(store, memory, may_idle=asks_start_it and nothing_waits)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
     if listener.running:
@@ -159,7 +167,7 @@ async def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...
         return ChatMemory(bot_id), (str(error),)
 
 
-async def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
+async def _listener(store: Store, memory: ChatMemory, *, may_idle: bool) -> ListenerStatus:
     holder = store.holder(LISTENER)
     other = _bot_holder(memory.bot_id, store.root) if holder is None else None
     return ListenerStatus(
@@ -171,6 +179,7 @@ async def _listener(store: Store, memory: ChatMemory) -> ListenerStatus:
         trouble=memory.trouble,
         phone_locked=await store.is_phone_locked(),
         bot_held_by=str(other or ""),
+        idle=may_idle and holder is None and other is None,
     )
 
 

@@ -21,6 +21,7 @@ WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
 LOOK_S = 1.0
 """The pause of `--watch` between two looks."""
+IDLE = "nobody listens now; the plugin starts a listener when the agent asks"
 _SILENT_S = 120.0
 SILENT_S = 180.0
 """After so long without a successful poll `--check` fails. One comes every half minute, and is saved soon after."""
@@ -101,6 +102,8 @@ def _about_listener(status: Status) -> list[Row]:
     if listener.running:
         since = f"for {span(status.at_s - listener.since_s)}" if listener.since_s else "runs"
         row = _GOOD, name, plain(f"{since} · {listener.command or 'hermes'} (pid {listener.pid})")
+    elif listener.idle:
+        row = _IDLE, name, Text(IDLE, "dim")
     elif listener.bot_held_by:
         row = _BAD, name, plain(_held(listener, status.store), "bold red")
     else:
@@ -251,13 +254,16 @@ def verdict(status: Status) -> tuple[bool, str]:
 
 
 def _wrong(status: Status) -> list[str]:
-    listener = status.listener
-    wrong = (
-        [] if listener.running else [_held(listener, status.store) if listener.bot_held_by else "nobody is listening"]
-    )
+    listener, wrong = status.listener, []
+    if listener.bot_held_by:
+        wrong.append(_held(listener, status.store))
+    elif not listener.running and not listener.idle:
+        wrong.append("nobody is listening")
     if listener.trouble:
         wrong.append(listener.trouble)
-    if listener.last_poll_s is None:
+    if listener.idle:
+        pass  # Telegram is asked when the next listener runs
+    elif listener.last_poll_s is None:
         wrong.append("Telegram was not reached yet")
     elif status.at_s - listener.last_poll_s > SILENT_S:
         wrong.append(f"Telegram was last reached {span(status.at_s - listener.last_poll_s)} ago")

@@ -24,6 +24,7 @@ from hermes.commands.status.survey import Health, Status, ask_health, gather, to
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode
 from hermes.errors import AgentAway
+from hermes.hook import spool
 from hermes.model.answer import Answer
 from hermes.model.ask import Permission
 from hermes.model.chat_memory import ChatMemory
@@ -59,11 +60,15 @@ def store(tmp_path: Path) -> Store:
 
 
 async def look(
-    store: Store, *servers: OpenCode, health: Health = ask_health, config_file: Path | None = None
+    store: Store,
+    *servers: OpenCode,
+    health: Health = ask_health,
+    config_file: Path | None = None,
+    asks_start_it: bool = False,
 ) -> Status:
     """Gather at NOW_S."""
-    config = a_config(store.root, *servers)
-    return await gather(config, store, config_file=config_file, health=health, now=lambda: NOW_S)
+    config, at = a_config(store.root, *servers), lambda: NOW_S
+    return await gather(config, store, config_file=config_file, asks_start_it=asks_start_it, health=health, now=at)
 
 
 def words(status: Status) -> str:
@@ -116,6 +121,29 @@ async def test_a_listener_of_another_store_is_named(store: Store) -> None:
     said = f"hermes listen, store /elsewhere (pid {os.getpid()}) holds this bot, for another store"
     assert f"✗ listener {said}\n" in words(status)
     assert verdict(status) == (True, f"{said}; Telegram was not reached yet")
+
+
+async def test_a_listener_that_the_next_ask_starts_is_idle(store: Store) -> None:
+    """It is an error only while something waits for it: an open ask, or a record in the inbox."""
+    status = await look(store, asks_start_it=True)
+    assert "○ listener nobody listens now; the plugin starts a listener when the agent asks\n" in words(status)
+    assert status.listener.idle
+    assert verdict(status) == (False, "all is well, 0 open")
+    dropped = spool.drop(store.root, spool.record("generic", {}))
+    assert verdict(await look(store, asks_start_it=True))[0]
+    Path(dropped).unlink()
+    await store.create(an_open_entry())
+    status = await look(store, asks_start_it=True)
+    assert "✗ listener nobody listens: answers wait until `hermes listen` runs\n" in words(status)
+    assert verdict(status) == (True, "nobody is listening; Telegram was not reached yet")
+
+
+async def test_a_bot_that_another_store_holds_is_not_idle(store: Store) -> None:
+    """No ask could start a listener."""
+    with process_lock.hold_bot(987654321, "/elsewhere", "hermes listen, store /elsewhere"):
+        status = await look(store, asks_start_it=True)
+    assert not status.listener.idle
+    assert verdict(status)[0]
 
 
 async def test_a_locked_phone_is_said(store: Store) -> None:
@@ -269,6 +297,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "trouble",
         "phone_locked",
         "bot_held_by",
+        "idle",
     ]
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble"]
     assert list(told["entries"][0]) == [

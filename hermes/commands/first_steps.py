@@ -1,0 +1,93 @@
+"""The first commands that a person needs: demo, setup, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hermes import clock as clocks
+from hermes.commands import install as installing
+from hermes.commands.loading import discard_log
+from hermes.commands.options import ConfigOption, TestClockOption
+from hermes.config import reading as configuration
+
+_AGENTS = ", ".join(agent.name for agent in installing.AGENTS)
+
+PANEL = "First steps"
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel=PANEL)
+def demo(
+    *,
+    opencode: Annotated[
+        bool, typer.Option("--opencode", help="With the OpenCode of this machine, in an empty home.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 takes a free port.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Try Hermes in your browser: without a token, an account or an agent. Ctrl-C ends it, and leaves nothing."""
+    from hermes.commands.demo import command
+
+    command.run(opencode=opencode, port=port, open_page=open_page, say=typer.echo)
+
+
+@app.command(rich_help_panel=PANEL)
+def setup(  # noqa: PLR0913 (one argument an option)
+    *,
+    config: ConfigOption = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file that holds the bot's token; - is standard input.")
+    ] = None,
+    chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
+    user: Annotated[list[int] | None, typer.Option(metavar="ID", help="Who may answer; once for each person.")] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
+    ] = None,
+    no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
+    service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
+    test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
+    api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
+    test_clock: TestClockOption = None,
+) -> None:
+    """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
+    from hermes.commands.setup import given, terminal, wizard
+
+    discard_log()
+    options = given.of_options(
+        token_from=token_file,
+        chat_id=chat,
+        users=user or (),
+        agents=() if no_agents else agent,
+        service=service,
+        test=test,
+        yes=yes,
+        api_base=api_base,
+        environ=os.environ,
+        stdin=sys.stdin,
+    )
+    place = configuration.config_path(config, environ=os.environ)
+    at = terminal.of_this_process(yes=yes)
+    raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.bent(test_clock)))
+
+
+@app.command(rich_help_panel=PANEL)
+def doctor(
+    *,
+    config: ConfigOption = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without loss, and look again.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Check everything, and say what mends it; status 1 if something is broken."""
+    from hermes.commands.doctor import checkup
+
+    discard_log()
+    if not asyncio.run(checkup.run(config, environ=os.environ, fix=fix, test=test, as_json=as_json)):
+        raise typer.Exit(1)

@@ -1,0 +1,33 @@
+"""How a command gets its configuration and its log."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.config import reading as configuration
+from hermes.config.logs import set_up
+from hermes.config.settings import Config
+
+
+def read(path: Path | None, *, environ: Mapping[str, str] = os.environ) -> tuple[Config, Path]:
+    """Return the configuration and the path of its file. Raises ConfigError."""
+    return configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
+
+
+def load(
+    path: Path | None, *, log_json: bool, console: bool = True, store: Path | None = None, log_file: Path | None = None
+) -> Config:
+    """Return the configuration, and start the log that it describes. Raises ConfigError."""
+    config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
+    secrets = [server.password.get_secret_value() for server in config.opencode]
+    secrets.append(config.monitor.ping_url.get_secret_value())
+    set_up(config.log, console=console, json_lines=log_json, secrets=secrets)
+    return config
+
+
+def discard_log() -> None:
+    """Keep what is logged from the terminal: the command itself says the same in its own sentences."""
+    logging.getLogger().addHandler(logging.NullHandler())

@@ -1,0 +1,101 @@
+"""Remove all of Hermes from a home, and say what else may be deleted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import platformdirs
+
+from hermes import disk
+from hermes.commands import install, service
+from hermes.commands.service import Machine
+from hermes.config import reading as configuration
+from hermes.config.settings import Config, Log, Store
+from hermes.errors import ConfigError, HermesError
+from hermes.hook import runtime
+from hermes.storage import installed_files as files, store as storing
+
+_COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/completions/hermes.fish")
+"""Where `hermes --install-completion` writes, by the rules of typer."""
+
+
+def remove_all(config_path: Path | None, *, environ: Mapping[str, str]) -> Iterator[str]:
+    """Remove what `install` and `--install-completion` wrote, and stop the listener; yield sentences about it.
+
+    Whatever fails stops nothing else. The listener is stopped last, because an agent could start another one before.
+    Raises HermesError at the end: the sentences of all that failed.
+    """
+    failed: list[str] = []
+    for name in install.NAMES:
+        if _is_there(name, environ):
+            yield from _trying(_uninstalled(name, environ), failed)
+    yield from _trying(_stopped(config_path, environ), failed)
+    yield from _trying(_completion_removed(Path(environ.get("HOME") or Path.home())), failed)
+    if failed:
+        raise HermesError(" ".join(failed))
+    yield from _left(config_path, environ)
+
+
+def _trying(sentences: Iterable[str], failed: list[str]) -> Iterator[str]:
+    try:
+        yield from sentences
+    except HermesError as error:
+        failed.append(str(error))
+
+
+def _uninstalled(name: str, environ: Mapping[str, str]) -> Iterator[str]:
+    yield from install.uninstall(name, environ=environ)
+
+
+def _is_there(name: str, environ: Mapping[str, str]) -> bool:
+    if name in service.JOBS:
+        return service.is_service_installed(name, machine=Machine(environ=environ))
+    return next(agent for agent in install.AGENTS if agent.name == name).is_connected(environ)
+
+
+def _stopped(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[str]:
+    stopped = storing.Store(_store(config_path, environ)).stop_listener()
+    yield "Nobody listens." if stopped is None else f"Stopped: {stopped}."
+
+
+def _store(config_path: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the folder of the store; without a configuration that can be read, the usual one."""
+    config = _config(config_path, environ)
+    return Store().path if config is None else config.store.path
+
+
+def _config(config_path: Path | None, environ: Mapping[str, str]) -> Config | None:
+    try:
+        return configuration.load(config_path, environ=environ)
+    except ConfigError:
+        return None
+
+
+def _completion_removed(home: Path) -> Iterator[str]:
+    for place in (home / name for name in _COMPLETIONS):
+        if place.exists():
+            with files.saving(place):
+                place.unlink()
+            files.remove_empty(place.parent)
+            yield f"{place} was removed."
+    bash, line = home / ".bashrc", f"\nsource '{home / _COMPLETIONS[0]}'\n".encode()
+    with files.saving(bash):
+        text = bash.read_bytes() if bash.exists() else b""
+        if line in text:
+            disk.write(bash.resolve(), text.replace(line, b"", 1), mode=bash.stat().st_mode & 0o777)
+            yield f"{bash} does not load the completion any more."
+
+
+def _left(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the command that deletes what is left, if anything is."""
+    config, file = _config(config_path, environ), configuration.config_path(config_path, environ=environ)
+    ours = platformdirs.user_config_path("hermes")
+    log = (Log() if config is None else config.log).file
+    places = [ours if file.parent == ours else file, _store(config_path, environ), log.parent]
+    places += map(Path, runtime.shared_folders())
+    found = [place for place in dict.fromkeys(places) if place.exists() and not set(place.parents) & set(places)]
+    if found:
+        yield f"Left: settings, history, log and locks. To delete them: rm -r {shlex.join(map(str, found))}"
+    yield "To remove the program: pipx uninstall hermes-phone"

@@ -1,0 +1,125 @@
+"""`hermes uninstall all` leaves a home as it was before Hermes came."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.agents.plugin_file import PLUGIN_NAME
+from hermes.commands.install import AGENTS
+from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.storage.store import LISTENER, Store
+from tests.harness.processes import Proc, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def api() -> Iterator[RunningBotApi]:
+    """A Bot API, with a bot of its own."""
+    with running_botapi(token=f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}") as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a shell and an agent that have settings of their own."""
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / "settings.json").write_text('{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n')
+    (home / ".bashrc").write_text("alias ll='ls -l'\n")
+    (home / ".bashrc").chmod(0o640)
+    (home / ".config").mkdir()
+    (home / ".config" / "other.toml").write_text("a = 1\n")
+    return home
+
+
+def environ(home: Path) -> dict[str, str]:
+    """The environment of a shell in this home."""
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(home), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+
+
+def hermes(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this home, from a bash (the completion asks which shell this is)."""
+    script = f"{shlex.join(['hermes', *words])}; exit $?"
+    return subprocess.run(["bash", "-c", script], env=environ(home), capture_output=True, text=True, check=False)
+
+
+def tree(home: Path) -> dict[str, tuple[int, bytes]]:
+    """All paths of this home with their modes and contents."""
+    paths = sorted(home.rglob("*"))
+    return {str(path): (path.stat().st_mode, b"" if path.is_dir() else path.read_bytes()) for path in paths}
+
+
+def set_up(home: Path, api: RunningBotApi) -> None:
+    """Write a configuration into the usual place."""
+    place = home / ".config" / "hermes" / "config.toml"
+    place.parent.mkdir(mode=0o700)
+    place.write_text(
+        f'[telegram]\ntoken = "{api.token}"\nchat_id = 1001\nusers = [1001]\napi_base = "{api.base_url}"\n'
+    )
+    place.chmod(0o600)
+
+
+def test_a_home_is_as_it_was(home: Path, api: RunningBotApi, tmp_path: Path) -> None:
+    """The agents, the completion and the listener go; the rest goes by the command that is printed."""
+    before = tree(home)
+    set_up(home, api)
+    for agent in AGENTS:
+        assert hermes(home, "install", agent.name).returncode == 0
+    assert hermes(home, "--install-completion").returncode == 0
+    store = Store(home / ".local" / "state" / "hermes")
+    command = [str(BIN / "hermes"), "listen"]
+    with Proc(command, cwd=tmp_path, environ=environ(home), log_dir=tmp_path, name="listener"):
+        until(lambda: api.control.state().polling, 60, "a poll")
+        removed = hermes(home, "uninstall", "all")
+    assert removed.returncode == 0, removed.stderr
+    assert store.holder(LISTENER) is None
+    *_, left, program = removed.stdout.splitlines()
+    assert program == "To remove the program: pipx uninstall hermes-phone"
+    said, _, command_line = left.partition("rm -r ")
+    assert said == "Left: settings, history, log and locks. To delete them: "
+    for place in shlex.split(command_line):
+        if Path(place).is_relative_to(home):  # other tests have their locks in the folder that stores share
+            shutil.rmtree(place)
+    for parent in (home / ".local" / "state", home / ".local"):
+        parent.rmdir()
+    assert tree(home) == before
+
+
+def test_all_can_be_removed_twice(home: Path) -> None:
+    """Without anything to remove it says so, also before the setup."""
+    before = tree(home)
+    removed = hermes(home, "uninstall", "all")
+    assert removed.returncode == 0, removed.stderr
+    assert removed.stdout.splitlines()[0] == "Nobody listens."
+    assert tree(home) == before
+
+
+def test_a_foreign_file_stops_nothing_else(home: Path) -> None:
+    """It stays, and is named; the rest is removed."""
+    foreign = home / ".config" / "opencode" / "plugin" / PLUGIN_NAME
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("// somebody else's\n")
+    completion = home / ".zfunc" / "_hermes"
+    completion.parent.mkdir()
+    completion.write_text("#compdef hermes\n")
+    removed = hermes(home, "uninstall", "all")
+    assert removed.returncode == 1
+    assert removed.stderr.splitlines() == [
+        f"hermes: {foreign} was not written by Hermes; it stays as it is. Move it away first."
+    ]
+    assert foreign.exists()
+    assert not completion.parent.exists()
