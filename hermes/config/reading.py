@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 _VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
 OPEN_TO_OTHERS = 0o077
+NOT_SET_UP = "not set up yet. Run `hermes setup`."
 _Key = tuple[str | int, ...]
 _Overlay = dict[str, dict[str, str]]
 
@@ -58,6 +59,8 @@ def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
     """Return all settings as `load` would if `text` were the content of the file `place`. Raises as `load`."""
     settings = _parsed(text, place)
     overlay = _overlay(environ)
+    if not text and "telegram" not in overlay:
+        raise ConfigError(NOT_SET_UP)
     try:
         return Config.model_validate(_merged(settings, overlay))
     except ValidationError as error:
@@ -209,18 +212,16 @@ def _where(key: _Key, place: Path, overlay: _Overlay) -> str:
 
 
 def _unknown(key: _Key) -> str:
-    """Return the end of the sentence: the key is unknown, and the nearest key, or the other section that has it."""
-    section, name = str(key[0]), str(key[-1])
-    if section not in SECTIONS:
-        near = difflib.get_close_matches(section, SECTIONS, n=1)
-        place = f"the nearest section is [{near[0]}]" if near else f"the sections are [{'], ['.join(SECTIONS)}]"
-        return f"is not known; {place}"
-    others = [other for other, model in SECTIONS.items() if name in model.model_fields and other != section]
-    known = list(SECTIONS[section].model_fields)
-    if others and not difflib.get_close_matches(name, known):
-        return f"is not known there; it belongs to [{others[0]}]"
-    return f"is not known; the nearest key is {_nearest(name, known)}"
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    return difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+    """Return the end of the sentence: the key is unknown, and a near name, the section that has it, or all names."""
+    section = str(key[0])
+    if section in SECTIONS:
+        name, what, names, form = str(key[-1]), "key", list(SECTIONS[section].model_fields), "{}"
+    else:
+        name, what, names, form = section, "section", list(SECTIONS), "[{}]"
+    near = difflib.get_close_matches(name, names, n=1)
+    homes = [other for other, model in SECTIONS.items() if name in model.model_fields and other != section]
+    if near:
+        return f"is not known; the nearest {what} is {form.format(near[0])}"
+    if homes:
+        return f"is not known; {name} belongs in [{homes[0]}]"
+    return f"is not known; the {what}s are {', '.join(map(form.format, names))}"

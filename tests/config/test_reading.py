@@ -129,9 +129,10 @@ WRONG = [
     ('[questions]\nttl = "none"', "[questions] ttl is"),
     ("[questions]\nremind_at = 2024-01-01", "[questions] remind_at is"),
     ('[questions]\ntll = "30m"', "[questions] tll is not known; the nearest key is ttl."),
-    ('[questions]\nkeep_done = "1d"', "[questions] keep_done is not known there; it belongs to [store]."),
+    ('[questions]\nkeep_done = "1d"', "[questions] keep_done is not known; keep_done belongs in [store]."),
     ("[question]\n", "question is not known; the nearest section is [questions]."),
-    ('ttl = "30m"\n', "ttl is not known; the sections are [telegram], [questions], [permissions], [store], "),
+    ('ttl = "30m"\n', "ttl is not known; ttl belongs in [questions]."),
+    ('[matching]\nzzz = "1d"', "[matching] zzz is not known; the keys are tries, delay."),
     ("[foo]\n", "foo is not known; the sections are [telegram], [questions], "),
     (
         '[questions]\non_expiry = "panic"',
@@ -259,9 +260,18 @@ def test_the_environment_alone_is_a_configuration(tmp_path: Path, monkeypatch: p
         "HERMES_TELEGRAM__USERS": "5",
     }
     assert load(None, environ=environ).telegram.chat_id == 5
-    named = r"config.toml \(not there yet: `hermes setup` writes it\), \[telegram\] token is missing; it must"
+    named = r"config.toml \(not there yet: `hermes setup` writes it\), \[telegram\] chat_id is missing; it must"
     with pytest.raises(ConfigError, match=named):
-        load(None, environ={})
+        load(None, environ={"HERMES_TELEGRAM__TOKEN": TOKEN})
+
+
+def test_before_the_setup_one_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key is named to a person who has not met one; a file that was named is missed by its name."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"^not set up yet\. Run `hermes setup`\.$"):
+        load(None, environ={"HERMES_QUESTIONS__TTL": "9m"})
+    with pytest.raises(ConfigError, match=r"here\.toml does not exist"):
+        load(tmp_path / "here.toml", environ={})
 
 
 def test_nothing_comes_from_the_process_by_stealth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

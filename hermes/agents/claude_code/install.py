@@ -1,7 +1,7 @@
-"""Put Hermes' hooks into the user's settings of Claude Code, and leave every other byte unchanged.
+"""Put Hermes' hooks into the user's settings of Claude Code. Other settings and their order stay; the layout does not.
 
 ~/.claude/settings.json                  the settings; `$CLAUDE_CONFIG_DIR/settings.json` if that variable is set
-~/.claude/settings.json.before-hermes    a copy without Hermes' hooks, for `uninstall`; empty if there was no file
+~/.claude/settings.json.before-hermes    the file before Hermes changed it, for `uninstall`; empty if there was none
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes.agents.claude_code.adapter import ASKING, BEFORE, TOOL
-from hermes.agents.claude_code.edits import appended, without
 from hermes.errors import ConfigError
 from hermes.storage.installed_files import interpreter, replace, saving
 
@@ -53,19 +52,21 @@ def install(
     python = interpreter(python)  # first, because it takes a moment in which the settings may change
     place = settings_path(environ)
     now = _read(place)
-    ours = list(_ours(_hooks(place, now)))
+    ours = list(_ours(_settings(place, now)))
     held = {(event, entry.get("matcher")) for event, entry in ours}
     permissions = (ASKING, EVERY) in held if permissions is None else permissions
     headless = (BEFORE, TOOL) in held if headless is None else headless
     paths = ["--store", str(store.absolute()), "--log", str(log.absolute()), "--config", str(config_path.absolute())]
     # exec: otherwise Claude Code's shell would get the signal that is meant for the hook.
     command = "exec " + shlex.join([python, "-I", "-m", "hermes", "hook", "claude-code", *paths])
-    before = _before(place, now)
-    wanted = _merged(before, entries(command, permissions=permissions, headless=headless))
-    if wanted == now:
+    settings = _settings(place, now)
+    wanted = _with(_without_ours(settings), entries(command, permissions=permissions, headless=headless))
+    if wanted == settings:
         return [f"{place} has Hermes' hooks already, and they are up to date."]
-    _keep(place, before)
-    _write(place, wanted)
+    if not ours:
+        with saving(_kept(place)):
+            replace(_kept(place), now or "")
+    _write(place, _text(wanted))
     done = "Hermes' hooks were updated" if ours else "Hermes' hooks are"
     also = ", and its permission prompts are asked on the phone" if permissions else ""
     said = [f"{done} in {place}{also}.", "A Claude Code that is running takes them in when it is started again."]
@@ -73,20 +74,26 @@ def install(
 
 
 def uninstall(*, environ: Mapping[str, str]) -> list[str]:
-    """Remove only Hermes' hooks, and return a list of sentences about it. Safe to repeat. Raises as `install`."""
+    """Remove only Hermes' hooks, and return a list of sentences about it. Safe to repeat. Raises as `install`.
+
+    If nobody else has changed the settings meanwhile, they become the former file, byte for byte.
+    """
     place = settings_path(environ)
-    now = _read(place)
-    if now is None or not list(_ours(_hooks(place, now))):
+    settings = _settings(place, _read(place))
+    ours = list(_ours(settings))
+    if not ours:
         return [f"{place} has no hooks of Hermes; nothing was changed."]
-    before = _before(place, now)
-    if before is None:
+    rest, former = _without_ours(settings), _former(place)
+    if former and _with(json.loads(former), ours) == settings:
+        _write(place, former)
+    elif rest or former != "":
+        _write(place, _text(rest))
+    else:
         with saving(place):
             place.resolve().unlink()
-    else:
-        _write(place, before)
     with saving(_kept(place)):
         _kept(place).unlink(missing_ok=True)
-    done = "was removed; it held nothing else" if before is None else "has no hooks of Hermes any more"
+    done = "has no hooks of Hermes any more" if place.exists() else "was removed; it held nothing else"
     return [f"{place} {done}.", "A Claude Code that is running keeps them until it is started again."]
 
 
@@ -121,46 +128,40 @@ def commands(place: Path) -> list[list[str]]:
 
     Raises ConfigError: the settings cannot be read or have another shape, or no shell could read a command.
     """
-    found = (entry["hooks"] for _, entry in _ours(_hooks(place, _read(place))))
+    found = (entry["hooks"] for _, entry in _ours(_settings(place, _read(place))))
     try:
         return [shlex.split(hook["command"]) for hooks in found for hook in hooks]
     except ValueError:
         raise ConfigError(f"{place} has a hook of Hermes that no shell understands; install it again.") from None
 
 
-# --- the text -----------------------------------------------------------------------------------------------
+# --- the settings -------------------------------------------------------------------------------------------
 
 
-def _read(place: Path) -> str | None:
-    try:
-        return place.read_bytes().decode()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{place} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{place} is not UTF-8; it stays as it is.") from None
-
-
-def _hooks(place: Path, text: str | None) -> dict[str, list[Any]]:
-    """Return the lists of hooks by event. Raises ConfigError: the settings have another shape."""
+def _settings(place: Path, text: str | None) -> dict[str, Any]:
+    """Return the settings, {} if there is no file. Raises ConfigError: they are not JSON, or have another shape."""
     if text is None:
         return {}
     try:
-        found = json.loads(text)
+        settings = json.loads(text)
+    except json.JSONDecodeError as error:
+        fault = f"is not JSON (line {error.lineno}, column {error.colno}: {error.msg})"
     except (ValueError, RecursionError):
-        raise ConfigError(f"{place} is no JSON; it stays as it is. Mend it first.") from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{place} is no JSON object; it stays as it is. Mend it first.")
-    hooks = found.get("hooks", {})
-    if not isinstance(hooks, dict) or not all(isinstance(one, list) for one in hooks.values()):
-        raise ConfigError(f"{place}: its hooks have a shape that Hermes does not know; they stay as they are.")
-    return hooks
+        fault = "is not JSON that can be read (a number of too many digits, or too deep)"
+    else:
+        if isinstance(settings, dict):
+            hooks = settings.get("hooks", {})
+            if isinstance(hooks, dict) and all(isinstance(listed, list) for listed in hooks.values()):
+                return settings
+            fault = "has hooks of a shape that Hermes does not know"
+        else:
+            fault = "is not a JSON object"
+    raise ConfigError(f"{place} {fault}; nothing was changed. Correct the file first.")
 
 
-def _ours(hooks: Mapping[str, list[Any]]) -> Iterator[Entry]:
+def _ours(settings: Mapping[str, Any]) -> Iterator[Entry]:
     """Yield each entry with a hook of Hermes. If an entry also has other hooks, leave those out."""
-    for event, listed in hooks.items():
+    for event, listed in settings.get("hooks", {}).items():
         for entry in listed:
             if mine := [hook for hook in _commands(entry) if _is_ours(hook)]:
                 yield event, {**entry, "hooks": mine}
@@ -176,68 +177,61 @@ def _is_ours(hook: object) -> bool:
     return isinstance(command, str) and bool(_OURS.search(command))
 
 
-def _merged(text: str | None, ours: list[Entry]) -> str:
-    """Return the settings with Hermes' entries, each at the end of its event's list."""
-    text = "{}\n" if text is None else text
-    if "hooks" not in json.loads(text):
-        text = appended(text, (), {}, key="hooks")
-    # Sorted, so that the text does not depend on the order in which the entries were found.
-    for event, entry in sorted(ours, key=_place_of):
-        if event in json.loads(text)["hooks"]:
-            text = appended(text, ("hooks", event), entry)
-        else:
-            text = appended(text, ("hooks",), [entry], key=event)
-    return text
+def _with(settings: Mapping[str, Any], ours: list[Entry]) -> dict[str, Any]:
+    """Return the settings with these entries, each at the end of its event's list."""
+    hooks = dict(settings.get("hooks", {}))
+    for event, entry in ours:
+        hooks[event] = [*hooks.get(event, []), entry]
+    return {**settings, "hooks": hooks}
 
 
-def _place_of(entry: Entry) -> int:
-    return EVENTS.index(entry[0]) if entry[0] in EVENTS else len(EVENTS)
-
-
-def _stripped(text: str) -> str:
-    """Return the settings without Hermes' hooks, and without the entries, lists and object that are then empty."""
-    for event, listed in json.loads(text)["hooks"].items():
-        for index, entry in reversed(list(enumerate(listed))):
-            hooks = _commands(entry)
-            mine = [number for number, hook in enumerate(hooks) if _is_ours(hook)]
-            if mine and len(mine) == len(hooks):
-                text = without(text, ("hooks", event, index))
-                continue
-            for number in reversed(mine):
-                text = without(text, ("hooks", event, index, "hooks", number))
-        if listed and not json.loads(text)["hooks"][event]:
-            text = without(text, ("hooks", event))
-    return text if json.loads(text)["hooks"] else without(text, ("hooks",))
-
-
-def _before(place: Path, now: str | None) -> str | None:
-    """Return the settings without Hermes' hooks, or None if there would be no file without Hermes.
-
-    If only Hermes has changed the settings since the copy was made, this is the copy, byte for byte.
-    """
-    ours = list(_ours(_hooks(place, now)))
-    if now is None or not ours:
-        return now
-    with contextlib.suppress(ConfigError, ValueError):
-        kept = _read(_kept(place))
-        if kept is not None and _merged(kept or None, ours) == now:
-            return kept or None
-    stripped = _stripped(now)
-    made = not json.loads(stripped) and _read(_kept(place)) == ""
-    return None if made else stripped
+def _without_ours(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings without Hermes' hooks, and without the entries, lists and object that only held those."""
+    hooks: dict[str, list[Any]] = {}
+    for event, listed in settings.get("hooks", {}).items():
+        kept = []
+        for entry in listed:
+            others = [hook for hook in _commands(entry) if not _is_ours(hook)]
+            if others or not _commands(entry):
+                kept.append({**entry, "hooks": others} if others else entry)
+        if kept or not listed:
+            hooks[event] = kept
+    rest = {key: value for key, value in settings.items() if key != "hooks"}
+    return {key: hooks if key == "hooks" else rest[key] for key in settings if key != "hooks" or hooks}
 
 
 # --- the files ----------------------------------------------------------------------------------------------
+
+
+def _read(place: Path) -> str | None:
+    try:
+        return place.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{place} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{place} is not UTF-8; nothing was changed.") from None
+
+
+def _text(settings: Mapping[str, Any]) -> str:
+    """Return the settings as a file has them; half a surrogate pair, which UTF-8 cannot hold, is an escape again."""
+    text = json.dumps(settings, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 def _kept(place: Path) -> Path:
     return place.with_name(f"{place.name}.before-hermes")
 
 
-def _keep(place: Path, before: str | None) -> None:
-    kept = _kept(place)
-    with saving(kept):
-        replace(kept, before or "")
+def _former(place: Path) -> str | None:
+    """Return the file as it was before Hermes changed it, "" if there was none; None if the copy is lost or damaged."""
+    with contextlib.suppress(ConfigError):
+        text = _read(_kept(place))
+        if text:
+            _settings(place, text)
+        return text
+    return None
 
 
 def _write(place: Path, text: str) -> None:
