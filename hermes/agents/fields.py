@@ -30,14 +30,14 @@ def sound(text: str) -> str:
 def record_of(value: object, where: str) -> Record:
     """Read an object."""
     if not isinstance(value, Mapping):
-        raise PayloadError(f"{where} is no object")
+        raise PayloadError(f"{where} is not an object")
     return value
 
 
 def list_of(value: object, where: str) -> list[object]:
     """Read a list."""
     if not isinstance(value, list):
-        raise PayloadError(f"{where} is no list")
+        raise PayloadError(f"{where} is not a list")
     return value
 
 
@@ -45,7 +45,7 @@ def text_of(record: Record, key: str, where: str) -> str:
     """Read a text. A missing one is an error."""
     value = record.get(key)
     if not isinstance(value, str):
-        raise PayloadError(f"{where}.{key} is no text")
+        raise PayloadError(f"{where}.{key} is not text")
     return sound(value)
 
 
@@ -58,7 +58,7 @@ def id_of(record: Record, key: str, where: str) -> str:
     """Read an id: a text of 1 to 200 characters."""
     value = text_of(record, key, where)
     if not 0 < len(value) <= _ID_LENGTH:
-        raise PayloadError(f"{where}.{key} is no id")
+        raise PayloadError(f"{where}.{key} is not an id")
     return value
 
 
@@ -68,7 +68,7 @@ def number_of(record: Record, key: str, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _ENDLESS:
-        raise PayloadError(f"{where}.{key} is no number above zero")
+        raise PayloadError(f"{where}.{key} is not a number above zero")
     return float(value)
 
 

@@ -69,7 +69,7 @@ def read_answers(value: object, where: str) -> Answers:
     where = f"{where}.answers"
     lists = [list_of(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where))]
     if not all(isinstance(text, str) for texts in lists for text in texts):
-        raise PayloadError(f"{where} holds what is no text")
+        raise PayloadError(f"{where} contains a value that is not text")
     return tuple(tuple(sound(str(text)) for text in texts) for texts in lists)
 
 

@@ -117,7 +117,7 @@ def _translate(error: TelegramError, method: str, *, sending: bool) -> ChatError
     words = redact(str(error))
     match error:
         case _ if _foreign(error):
-            return ChatAway(f"{words.partition('. Parsing')[0]}: that is no answer of Telegram's ({method})")
+            return ChatAway(f"{words.partition('. Parsing')[0]}: that is not an answer from Telegram ({method})")
         case RetryAfter():
             return _wait(error, method)
         case ChatMigrated():
@@ -161,11 +161,11 @@ def _cut(error: NetworkError, method: str, *, sending: bool) -> ChatAway:
         return ChatAway(f"Telegram answered: {redact(str(error))} ({method})")
     words = "did not answer in time" if isinstance(error, TimedOut) else "cannot be reached"
     kind = ChatAway if isinstance(cause, _NEVER_LEFT) or not sending else Undelivered
-    return kind(f"Telegram {words} ({method}, {type(cause).__name__})")
+    return kind(f"Telegram {words} ({method})")
 
 
 def _strange(method: str) -> ChatAway:
-    return ChatAway(f"the answer has not the shape of Telegram's ({method})")
+    return ChatAway(f"Telegram's answer has an unknown shape ({method})")
 
 
 # --- the bot -------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(ca_file))
     except OSError as error:  # SSLError is a subclass
-        why = "no PEM file of certificate authorities" if isinstance(error, ssl.SSLError) else error.strerror
+        why = "not a PEM file of certificate authorities" if isinstance(error, ssl.SSLError) else error.strerror
     raise ConfigError(f"telegram.ca_file {ca_file} cannot be used ({why}); it must be a PEM file that you may read")
 
 

@@ -117,7 +117,7 @@ def _user(user: telegram.User) -> User:
 def number(value: object) -> int:
     """Return the id. Raises TypeError: it is no number of 64 bits."""
     if type(value) is not int or abs(value) >= _NO_ID:
-        raise TypeError("an id is no number")
+        raise TypeError("an id is not a number")
     return value
 
 

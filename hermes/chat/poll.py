@@ -111,7 +111,9 @@ class Poller:
                 await self._bot.delete_webhook()
                 self._webhook_gone = True
             if self.offset and at_s - self.offset.at_s > OFFSET_KEEPS_S:
-                log.info("no update for days: asking without an offset, since ids may have started anew")
+                log.info(
+                    "no update for days: asking without an offset, since ids may have started again from a low number"
+                )
                 self.offset = None
             next_id = self.offset.next_id if self.offset else None
             updates = await self._bot.updates(next_id, poll_s)

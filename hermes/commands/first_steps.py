@@ -81,7 +81,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
 def doctor(
     *,
     config: ConfigOption = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without loss, and look again.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix what can be fixed without loss, then check again.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:

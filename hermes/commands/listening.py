@@ -65,7 +65,7 @@ def listen_until_idle(made: Callable[[], Listening], store: Path | None, idle_s:
         if store is not None and not serves and not may_have_room:
             known = isinstance(error, HermesError)
             with contextlib.suppress(OSError):
-                spool.refuse(store, str(error) if known else f"it failed ({type(error).__name__}); its log says more")
+                spool.refuse(store, str(error) if known else "it failed by a defect of Hermes; the log says more")
         raise
 
 
@@ -88,7 +88,7 @@ async def serve_until_idle(
                 return
             if tries_left == 0:
                 # For example, a listener of another store has the same bot.
-                log.error("what agents asked lies in the inbox, and %s", held)  # noqa: TRY400 (no defect)
+                log.error("questions that agents asked are kept in the inbox, and %s", held)  # noqa: TRY400 (no defect)
                 if Store(listening.config.store.path).holder(LISTENER) is None:
                     spool.refuse(listening.config.store.path, str(held))
                 return

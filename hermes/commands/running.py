@@ -135,7 +135,7 @@ def install(
     ] = None,
     headless: Annotated[
         bool | None,
-        typer.Option(help="claude-code, oh-my-pi: ask where there is no terminal, too.", show_default=False),
+        typer.Option(help="claude-code, oh-my-pi: also ask if there is no terminal.", show_default=False),
     ] = None,
 ) -> None:
     """Put an agent's plugin in place (start the agent anew after it), or Hermes as a service."""

@@ -49,7 +49,7 @@ class Telegram(_Section):
     token: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
-        description='the token that @BotFather gave, such as "123456789:AA…", or stand in token_file',
+        description='the token that @BotFather gave, such as "123456789:AA…", or be in token_file',
     )
     chat_id: Whole = Field(description="the numeric id of the chat, such as 123456789, negative for a group")
     users: Wholes = Field(description="a list of the numeric ids of those who may answer, such as [123456789]")
@@ -66,14 +66,14 @@ class Telegram(_Section):
         if not value.get_secret_value():
             raise ValueError("is missing")
         if not is_token(value.get_secret_value()):
-            raise ValueError("has not the form of a token")
+            raise ValueError("does not look like a token")
         return value
 
     @field_validator("chat_id")
     @classmethod
     def _some_chat(cls, value: int) -> int:
         if value == 0:
-            raise ValueError("is 0, which is no chat")
+            raise ValueError("is 0, which is not a chat")
         return value
 
     @field_validator("users")
@@ -82,7 +82,7 @@ class Telegram(_Section):
         if not value:
             raise ValueError("is empty, so nobody could answer")
         if min(value) <= 0:
-            raise ValueError("holds an id that is no person's")
+            raise ValueError("contains an id that is not a person's")
         return tuple(dict.fromkeys(value))
 
     @property
@@ -170,7 +170,7 @@ class OpenCode(_Section):
     password: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
-        description='the password that the server wants, "" for none, or stand in password_file',
+        description='the password that the server wants, "" for none, or be in password_file',
     )
 
 
@@ -196,7 +196,7 @@ class Monitor(_Section):
     ping_url: Secret = Field(
         default=SecretStr(""),
         validate_default=True,
-        description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or stand in ping_url_file',
+        description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or be in ping_url_file',
     )
 
     @field_validator("ping_url")

@@ -24,7 +24,7 @@ def seconds(value: object) -> float:
     """Return the seconds of a duration such as "1h30m". Raises ValueError with the rest of an error sentence."""
     text = str(value).replace(" ", "")
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
-        message = f"is {json.dumps(value, default=str)}, which is no duration"
+        message = f"is {json.dumps(value, default=str)}, which is not a duration"
         raise ValueError(message)
     total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
     if total_s > _LONGEST_S:
@@ -34,7 +34,7 @@ def seconds(value: object) -> float:
 
 def _whole(value: object) -> object:
     if isinstance(value, (bool, float)):
-        raise ValueError("is no whole number")
+        raise ValueError("is not a whole number")
     return value
 
 
@@ -51,12 +51,12 @@ def _listed(value: object) -> object:
     try:
         return tomllib.loads(f"listed = {value}")["listed"]
     except (ValueError, RecursionError):
-        raise ValueError("is no list") from None
+        raise ValueError("is not a list") from None
 
 
 def _path(value: object) -> object:
     if not isinstance(value, (str, Path)):
-        raise ValueError("is no path")
+        raise ValueError("is not a path")
     try:
         path = Path(value).expanduser()
     except RuntimeError:
@@ -92,9 +92,9 @@ def checked_url(
         parts = urlsplit(text)
         port_is_right = parts.port != 0
     except ValueError:
-        raise ValueError("is no URL") from None
+        raise ValueError("is not a URL") from None
     if parts.scheme not in schemes or not parts.hostname or not port_is_right or re.search(r"\s", text):
-        raise ValueError("is no URL of the right kind")
+        raise ValueError("is not a URL of the right kind")
     if not login and "@" in parts.netloc:
         raise ValueError("has a user name or password in it, and URLs end up in logs")
     if parts.fragment or (parts.query and not query):
@@ -123,7 +123,7 @@ def secret_or_file(text: object, file: Path | None, file_key: str) -> str:
     """Return the secret from its key or from its file, or "" if neither is set."""
     given = text.get_secret_value() if isinstance(text, SecretStr) else text
     if not isinstance(given, str):
-        raise ValueError("is no text")
+        raise ValueError("is not text")
     if file is None:
         return given.strip()
     if given:

@@ -7,6 +7,7 @@ no jump of the wall clock shortens the time to answer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
@@ -72,7 +73,7 @@ class AnswerableClock:
         )
 
     def left_s(self, timing: Timing) -> float | None:
-        """Return the answerable seconds that are left (below 0 after the end), or None before the first post."""
+        """Return the answerable seconds that are left (below 0 after the end), or None: not posted yet, or no end."""
         if timing.expires_at is None or timing.set_at is None:
             return None
         end = timing.expires_at
@@ -95,8 +96,10 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
     """
     left_s = clock.left_s(entry.timing)
-    if entry.state.phase != "open" or entry.state.joining is not None or left_s is None:
+    if entry.state.phase != "open" or entry.state.joining is not None:
         return None
+    if left_s is None:
+        return "remind" if entry.ask.answerable and _reminder_due(entry.timing, clock, pace) else None
     if not entry.ask.answerable:
         # A person can do nothing about this ask, so it expires without reminders and without a final call.
         return "expire" if left_s <= 0 else None
@@ -156,8 +159,15 @@ class AnswerTimes:
         return self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
 
     def touched(self, entry: Entry, extra_s: float) -> Timing:
-        """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted."""
-        return entry.timing if entry.timing.posted_s is None else self.started(entry, extra_s)
+        """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted.
+
+        With an `extra_s` of infinity it never ends, until a touch with another `extra_s` above 0.
+        """
+        if entry.timing.posted_s is None:
+            return entry.timing
+        if math.isinf(extra_s) or (entry.timing.expires_at is None and not extra_s):
+            return replace(entry.timing, expires_at=None, until_s=None, called=False, reminded=0)
+        return self.started(entry, extra_s)
 
     def is_quiet(self) -> bool:
         """Tell whether the phone must not ring now."""

@@ -20,6 +20,7 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -109,7 +110,7 @@ def _tapped(ask: Ask, state: State, event: Tapped) -> Step:
 
 def _tapped_open(ask: Ask, state: State, event: Tapped) -> Step:
     if isinstance(event.action, KeepWaiting):
-        return Step(state, Toast("kept_waiting"), extra_s=max(0, event.action.extra_s))
+        return Step(state, Toast("kept_waiting"), extra_s=event.action.extra_s or math.inf)
     if state.joining is not None:
         return Step(state, Toast("receiving"))
     if isinstance(event.action, TakeOffer):

@@ -87,8 +87,7 @@ def main(argv: list[str]) -> int:
         with contextlib.suppress(OSError):
             os.write(2, b"refused\n")  # tells the plugin that another try is useless
     except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
-        why = f"{error.strerror or type(error).__name__}{place}"
+        why = f"{error.strerror or 'an unknown fault'} ({error.filename or options['store']})"
         _log(options, why)
         _refuse(options, f"it could not be kept: {why}")
     except Exception as error:  # noqa: BLE001 (no error may reach the agent)
@@ -184,11 +183,11 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
 
 
 def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
-    """Keep the answer from the desk; return False, and log why, if `word` is no JSON object."""
+    """Keep the answer from the desk; return False, and log why, if `word` is not a JSON object."""
     try:
         _keep(options, payload | {"desk": _object(word)})
     except _Refused as refusal:
-        _log(options, f"the word from the desk is passed over: {refusal}")
+        _log(options, f"the answer from the terminal is ignored: {refusal}")
         return False
     return True
 
@@ -224,13 +223,13 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         payload = json.loads(line.decode())
     except json.JSONDecodeError as error:
-        raise _Refused(f"no JSON (character {error.pos})") from None
+        raise _Refused(f"not JSON (column {error.colno}: {error.msg})") from None
     except UnicodeDecodeError:
         raise _Refused("not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise _Refused(f"no JSON that can be read ({type(error).__name__})") from None
+    except (ValueError, RecursionError):
+        raise _Refused("not JSON that can be read (a number of too many digits, or too deep)") from None
     if not isinstance(payload, dict):
-        raise _Refused("no JSON object")
+        raise _Refused("not a JSON object")
     return payload
 
 

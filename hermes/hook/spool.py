@@ -75,7 +75,7 @@ def listing(root: str | Path) -> list[Path]:
 def read(path: str | Path) -> dict[str, object]:
     """Return the record in this file.
 
-    Raises ValueError (the file is damaged: no JSON object, or too long) and OSError (FileNotFoundError: another
+    Raises ValueError (the file is damaged: not a JSON object, or too long) and OSError (FileNotFoundError: another
     process took the file).
     """
     with open(path, "rb") as file:
@@ -87,7 +87,7 @@ def read(path: str | Path) -> dict[str, object]:
     except RecursionError:
         raise ValueError("the record is nested too deeply") from None
     if not isinstance(record, dict):
-        raise ValueError("the record is no JSON object")  # noqa: TRY004 (damaged data, no wrong call)
+        raise ValueError("the record is not a JSON object")  # noqa: TRY004 (damaged data, no wrong call)
     return record
 
 

@@ -241,7 +241,7 @@ class Entries:
         except (Missing, Unreadable) as error:
             if known is None:
                 raise
-            log.error("entry %s: its file is bad (%s); it is written anew", known.id, error)  # noqa: TRY400 (no defect)
+            log.error("entry %s: its file is damaged (%s), and is written again", known.id, error)  # noqa: TRY400 (no defect)
             try:
                 await self.store.restore(known)
             except Conflict:

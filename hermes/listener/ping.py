@@ -61,8 +61,12 @@ class Pinger:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 answer = await client.get(self._url)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:  # TimeoutError is an OSError
-            return type(error).__name__
+        except (TimeoutError, httpx.TimeoutException):
+            return "no answer in time"
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            return "the URL is wrong"
+        except (httpx.HTTPError, OSError, ValueError):
+            return "no connection"
         return "" if answer.is_success else f"status {answer.status_code}"
 
     def _note(self, wrong: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from hermes.model.state import Confirm
 
@@ -69,11 +70,15 @@ class Back:
     """Go back instead of the second tap."""
 
 
+NO_LIMIT: Final = 0
+"""The `extra_s` of an ask that waits until somebody answers it."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeepWaiting:
-    """Start the time to answer again, `extra_s` longer than usual."""
+    """Start the time to answer again, `extra_s` longer than usual; or let it never end (`NO_LIMIT`)."""
 
-    extra_s: int = 0
+    extra_s: int = NO_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ class Timing:
     """The time to answer. It starts with the first post, and again if a person does something with the ask.
 
     - `posted_s`: the first post (epoch). Until then all times are None.
-    - `set_at`, `expires_at`: start and end, in seconds of the answerable clock (`core.answer_clock`).
+    - `set_at`, `expires_at`: start and end, in seconds of the answerable clock (`core.answer_clock`). An ask that was
+      posted and has no end waits until somebody answers it.
     - `until_s`: the end as the phone shows it (epoch).
     - `called`, `reminded`: whether the final call was made, and the number of reminders, both since the last start.
     """

@@ -126,11 +126,12 @@ class Step:
     All other effects follow from the saved state: draw its screen, deliver its decision, wake up at `due_s`. So a
     process that is killed right after the save loses no effect except the toast or hint.
 
-    `touched`: a person did something with the ask. The time to answer starts again, `extra_s` longer than usual.
+    `touched`: a person did something with the ask. The time to answer starts again, `extra_s` longer than usual;
+    infinity: it never ends.
     """
 
     state: State
     toast: Toast | None = None
     hint: Hint | None = None
     touched: bool = False
-    extra_s: int = 0
+    extra_s: float = 0.0

@@ -68,7 +68,7 @@ class Codec(Generic[T]):
     def _brought_forward(self, version: int, body: object) -> object:
         for step in range(version, self.version):
             if not isinstance(body, dict):
-                raise Unreadable(f"it holds no {self._key}")
+                raise Unreadable(f"it contains no {self._key}")
             if step not in self._upgrades:
                 raise Unreadable(f"it has version {version}, which this Hermes no longer knows")
             try:
@@ -79,7 +79,7 @@ class Codec(Generic[T]):
 
     def _checked(self, body: object) -> T:
         if not isinstance(body, dict):
-            raise Unreadable(f"it holds no {self._key}")
+            raise Unreadable(f"it contains no {self._key}")
         try:
             return self._read(self._adapter.validate_python(body))
         except ValidationError as error:
@@ -93,9 +93,9 @@ def _record(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
-        raise Unreadable("it is no JSON") from None
+        raise Unreadable("it is not JSON") from None
     if not isinstance(record, dict):
-        raise Unreadable("it is no JSON object")
+        raise Unreadable("it is not a JSON object")
     return record
 
 
@@ -174,7 +174,7 @@ def _read(entry: Entry) -> Entry:
     if outcome is None:
         return entry
     if not isinstance(outcome.answers, tuple):
-        raise Unreadable("entry.state.outcome.answers is no list")
+        raise Unreadable("entry.state.outcome.answers is not a list")
     if entry.ask.permission is None:
         return entry
     return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=_decoded(outcome.answers))))

@@ -26,7 +26,7 @@ def interpreter(python: str) -> str:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_ANSWERS_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        raise ConfigError(f"{python} is no Python that has Hermes; run this with the one that has.") from None
+        raise ConfigError(f"{python} is not a Python that has Hermes installed; run this with one that has.") from None
     return answer.stdout.strip()
 
 

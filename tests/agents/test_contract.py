@@ -184,7 +184,7 @@ async def test_nobody_in_time_is_no_answer(still: House, agent: Speaking) -> Non
             await tells(still, agent, payload, None)
         else:
             assert line == b""
-        await still.person.sees("Nobody answered", buttons=False)
+        await still.person.sees("⌛ Expired", buttons=False)
         await still.closed()
 
 

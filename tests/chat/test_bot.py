@@ -211,7 +211,7 @@ async def test_only_the_configuration_says_which_authorities_are_trusted(
                 await bot.me()
 
 
-@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("hunter2", "no PEM file of certificate")])
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("hunter2", "not a PEM file of certificate")])
 def test_authorities_that_cannot_be_used_are_a_configuration_error(
     tmp_path: Path, content: str | None, why: str
 ) -> None:

@@ -202,7 +202,7 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
     assert waits == [listening.HELD_PAUSE_S]
     assert "another store" in spool.refusal(tmp_path / "store"), "hooks that wait must not wait for ever"
     assert (
-        "what agents asked lies in the inbox, and hermes listen of another store"
+        "questions that agents asked are kept in the inbox, and hermes listen of another store"
         in (tmp_path / "hermes.log").read_text()
     )
 

@@ -122,9 +122,9 @@ def test_no_text_makes_a_duration_crash(text: str) -> None:
 WRONG = [
     (
         "[questions]\nttl = 30",
-        '[questions] ttl is 30, which is no duration; it must be a duration such as "30m".',
+        '[questions] ttl is 30, which is not a duration; it must be a duration such as "30m".',
     ),
-    ('[questions]\nttl = "30"', '[questions] ttl is "30", which is no duration; it must be'),
+    ('[questions]\nttl = "30"', '[questions] ttl is "30", which is not a duration; it must be'),
     ('[questions]\nttl = "0s"', '[questions] ttl is wrong; it must be a duration such as "30m".'),
     ('[questions]\nttl = "none"', "[questions] ttl is"),
     ("[questions]\nremind_at = 2024-01-01", "[questions] remind_at is"),
@@ -152,11 +152,11 @@ WRONG = [
     ),
     (
         "[matching]\ntries = true",
-        "[matching] tries is no whole number; it must be a whole number, 1 or more.",
+        "[matching] tries is not a whole number; it must be a whole number, 1 or more.",
     ),
     ("[matching]\ntries = 0", "[matching] tries is wrong; it must be a whole number, 1 or more."),
     ('[store]\npath = "here"', "[store] path is not absolute; it must be the absolute path of a folder"),
-    ("[store]\npath = 3", "[store] path is no path; it must be"),
+    ("[store]\npath = 3", "[store] path is not a path; it must be"),
     (
         '[store]\npath = "~nobody-has-this-name/x"',
         "[store] path names a home folder that is not known; it must be",
@@ -168,18 +168,18 @@ WRONG = [
     ('[[opencode]]\nname = "x"', "[[opencode]] number 1, url is missing; it must be an http(s) URL"),
     (
         '[[opencode]]\nurl = "http://a"\n[[opencode]]\nurl = "b"',
-        "[[opencode]] number 2, url is no URL of the right",
+        "[[opencode]] number 2, url is not a URL of the right",
     ),
     (
         '[[opencode]]\nurl = "http://a"\n[[opencode]]\nurl = "http://b"',
         "opencode has two servers of one name; it",
     ),
-    ('[[opencode]]\nurl = "http://[a"', "[[opencode]] number 1, url is no URL; it must be"),
+    ('[[opencode]]\nurl = "http://[a"', "[[opencode]] number 1, url is not a URL; it must be"),
     ('[[opencode]]\nurl = "http://a?b"', "[[opencode]] number 1, url has a '?' or '#' in it; it must be"),
     ('[[opencode]]\nur = "http://a"', "[[opencode]] number 1, ur is not known; the nearest key is url."),
     (
         '[[opencode]]\nurl = "http://a"\npassword = 3',
-        "[[opencode]] number 1, password is no text; it must be",
+        "[[opencode]] number 1, password is not text; it must be",
     ),
 ]
 
@@ -198,15 +198,15 @@ def test_an_error_says_file_key_what_is_wrong_and_what_would_be_right(text: str,
     ("line", "sentence"),
     [
         ("users = []", "users is empty, so nobody could answer; it must be a list of the numeric ids"),
-        ("users = [-5]", "users holds an id that is no person's; it must be"),
+        ("users = [-5]", "users contains an id that is not a person's; it must be"),
         ('users = ["me"]', "users is wrong; it must be"),
-        ("users = [true]", "users is no whole number; it must be"),
-        ("chat_id = 0", "chat_id is 0, which is no chat; it must be the numeric id of the chat"),
-        ("chat_id = 1.0", "chat_id is no whole number"),
+        ("users = [true]", "users is not a whole number; it must be"),
+        ("chat_id = 0", "chat_id is 0, which is not a chat; it must be the numeric id of the chat"),
+        ("chat_id = 1.0", "chat_id is not a whole number"),
         ('chat_id = "@me"', "chat_id is wrong; it must be the numeric id of the chat"),
         ('token = ""', "token is missing; it must be the token that @BotFather gave"),
-        ('token = "x"', "token has not the form of a token; it must be"),
-        ("token = 3", "token is no text; it must be"),
+        ('token = "x"', "token does not look like a token; it must be"),
+        ("token = 3", "token is not text; it must be"),
     ],
 )
 def test_a_wrong_bot_chat_or_person_is_refused(line: str, sentence: str, tmp_path: Path) -> None:
@@ -287,14 +287,14 @@ IN_THE_FILE_ALONE = "is not known; write a table [[opencode]] into the configura
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("HERMES_QUESTIONS__TTL", "9", 'is "9", which is no duration; it must be a duration such as "30m".'),
+        ("HERMES_QUESTIONS__TTL", "9", 'is "9", which is not a duration; it must be a duration such as "30m".'),
         ("HERMES_QUESTIONS__TLL", "9", "is not known; the nearest key is ttl."),
         ("HERMES_QUESTION__TTL", "9m", "is not known; the nearest section is [questions]."),
         ("HERMES_QUESTIONS__TTL__X", "9m", "is not known"),
         ("HERMES_OPENCODE__URL", "http://x", IN_THE_FILE_ALONE),
         ("HERMES_OPENCODE__1__URL", "http://x", IN_THE_FILE_ALONE),
         ("HERMES_TELEGRAM__USERS", "", "is empty, so nobody could answer; it must be"),
-        ("HERMES_TELEGRAM__USERS", "[1", "is no list; it must be"),
+        ("HERMES_TELEGRAM__USERS", "[1", "is not a list; it must be"),
     ],
 )
 def test_an_error_in_the_environment_names_the_variable(name: str, text: str, sentence: str, tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, Pace, Quiet, call_lead_s, due
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Pace, Quiet, call_lead_s, due
 from hermes.core.dialog import start, step
 from hermes.model.actions import Pick
 from hermes.model.entry import Entry, Side, Timing
@@ -164,6 +165,19 @@ def test_a_touch_starts_the_time_anew(clock: AnswerableClock, watch: Watch) -> N
     fresh = clock.started(now_s=110.0, ttl_s=300, timing=timing)
     assert fresh == Timing(posted_s=50.0, set_at=1065.0, expires_at=1365.0, until_s=410.0)
     assert call_lead_s(replace(fresh, expires_at=1065.0 + 86400)) == 900
+
+
+def test_no_limit_holds_until_a_person_sets_one(clock: AnswerableClock, watch: Watch) -> None:
+    """Reminders go on, and the ask never ends; another touch keeps that, an hour more ends it."""
+    times = AnswerTimes(clock, Pace(ttl_s=300, remind_s=100), now=lambda: 110.0)
+    endless = replace(posted(clock), timing=times.touched(posted(clock), math.inf))
+    assert (endless.timing.expires_at, endless.timing.until_s) == (None, None)
+    assert due(endless, clock, times.pace) is None
+    run(clock, watch, 100_000)
+    assert due(endless, clock, times.pace) == "remind"
+    assert due(endless, clock, Pace(ttl_s=300)) is None
+    assert times.touched(endless, 0.0).expires_at is None
+    assert times.touched(endless, 3600.0).until_s == 110.0 + 3900
 
 
 def test_quiet_hours_may_pass_midnight() -> None:

@@ -33,7 +33,7 @@ WORDS: Final = {
     "why": "✋ Refused: ",
 }
 """How the end is told that the person wanted, where it is not the answer itself."""
-TIME_OUT: Final = "Nobody answered"
+TIME_OUT: Final = "⌛ Expired"
 
 
 def effects(person: Person, came: Sequence[Answers | None]) -> Iterator[str]:

@@ -28,7 +28,7 @@ BESIDE: Final = (
     "Reply to this",
     "⏰",
     "Still waiting",
-    "Nobody answered",
+    "⌛ No answer to",
     "⚠️",
     "Your answer",
     "Your ",
@@ -41,10 +41,10 @@ TAPS: Final[Mapping[Shape, tuple[str, ...]]] = {
     "skip": ("Yes, skip", "⏭ Skip", "Yes"),
     "once": ("Allow once",),
     "always": ("Yes, always", "Always…"),
-    "refuse": ("Yes, refuse", "⏹ Refuse and stop"),
+    "refuse": ("Yes, refuse", "✋ Refuse"),
 }
 """The button that comes later first: it is there after the other one was tapped."""
-WHY: Final = "✏️ Refuse, and say why"
+WHY: Final = "✏️ Refuse with a reason"
 SETTLED: Final = ("Already ", "The agent no longer", "Nobody answered")
 UNSAVED: Final = "I could not save that"
 
@@ -137,7 +137,7 @@ class Person:
             self._copies.update(message.message_id for message in about)
             self.last_copy_s = self.now()
             self.first_seen_s = self.first_seen_s or self.last_copy_s
-        self.time_was_up = self.time_was_up or any("Nobody answered" in message.text for message in about)
+        self.time_was_up = self.time_was_up or any("⌛ Expired" in message.text for message in about)
         if not self.over_s and (came() or self.time_was_up):
             self.over_s = self.now()
 

@@ -109,13 +109,13 @@ def test_only_time_dismisses_what_nobody_dismissed() -> None:
 def test_time_lets_a_hook_leave_without_an_effect(ended_by: set[str], time_was_up: bool, broken: str) -> None:
     """Its agent goes on asking on the computer; the phone says that nobody answered."""
     person = a_person(an_ask(ended_by=ended_by), time_was_up=time_was_up)
-    told(laws.shows(person, [], a_view(a_message("⌛ Nobody answered until 00:14. It can still q1w"))), broken)
+    told(laws.shows(person, [], a_view(a_message("⌛ Expired 00:14 · q1w"))), broken)
 
 
 def test_time_that_is_up_is_noted_at_once() -> None:
     """Also if no effect ever comes."""
     person = a_person(now=lambda: 77.0)
-    person.look(a_view(a_message("⌛ Nobody answered until 00:14. It can still q1w")), lambda: ())
+    person.look(a_view(a_message("⌛ Expired 00:14 · q1w")), lambda: ())
     assert (person.time_was_up, person.over_s) == (True, 77.0)
 
 

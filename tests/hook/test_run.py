@@ -201,14 +201,14 @@ def test_a_program_is_told_why_nothing_was_asked(desk: Desk, said: bytes) -> Non
 
 
 SAD: list[tuple[bytes, str]] = [
-    (b"", "no JSON (character 0)"),
-    (b"\n", "no JSON (character 0)"),
-    (b'{"type": "SECRET\n', "no JSON (character 9)"),
+    (b"", "not JSON (column 1: Expecting value)"),
+    (b"\n", "not JSON (column 1: Expecting value)"),
+    (b'{"type": "SECRET\n', "not JSON (column 10: Unterminated string starting at)"),
     (b"\xff\xfe\n", "not UTF-8"),
-    (b'["SECRET"]\n', "no JSON object"),
-    (b"null\n", "no JSON object"),
-    (b"[" * 100_000 + b"\n", "no JSON that can be read (RecursionError)"),
-    (b"1" * 10_000 + b"\n", "no JSON that can be read (ValueError)"),
+    (b'["SECRET"]\n', "not a JSON object"),
+    (b"null\n", "not a JSON object"),
+    (b"[" * 100_000 + b"\n", "not JSON that can be read"),
+    (b"1" * 10_000 + b"\n", "not JSON that can be read"),
     (line(IDLE | {"type": 1}), "its 'type' is missing or of the wrong type"),
     (line({"type": "SECRET"}), "its 'properties' is missing or of the wrong type"),
     (line(IDLE | {"properties": ["SECRET"]}), "its 'properties' is missing or of the wrong type"),
@@ -273,7 +273,7 @@ def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
         with Path(f"{desk.log}{name}").open("wb") as file:
             file.truncate(size)
     desk.tell(b"garbage\n")
-    assert desk.logged() == "not kept: no JSON (character 0)"
+    assert desk.logged() == "not kept: not JSON (column 1: Expecting value)"
     assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [run.LOG_BYTES, 1]
     assert stat.S_IMODE(desk.log.stat().st_mode) == 0o600
     assert run.LOG_BYTES == logs.LOG_BYTES

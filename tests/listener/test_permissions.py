@@ -14,8 +14,8 @@ from tests.listening import BOTH, House, house, question, until
 if TYPE_CHECKING:
     from hermes.sandbox.phone_values import ShownMessage
 
-RUN = "May it run this?"
-REFUSE = "⏹ Refuse and stop"
+RUN = "OpenCode wants to run:"
+REFUSE = "✋ Refuse"
 home = house("new")
 old = house("old")
 portless = house(started=True)
@@ -219,7 +219,7 @@ async def test_a_folder_and_then_the_command(home: House) -> None:
     await home.start()
     folder = home.agent.ask_permission("external_directory", ["/etc/*"])
     command = home.agent.ask_permission("bash", ["ls /etc"], beside=folder)
-    first = await home.person.sees("May it go outside of the project?")
+    first = await home.person.sees("OpenCode wants to leave its project for:")
     await home.person.taps(first, "Allow once")
     second = await home.person.sees(RUN, buttons=True)
     await looks_at(home, second)
@@ -238,7 +238,7 @@ async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> Non
     await home.start()
     request_id, _ = await wishes(home, "npm i")
     shown = await home.person.sees("npm i")
-    await home.person.taps(shown, "✏️ Refuse, and say why")
+    await home.person.taps(shown, "✏️ Refuse with a reason")
     home.person.write("use\npnpm")
     await home.person.sees("✋ Refused: “use pnpm”", buttons=False)
     assert home.agent.came_of(request_id) == [(("reject", "use\npnpm"),)]
@@ -251,7 +251,7 @@ async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House)
     request_id, _ = await wishes(home, "npm i")
     shown = await home.person.sees("npm i")
     home.agent.fault("permit", "lie")
-    await home.person.taps(shown, "✏️ Refuse, and say why")
+    await home.person.taps(shown, "✏️ Refuse with a reason")
     home.person.write("use pnpm")
     await until(lambda: home.listener._parts.agent.errands.get(home.entry().id).sent_s, "the accepted word")
     home.agent.permit(request_id, "reject")
@@ -325,7 +325,7 @@ async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:
     """Contract 4: the list answers 400 while a page is asked for; the others go on, and so does that."""
     await home.start()
     page = home.agent.ask_permission("webfetch", ["http://127.0.0.1:9/"])
-    shown = await home.person.sees("May it fetch this?")
+    shown = await home.person.sees("OpenCode wants to fetch:")
     request_id, _ = await wishes(home, "echo one")
     await home.person.taps(await home.person.sees("echo one"), "Allow once")
     await until(lambda: home.agent.came_of(request_id), "its word")

@@ -247,7 +247,7 @@ def test_an_answer_has_200_characters_at_most(api: RunningBotApi, bot: RawBot) -
 
 
 def test_documents_and_actions(api: RunningBotApi, bot: RawBot) -> None:
-    """A document is uploaded, captioned, and its caption is no text to edit."""
+    """A document is uploaded, captioned, and its caption is not text to edit."""
     upload = {"note": ("log.txt", b"hello", "text/plain")}
     fields = {"chat_id": "1001", "document": "attach://note", "caption": "The log"}
     sent = bot.http.post("sendDocument", data=fields, files=upload).json()["result"]
@@ -255,7 +255,7 @@ def test_documents_and_actions(api: RunningBotApi, bot: RawBot) -> None:
     assert api.phone.message(sent["message_id"]).kind == "document"
     again = bot("sendDocument", chat_id=ANN, document=sent["document"]["file_id"])
     refusal = bot.refused("editMessageText", chat_id=ANN, message_id=again["message_id"], text="x")
-    assert refusal == "Bad Request: there is no text in the message to edit"
+    assert refusal == "Bad Request: there is not text in the message to edit"
     too_long = bot.refused("sendDocument", chat_id=ANN, document="demo-file-1", caption="x" * 1025)
     assert too_long == "Bad Request: message caption is too long"
     assert bot.refused("sendDocument", chat_id=ANN) == "Bad Request: there is no document in the request"

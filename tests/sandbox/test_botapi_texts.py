@@ -167,6 +167,6 @@ def test_the_largest_keyboard_passes(bot: RawBot) -> None:
     ],
 )
 def test_a_field_of_another_shape(bot: RawBot, field: str, value: Any, sentence: str) -> None:
-    """What is no object, or lacks what it must have, is told apart."""
+    """What is not an object, or lacks what it must have, is told apart."""
     refusal = bot.refused("sendMessage", **{"chat_id": ANN, "text": "x", field: value})
     assert refusal.startswith(f"Bad Request: {sentence}")

@@ -283,7 +283,7 @@ def permitted(home: Home, stage: Stage) -> Home:
 def test_a_permission_is_given_once(stage: Stage, permitted: Home, desk: Any, received: Any) -> None:
     """The command runs as it was shown."""
     desk(runs("echo one > made && cat made"))
-    asked = stage.asked("May it run this?")
+    asked = stage.asked("Claude Code wants to run:")
     assert "echo one > made && cat made" in asked.text
     assert "Always" not in str(asked.labels)
     stage.phone.tap(asked, "Allow once")
@@ -295,8 +295,8 @@ def test_a_permission_is_given_once(stage: Stage, permitted: Home, desk: Any, re
 def test_a_permission_is_refused_with_a_reason(stage: Stage, permitted: Home, desk: Any, received: Any) -> None:
     """The model reads why; nothing was run."""
     desk(runs("echo one > made"))
-    asked = stage.asked("May it run this?")
-    stage.phone.tap(asked, "✏️ Refuse, and say why")
+    asked = stage.asked("Claude Code wants to run:")
+    stage.phone.tap(asked, "✏️ Refuse with a reason")
     stage.turned(asked, button="Cancel typing")
     stage.phone.write("use make instead")
     (told,) = received()
@@ -311,7 +311,7 @@ def test_a_permission_given_at_the_desk_closes_on_the_phone(
 ) -> None:
     """Known once the tool has run."""
     claude = desk(runs("echo one > made && cat made"))
-    stage.asked("May it run this?")
+    stage.asked("Claude Code wants to run:")
     claude.wait_screen("Do you want to proceed?")
     claude.send("1")
     assert received() == ("one",)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tests.scenes.stage import Stage
 
 ASKS = {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"}
-RUN = "May it run this?"
-REFUSE = "⏹ Refuse and stop"
-WHY = "✏️ Refuse, and say why"
+RUN = "OpenCode wants to run:"
+REFUSE = "✋ Refuse"
+WHY = "✏️ Refuse with a reason"
 
 
 @dataclass
@@ -165,7 +165,7 @@ def test_an_edit_is_shown_as_a_diff(start: Callable[..., Guarded]) -> None:
     file = str(guard.directory / "a.txt")
     change = {"tool": "edit", "args": {"filePath": file, "oldString": "two", "newString": "TWO\nagain"}}
     session = guard.session({"tool": "read", "args": {"filePath": file}}, change)
-    asked = guard.stage.asked("May it change this file?")
+    asked = guard.stage.asked("OpenCode wants to change this file:")
     assert asked.marked("pre")[0] == "a.txt"
     assert "+2 −1 lines" in asked.text
     assert any("+TWO\n+again" in folded for folded in asked.marked("expandable_blockquote"))
@@ -283,7 +283,7 @@ def test_a_page_that_new_does_not_list(start: Callable[..., Guarded]) -> None:
     """Contract 4: 1.18.33 answers 400 instead of its list meanwhile; the event still counts, and so does the answer."""
     guard = start()
     session = guard.session({"tool": "webfetch", "args": {"url": "http://127.0.0.1:9/x", "format": "text"}})
-    asked = guard.stage.asked("May it fetch this?")
+    asked = guard.stage.asked("OpenCode wants to fetch:")
     assert "127.0.0.1:9/x" in asked.text.replace("\u2060", "")
     guard.taps_twice(asked, REFUSE, "Yes, refuse", "Refuse?")
     guard.opencode.wait_idle(session)
@@ -296,7 +296,7 @@ def test_two_permissions_of_one_call(start: Callable[..., Guarded]) -> None:
     guard = start()
     outside = f"{tempfile.gettempdir()}/nothing-{uuid.uuid4().hex[:6]}"
     session = guard.session(bash(f"rm -f {outside} && echo removed"))
-    asked = guard.stage.asked("May it go outside of the project?")
+    asked = guard.stage.asked("OpenCode wants to leave its project for:")
     assert f"rm -f {outside}" in asked.text
     guard.stage.phone.tap(asked, "Allow once")
     guard.allows(RUN)

@@ -317,7 +317,7 @@ def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: Store, 
     at_once(store.create(an_entry()))
     (root / "pending/aaaa2222.json").write_bytes(b"{")
     action = store.get if how == "get" else lambda name: store.change(name, one_more)
-    with pytest.raises(Unreadable, match="no JSON"):
+    with pytest.raises(Unreadable, match="not JSON"):
         at_once(action("aaaa2222"))
     with pytest.raises(Missing):
         at_once(action("aaaa2222"))
@@ -375,7 +375,7 @@ def test_quarantine_keeps_the_newest_files(root: Path, clock: Clock) -> None:
     at_once(store.open())
     for number in range(5):
         clock.now_s += 1
-        at_once(store.quarantine("../in box?.json", b"%d" % number, "it is no JSON"))
+        at_once(store.quarantine("../in box?.json", b"%d" % number, "it is not JSON"))
     assert [path.read_bytes() for path in at_once(store.quarantined())] == [b"2", b"3", b"4"]
     assert {path.parent for path in at_once(store.quarantined())} == {root / "quarantine"}
     assert all(path.name.endswith("-.._in_box_.json") for path in at_once(store.quarantined()))
@@ -479,7 +479,7 @@ def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: P
     (root / "pending").rename(root / "elsewhere")
     (root / "pending").write_text("in the way")
     for action in (lambda: store.create(an_entry("bbbb2222")), store.open):
-        with pytest.raises(NotSaved, match="a file stands where a folder is needed"):
+        with pytest.raises(NotSaved, match="a file is where a folder should be"):
             at_once(action())
     with pytest.raises(StoreError, match="cannot be read"):
         at_once(store.pending())
@@ -489,7 +489,7 @@ def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: P
 def test_a_folder_that_is_gone_refuses_in_words_until_the_next_start(store: Store, root: Path) -> None:
     """Nothing is written to a place that nobody made."""
     (root / "pending").rmdir()
-    with pytest.raises(NotSaved, match="the folder is gone; start Hermes again"):
+    with pytest.raises(NotSaved, match="the folder was removed; start Hermes again"):
         at_once(store.create(an_entry()))
     at_once(store.open())
     at_once(store.create(an_entry()))

@@ -75,7 +75,7 @@ def _conditions(tool: str, given: Record) -> Iterator[str]:
     if given.get("run_in_background") is True:
         yield "in the background"
     if given.get("replace_all") is True:
-        yield "(wherever it stands in the file)"
+        yield "(everywhere in the file)"
     if tool == "NotebookEdit":
         mode, cell = _said(given, "edit_mode") or "replace", " ".join(_said(given, "cell_id").split())
         does = _CELL.get(mode, json.dumps(mode, ensure_ascii=False))

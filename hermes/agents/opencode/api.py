@@ -56,7 +56,7 @@ def translated(what: str) -> Iterator[None]:
     except tuple(kind for kinds, _, _ in _MEANINGS for kind in kinds) as error:
         # The first row that fits. The text of httpx is left out, because it can quote the request.
         _, meaning, words = next(row for row in _MEANINGS if isinstance(error, row[0]))
-        raise meaning(f"{what}: {words} ({type(error).__name__})") from error
+        raise meaning(f"{what}: {words}") from error
 
 
 class Api:

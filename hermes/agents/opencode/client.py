@@ -171,7 +171,7 @@ class OpenCodeServer:
         if ask.source.request_id is None:
             raise NotThere(f"OpenCode {self.name!r}: the question has no request id yet")
         if not ask.answerable:
-            raise AgentRefused(f"OpenCode {self.name!r}: {ask.source.request_id} can be answered at the desk only")
+            raise AgentRefused(f"OpenCode {self.name!r}: {ask.source.request_id} can be answered in its terminal only")
         path = path_of("question" if ask.permission is None else "permission", ask.source.request_id, what)
         await self._api.call("POST", path, ask.source.directory, body=body)
 

@@ -127,7 +127,7 @@ def _quiet(value: object) -> Record:
 def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
     listed = list_of(record.get(key, []), f"{where}.{key}")
     if not all(isinstance(one, str) for one in listed):
-        raise PayloadError(f"OpenCode: {where}.{key} holds what is no text")
+        raise PayloadError(f"OpenCode: {where}.{key} contains a value that is not text")
     return tuple(sound(str(one)) for one in listed)
 
 

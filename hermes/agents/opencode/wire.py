@@ -173,7 +173,7 @@ def decode(kind: type[T], text: str | bytes) -> T:
     """Read JSON of this shape.
 
     Raises:
-        ValueError: it is no JSON, or has another shape; the message names the place, and contains no value.
+        ValueError: it is not JSON, or has another shape; the message names the place, and contains no value.
     """
     try:
         # Not pydantic's JSON parser, because it refuses the lone surrogate halves that JSON can carry.
@@ -181,7 +181,7 @@ def decode(kind: type[T], text: str | bytes) -> T:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError:
-        raise ValueError("no JSON") from None
+        raise ValueError("not JSON") from None
     return shaped(kind, value)
 
 
@@ -190,7 +190,8 @@ def shaped(kind: type[T], value: object) -> T:
     try:
         read: T = _reader(cast("Hashable", kind)).validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in first["loc"]) or "it"
-        raise ValueError(f"{sound(place[:80])}: {first['msg'].removeprefix('Value error, ')}") from None
+        fault = "is missing" if first["type"] == "missing" else "has a shape that Hermes does not know"
+        raise ValueError(f"{sound(place[:80])} {fault}") from None
     return read

@@ -91,7 +91,7 @@ def encode(entry_id: str, epoch: int, action: Action) -> str:
             data is too long.
     """
     if not _ID.fullmatch(entry_id):
-        raise ValueError(f"{entry_id!r} is no id for a button")
+        raise ValueError(f"{entry_id!r} is not an id for a button")
     values = [getattr(action, field.name) for field in dataclasses.fields(action)]
     data = f"{entry_id}:{_number(epoch)}:{_LETTERS[type(action)]}" + ".".join(map(_written, values))
     if len(data) > LIMITS.data_bytes:

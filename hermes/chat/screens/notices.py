@@ -37,7 +37,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "sure": "Sure? One more tap.",
     "kept_waiting": "All right, I keep waiting",
     "receiving": "One moment, I am still receiving your text",
-    "forgotten": "All right, that was no answer",
+    "forgotten": "All right, that was not an answer",
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
     "fresh": "This is the next one. Please look first, then tap again.",
@@ -183,7 +183,7 @@ _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
 COMMANDS: Final[Mapping[str, str]] = {
     "open": "show everything that is open again",
     "status": "what is open, and who is connected",
-    "lock": "take no answers until the computer unlocks it",
+    "lock": "take no answers until you run `hermes unlock` on the computer",
     "help": "what this chat is for",
 }
 

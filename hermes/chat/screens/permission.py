@@ -26,11 +26,11 @@ _TRAIL_LINE: Final = 80
 _WORD: Final = 300
 
 _HEADINGS: Final[Mapping[DeedKind, str]] = {
-    "command": "May it run this?",
-    "change": "May it change this file?",
-    "folder": "May it go outside of the project?",
-    "fetch": "May it fetch this?",
-    "other": "May it do this?",
+    "command": "wants to run:",
+    "change": "wants to change this file:",
+    "folder": "wants to leave its project for:",
+    "fetch": "wants to fetch:",
+    "other": "wants to use:",
 }
 # The header of the first file in a diff, right above the first hunk ("@@ "). No line of a file can be mistaken for the
 # start of a hunk, because each begins with a space, + or -.
@@ -42,13 +42,8 @@ _HIDDEN: Final = re.compile(
 )
 
 
-def heading(permission: Permission) -> str:
-    """Return the question that Hermes asks about this kind of permission."""
-    return _HEADINGS[permission.kind]
-
-
 def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
-    """Return a function that draws the permission: the question, `what`, `detail`, the warnings and the trail.
+    """Return a function that draws the permission: who wants it, `what`, `detail`, the warnings and the trail.
 
     The work that reads the whole permission is done here, once, because the lines may be drawn several times.
     """
@@ -56,10 +51,11 @@ def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
     hidden = _HIDDEN.search(permission.what) or _HIDDEN.search(permission.detail)
     detail, changes, left_out = _detail(permission), _changes(permission), _cut(permission)
     before = trail(entry)
+    heading = f"{_who(entry, 'The agent')} {_HEADINGS[permission.kind]}"
 
     def lines(caps: Caps) -> list[Line]:
         return [
-            line(Span(heading(permission), "bold"), *tool),
+            line(Span(heading, "bold"), *tool),
             line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
             line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
             line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
@@ -157,15 +153,20 @@ def word_on(entry: Entry) -> str:
             # A receipt proves only that the decision was handed over; an earlier answer in the agent's dialog counts.
             proof, can = outcome.proof if outcome is not None else "", entry.ask.capabilities
             unless = ", unless the computer was quicker" if proof == "receipt" and can.desk_stays_open else ""
-            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{unless}"
+            return f"{'✋' if is_refused(entry) else '✅'} {decided(entry, _WORD)}{_consequence(entry)}{unless}"
+
+
+def _consequence(entry: Entry) -> str:
+    """Return what a plain refusal did to the agent, if it stopped it."""
+    refused = entry.state.decision is not None and entry.state.decision.kind == "reject"
+    return "; its turn ended" if refused and entry.ask.capabilities.reject_stops else ""
 
 
 def keyboard(entry: Entry, permission: Permission) -> Rows:
     """Return all buttons of a permission."""
-    stops = entry.ask.capabilities.reject_stops
     armed = entry.state.armed
-    why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse, and say why", Arm(0, on=not armed))
-    no = press(entry, "⏹ Refuse and stop" if stops else "✋ Refuse", AskTwice("reject"))
+    why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse with a reason", Arm(0, on=not armed))
+    no = press(entry, "✋ Refuse", AskTwice("reject"))
     always = (press(entry, "Always…", AskTwice("always")),) if permission.always else ()
     rows: Rows = ((press(entry, ALLOW, Pick(0, 0)), no), (why, *always))
     return (*rows, (press(entry, "📄 Show all of it", ShowWhole()),)) if is_cut(permission) else rows
@@ -173,14 +174,21 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
 
 def always(entry: Entry, permission: Permission) -> list[Line]:
     """Return the question whether to allow "always": the patterns that it covers, the project, and the duration."""
-    who = phrase(entry.ask.capabilities.agent_name, _TOOL, empty="the agent").text
     where = project(entry.ask)
     covered = [line(phrase(_covers(permission, one), LONGEST_PATTERN, "code")) for one in permission.always]
     return [
         line(Span("Always allow all of this?", "bold"), " It covers:"),
         *covered,
-        line("In all sessions of ", *((where,) if where.text else ("this project",)), f", until {who} restarts."),
+        line(
+            "In all sessions of ",
+            *((where,) if where.text else ("this project",)),
+            f", until {_who(entry, 'the agent')} restarts.",
+        ),
     ]
+
+
+def _who(entry: Entry, unnamed: str) -> str:
+    return phrase(entry.ask.capabilities.agent_name, _TOOL, empty=unnamed).text
 
 
 def _covers(permission: Permission, pattern: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from hermes.chat.screens.permission import word_on
 from hermes.chat.screens.review import answer_list, title
 from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided
-from hermes.chat.screens.side_messages import nobody
+from hermes.chat.screens.side_messages import expired
 from hermes.chat.screens.text import Line, Span, dotted, line, phrase
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
@@ -36,7 +36,7 @@ def _has_answers(entry: Entry) -> bool:
 def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
     decision = entry.state.decision
     if decision is not None and decision.by is None:
-        return nobody(entry, look, named=False)
+        return expired(entry, look)
     saved = "" if entry.ask.permission is not None else " saved"
     what: tuple[str | Span, ...] = ("💾 ", answer, saved) if answer.text else ("💾 Saved",)
     if not entry.state.away:
@@ -53,8 +53,7 @@ def _settled(entry: Entry, look: Look, answer: Span) -> Line:
     decision = entry.state.decision
     timed = decision is not None and decision.by is None
     if outcome.kind == "expired" or (timed and outcome.kind in ("answered", "rejected", "skipped")):
-        again = " It is at work again." if _works(entry, outcome) else ""
-        return line(*nobody(entry, look, named=False), again, " ", code(entry))
+        return line(*expired(entry, look), " · ", *_tail(entry, outcome, []))
     if outcome.kind == "gone" and outcome.reason == "ambiguous":
         return line(_AMBIGUOUS, " ", code(entry))
     who = phrase(decision.by.name, 40) if decision and decision.by and look.group else Span("")

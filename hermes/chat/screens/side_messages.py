@@ -24,7 +24,7 @@ from hermes.chat.screens.screen import (
 )
 from hermes.chat.screens.text import Span, defused, one_line, shortened
 from hermes.core.dialog import step
-from hermes.model.actions import Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
+from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Decision
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, SideKind
@@ -155,7 +155,7 @@ def _last_chance(entry: Entry) -> Rows:
     if entry.state.confirm == "reject":
         sure = press(entry, "Yes, stop" if stops else "Yes, refuse", Confirmed("reject"))
         return ((sure, press(entry, "Back", Back())),)
-    wait = press(entry, "Keep waiting", KeepWaiting(0)), press(entry, "+1 h", KeepWaiting(_HOUR_S))
+    wait = press(entry, "1 h more", KeepWaiting(_HOUR_S)), press(entry, "No limit", KeepWaiting(NO_LIMIT))
     now = press(entry, "Stop now" if stops else "Refuse now", AskTwice("reject"))
     row: Row = (*wait, now)
     return in_rows(row, len(row))
@@ -164,36 +164,43 @@ def _last_chance(entry: Entry) -> Rows:
 # --- when it is over ------------------------------------------------------------------------------
 
 
-def nobody(entry: Entry, look: Look, *, named: bool) -> tuple[str | Span, ...]:
-    """Return the sentence that nobody answered, with the consequence; it contains the ask's name if `named`."""
+def expired(entry: Entry, look: Look) -> tuple[str | Span, ...]:
+    """Return the end of the time to answer, for the main message; a message of its own says what followed.
+
+    Until that message can be sent, because the agent cannot be reached, this says so.
+    """
+    decision = entry.state.decision
+    said: tuple[str | Span, ...] = (f"⌛ Expired {_end(entry, look)}",)
+    if decision is not None and decision.kind == "answer" and len(entry.ask.questions) == 1:
+        said = (*said, " · recommended: ", Span(decided(entry, _ANSWER), "bold"))
+    if entry.state.phase == "sending" and entry.state.away:
+        gets = "it is told" if decision is None or decision.kind != "answer" else "it gets that answer"
+        return (*said, ". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
+    return said
+
+
+def _end(entry: Entry, look: Look) -> str:
     decision, outcome = entry.state.decision, entry.state.outcome
     at_s = decision.at_s if decision else outcome.at_s if outcome else entry.asked_s
-    until = clock(entry.timing.until_s or at_s, look, near_s=entry.asked_s)
-    whom = (*subject(entry.ask), Span(" ")) if named else ()
-    return ("⌛ Nobody answered ", *whom, f"until {until}", *_consequence(entry))
-
-
-def _consequence(entry: Entry) -> tuple[str | Span, ...]:
-    under_way = entry.state.phase == "sending"
-    kind = entry.state.decision.kind if entry.state.decision else "release"
-    told = "to stop" if entry.ask.capabilities.reject_stops else "no"
-    if kind == "release":
-        return (". It can still be answered on the computer.",)
-    if under_way and entry.state.away:
-        gets = "it gets the recommended answer" if kind == "answer" else "it is told"
-        return (". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
-    if kind == "reject":
-        return (f", so the agent {'is being' if under_way else 'was'} told {told}.",)
-    if kind == "skip":
-        return (f", so the agent {'is being' if under_way else 'was'} left to decide by itself.",)
-    if len(entry.ask.questions) > 1:
-        return (f", so the recommended answers {'are being' if under_way else 'were'} given.",)
-    given = f", so the recommended answer {'is being' if under_way else 'was'} given: "
-    return (given, Span(decided(entry, _ANSWER), "bold"), ".")
+    return clock(entry.timing.until_s or at_s, look, near_s=entry.asked_s)
 
 
 def _expired(entry: Entry, look: Look) -> SideScreen:
-    return _lasting(note(*nobody(entry, look, named=True), " ", code(entry)))
+    by = f" by {_end(entry, look)}; "
+    return _lasting(note("⌛ No answer to ", *subject(entry.ask), by, *_consequence(entry), ". ", code(entry)))
+
+
+def _consequence(entry: Entry) -> tuple[str | Span, ...]:
+    match entry.state.decision:
+        case None | Decision(kind="release"):
+            return ("it can still be answered on the computer",)
+        case Decision(kind="reject"):
+            return ("the agent was told to stop" if entry.ask.capabilities.reject_stops else "the agent was told no",)
+        case Decision(kind="skip"):
+            return ("the agent was left to decide by itself",)
+    if len(entry.ask.questions) > 1:
+        return ("the recommended answers were given",)
+    return ("the recommended answer was given: ", Span(decided(entry, _ANSWER), "bold"))
 
 
 def _delivered(entry: Entry) -> SideScreen:

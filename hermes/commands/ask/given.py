@@ -53,15 +53,20 @@ def _option(option: str) -> dict[str, str]:
 def of_file(name: str, stdin: TextIO) -> object:
     """Return the questions of a JSON file ("-" is standard input); of an object, the value of its key `questions`.
 
-    The shape of the questions is not checked. Raises ConfigError: the file cannot be read, or is no JSON.
+    The shape of the questions is not checked. Raises ConfigError: the file cannot be read, or is not JSON.
     """
     where = "standard input" if name == "-" else name
     try:
         given = json.loads(stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{where} cannot be read ({error.strerror}).") from None
+    except json.JSONDecodeError as error:
+        fault = f"is not JSON (line {error.lineno}, column {error.colno}: {error.msg})"
+        raise ConfigError(f"{where} {fault}; give a list of questions.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where} is not UTF-8; give a list of questions as JSON.") from None
     except (ValueError, RecursionError):
-        raise ConfigError(f"{where} holds no JSON; give a list of questions.") from None
+        raise ConfigError(f"{where} is not JSON that can be read; give a list of questions.") from None
     return given.get("questions") if isinstance(given, dict) else given
 
 

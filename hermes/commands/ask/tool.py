@@ -31,7 +31,7 @@ INSTRUCTIONS: Final = (
 )
 REFUSED: Final = "The person does not want to answer this. Do not ask it again, and do not act on a guess: stop here."
 SILENCE: Final = (
-    "Nobody answered in time. That is no answer: do not act on a guess; stop, and say what you need to know."
+    "Nobody answered in time. That is not an answer: do not act on a guess; stop, and say what you need to know."
 )
 SKIPPED: Final = "The person leaves the choice to you: go on as you think best."
 

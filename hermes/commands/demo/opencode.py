@@ -139,7 +139,7 @@ class OpenCodeComputer:
             prompt = {"parts": [{"type": "text", "text": script([_step(scene)], session)}]}
             server.call("POST", f"/session/{session}/prompt_async", directory, prompt)
         except httpx.HTTPError as error:
-            raise LookupError(f"OpenCode did not take that: {type(error).__name__}") from error
+            raise LookupError("OpenCode did not take that, or did not answer in time") from error
         row = Row.waiting(session, scene)
         self._prompts.append(_Prompt(server, directory, session, row))
 
@@ -177,7 +177,7 @@ class OpenCodeComputer:
             )
         except (OSError, subprocess.SubprocessError) as error:
             self._open.close()
-            raise HermesError(f"{self._command} --version failed ({type(error).__name__})") from error
+            raise HermesError(f"`{self._command} --version` failed or did not answer within {START_S:g} s") from error
         return told.stdout.strip()
 
     def _server(self, name: str) -> Server:

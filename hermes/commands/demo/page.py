@@ -185,7 +185,7 @@ async def _body(request: Request) -> bytes:
 def _text(told: Json, key: str) -> str:
     text = told[key]
     if not isinstance(text, str):
-        raise TypeError(f"{key} is no text")
+        raise TypeError(f"{key} is not text")
     return text
 
 

@@ -61,7 +61,7 @@ async def mend(findings: Sequence[Finding]) -> list[str]:
         try:
             said.append(await finding.fix())
         except (HermesError, OSError) as error:
-            said.append(f"{finding.area}, {finding.check}: this could not be mended: {error}")
+            said.append(f"{finding.area}, {finding.check}: this could not be fixed: {error}")
     return said
 
 

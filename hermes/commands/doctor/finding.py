@@ -108,7 +108,11 @@ class Area:
             return (self.broken(check, f"{error.filename or check} cannot be used ({error.strerror or error})"),)
         except Exception as error:  # a guard: the findings of the other checks still count
             log.exception("the check %r failed", check)
-            return (self.broken(check, f"this check itself failed ({type(error).__name__}); that is a defect"),)
+            return (
+                self.broken(
+                    check, f"this check failed by a defect of Hermes ({type(error).__name__}); please report it"
+                ),
+            )
 
     async def each(
         self, around: Around, checks: Mapping[str, Callable[[Around], Iterable[Finding]]]

@@ -28,7 +28,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
     """Check all servers at once."""
     servers = around.config.opencode
     if not servers:
-        return (AREA.good("servers", "none is configured: the plugin alone serves"),)
+        return (AREA.good("servers", "none is configured; questions come through the plugin"),)
     ttl_s = around.config.questions.ttl
     found = await asyncio.gather(*(AREA.guarded(server.name, _server(server, ttl_s), limit_s=8) for server in servers))
     return tuple(finding for findings in found for finding in findings)
@@ -73,7 +73,7 @@ async def _unreachable(server: OpenCode, error: AgentError) -> Finding:
     elif isinstance(error, AgentAway) and not await _listens(urlsplit(server.url).hostname or "", port_of(server.url)):
         mend = f"opencode serve --port {port_of(server.url)}"
     else:
-        mend = f"is url of [[opencode]] {server.name!r} right? Else start that server anew"
+        mend = f"is url of [[opencode]] {server.name!r} right? Else restart that server"
     return AREA.broken(server.name, str(error), mend)
 
 
@@ -150,4 +150,4 @@ async def _events(server: OpenCode, there: OpenCodeServer) -> list[Finding]:
             with contextlib.suppress(ValueError):
                 if wire.decode(wire.Event, event.data).type == "server.connected":
                     return [AREA.good(check, "the stream is there")]
-    return [AREA.broken(check, "the stream ended before its first event", "start that server anew")]
+    return [AREA.broken(check, "the stream ended before its first event", "restart that server")]

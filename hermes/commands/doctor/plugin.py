@@ -72,7 +72,7 @@ class Placed:
     def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
         python = str(settings.get("python") or "")
         if not os.access(python, os.X_OK) or not Path(python).is_file():
-            seen = f"{python or 'none'} is no program (any more), so no hook starts"
+            seen = f"{python or 'none'} is not a program, so no hook can start"
             return [self._outdated(around, settings, "python", seen)]
         if (found := loads(self.area, python, self.mend(around))) is not None:
             return [found]

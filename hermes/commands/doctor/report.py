@@ -69,7 +69,7 @@ def summary(findings: Iterable[Finding]) -> Text:
     fixable = sum(one.fix is not None for one in found)
     if not said:
         return Text("All is well.", "green")
-    return Text(said + (f"; `hermes doctor --fix` mends {fixable}." if fixable else "."), "bold")
+    return Text(said + (f"; `hermes doctor --fix` fixes {fixable}." if fixable else "."), "bold")
 
 
 def _count(number: int, what: str) -> str:

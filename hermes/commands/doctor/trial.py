@@ -27,7 +27,7 @@ async def ask(
     """Ask a test question, unless a needed area is broken (`NEEDED`), and return the result as a finding."""
     missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
     if missing:
-        return (AREA.warning("asked", f"no: first mend what is broken ({', '.join(dict.fromkeys(missing))})"),)
+        return (AREA.warning("asked", f"not run: first fix what is broken ({', '.join(dict.fromkeys(missing))})"),)
     say("Asking a test question: answer it on the phone, within two minutes.")
     return await AREA.guarded("asked", _ask(path, environ), limit_s=ANSWER_S + 10)
 

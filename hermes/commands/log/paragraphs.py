@@ -23,7 +23,7 @@ _PROOFS: dict[Proof, str] = {
     "record": "seen in the agent's own record",
     "event": "the agent's server said so",
     "plugin": "the agent's plugin said so",
-    "list": "the agent asks for it no more",
+    "list": "the agent no longer asks for it",
     "accepted": "the agent took it, and shows no record of it",
     "receipt": "handed over to the program",
     "left": "the agent is no longer there",
@@ -77,7 +77,7 @@ def _heading(exchange: Exchange, zone: tzinfo | None) -> Text:
 
 def _asked(exchange: Exchange) -> Iterator[Text]:
     if exchange.permission is not None:
-        yield Text.assemble(wish(exchange.permission), " ", _quoted(_cut(exchange.permission.what)), "?")
+        yield Text.assemble(wish(exchange.permission), " ", _quoted(_cut(exchange.permission.what)))
         return
     answers = exchange.answer if len(exchange.questions) > 1 and isinstance(exchange.answer, tuple) else None
     for number, posed in enumerate(exchange.questions):

@@ -14,7 +14,7 @@ from hermes.errors import ChatAway, ChatError, ConfigError
 
 T = TypeVar("T")
 OPTION = "--token-file FILE"
-_WRONG_FORM = "that is no bot token; one looks like 123456789:AAF…, digits, a colon, and 35 signs"
+_WRONG_FORM = "that is not a bot token; one looks like 123456789:AAF…, digits, a colon, and 35 signs"
 _UNKNOWN = "Telegram does not know this token; copy it again from @BotFather (/mybots, API Token)"
 
 Connect = Callable[[str], Bot]

@@ -64,7 +64,7 @@ def need_writable(place: Path) -> None:
     """Check, before the first question, that the file can be written. Raises ConfigError."""
     folder = next(folder for folder in place.resolve().parents if folder.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{place} cannot be written: {folder} is no folder that you may write in.")
+        raise ConfigError(f"{place} cannot be written: {folder} is not a folder that you may write to.")
 
 
 def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:

@@ -74,7 +74,9 @@ class Finish:
             if (here.token, here.chat_id, here.users) == (there.token, there.chat_id, there.users):
                 return
         names = ", ".join(sorted(self._environ.keys() - file.without_telegram(self._environ).keys()))
-        self._terminal.warn(f"{names} in this shell stands above the configuration for what you start here: unset it.")
+        self._terminal.warn(
+            f"{names} in this shell overrides the configuration for programs that you start here: unset it."
+        )
 
     def greet(self, plan: Plan) -> None:
         """Send a message to a chat that is new: this shows whether the bot may write there."""

@@ -61,7 +61,7 @@ def _named(names: tuple[str, ...]) -> tuple[Agent, ...]:
     known = {agent.name: agent for agent in AGENTS}
     for name in names:
         if name not in known:
-            raise ConfigError(f"{name!r} is no agent that Hermes knows; it knows {', '.join(known)}.")
+            raise ConfigError(f"{name!r} is not an agent that Hermes knows; it knows {', '.join(known)}.")
     return tuple(known[name] for name in dict.fromkeys(names))
 
 

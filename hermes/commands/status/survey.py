@@ -66,7 +66,7 @@ class EntryStatus:
 
     - `left_s`: the seconds that are left to answer; None unless the ask is open and was posted.
     - `header`, `question`: those of the first question. For a permission, `question` is the start of a sentence and
-      `header` its end ("May it run", "ls").
+      `header` its end ("Wants to run", "ls").
     - `questions`: the number of questions. `answerable`: false if only the computer can answer.
     """
 
@@ -228,15 +228,15 @@ def _question(ask: Ask) -> str:
 
 
 def wish(permission: Permission) -> str:
-    """Return the start of the line about a permission, such as "May it run"; the action follows it."""
-    return _WISHES.get(permission.kind) or f"May it use {permission.tool} for"
+    """Return the start of the line about a permission, such as "Wants to run"; the action follows it."""
+    return _WISHES.get(permission.kind) or f"Wants to use {permission.tool} for"
 
 
 _WISHES: Mapping[DeedKind, str] = {
-    "command": "May it run",
-    "change": "May it change",
-    "folder": "May it go outside, to",
-    "fetch": "May it fetch",
+    "command": "Wants to run",
+    "change": "Wants to change",
+    "folder": "Wants to leave its project for",
+    "fetch": "Wants to fetch",
 }
 
 

@@ -168,7 +168,7 @@ def lay_ready(root: Path, name: str, text: str) -> None:
     try:
         spool.put_answer(root, name, text)
     except OSError as error:
-        message = f"the answer could not be laid ready in {root / 'wait'}: {error.strerror}"
+        message = f"the answer could not be written to {root / 'wait'}: {error.strerror}"
         if error.errno in {errno.EISDIR, errno.ENOTEMPTY}:
             raise Stuck(f"{message}; remove {name}.answer") from error
         raise NotSaved(message, disk_full=error.errno in {errno.ENOSPC, errno.EDQUOT}) from error

@@ -99,7 +99,7 @@ class Inbox:
     async def _take(self, record: Mapping[str, object]) -> None:
         version = record.get("v")
         if isinstance(version, int) and version > VERSION:
-            raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; start the listener anew")
+            raise TooNew(f"its version is {version}, this Hermes reads {VERSION}; restart the listener")
         if version != VERSION:
             raise PayloadError(f"it does not say its version, or another one; this Hermes reads {VERSION}")
         payload, agent, machine = record.get("payload"), record.get("agent"), record.get("machine")
@@ -110,7 +110,7 @@ class Inbox:
             await self._errands.hear_hook(kind, payload["waitID"])
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
-            raise PayloadError("it names no agent and machine that this Hermes knows")
+            raise PayloadError("it does not name an agent and a machine that this Hermes knows")
         host = record.get("host")
         # A record of an older Hermes has the host's name for its machine.
         await self._intake.take(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))

@@ -128,7 +128,7 @@ def edit_message_text(world: World, params: Params) -> Any:
     markup = parse_inline(params.structure("reply_markup", MARKUP_ERROR))
     message = _editable(world, params)
     if message.content:
-        raise refused("there is no text in the message to edit")
+        raise refused("there is not text in the message to edit")
     return _edit(world, message, text, entities, markup, preview=_preview(params))
 
 

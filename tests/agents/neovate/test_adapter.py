@@ -113,15 +113,15 @@ def test_words_of_the_desk_are_read(word: Json, signal: object) -> None:
 @pytest.mark.parametrize(
     ("given", "place"),
     [
-        ([], "payload is no object"),
-        ({"questions": []}, r"payload\.id is no text"),
-        ({"id": "a", "questions": "Q"}, r"payload\.questions is no list"),
-        ({"id": "a", "questions": ["Q"]}, r"payload\.questions\[0\] is no object"),
-        ({"id": "a", "questions": [question(question=1)]}, r"questions\[0\]\.question is no text"),
-        ({"id": "a", "questions": [question(options={})]}, r"questions\[0\]\.options is no list"),
-        ({"id": "a", "questions": [question(options=[{}])]}, r"questions\[0\]\.options\[0\]\.label is no text"),
+        ([], "payload is not an object"),
+        ({"questions": []}, r"payload\.id is not text"),
+        ({"id": "a", "questions": "Q"}, r"payload\.questions is not a list"),
+        ({"id": "a", "questions": ["Q"]}, r"payload\.questions\[0\] is not an object"),
+        ({"id": "a", "questions": [question(question=1)]}, r"questions\[0\]\.question is not text"),
+        ({"id": "a", "questions": [question(options={})]}, r"questions\[0\]\.options is not a list"),
+        ({"id": "a", "questions": [question(options=[{}])]}, r"questions\[0\]\.options\[0\]\.label is not text"),
         ({"id": "a", "questions": [question(multiSelect=1)]}, r"questions\[0\]\.multiSelect is neither"),
-        ({"id": "a", "session": 1, "questions": []}, r"payload\.session is no text"),
+        ({"id": "a", "session": 1, "questions": []}, r"payload\.session is not text"),
     ],
 )
 def test_another_shape_is_refused_with_its_place(given: object, place: str) -> None:

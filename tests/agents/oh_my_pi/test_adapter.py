@@ -143,19 +143,22 @@ def test_a_session_without_a_name_is_its_request() -> None:
 @pytest.mark.parametrize(
     ("given", "place"),
     [
-        (None, "payload is no object"),
-        ({"questions": []}, r"payload\.id is no text"),
-        ({"id": "a", "questions": {}}, r"payload\.questions is no list"),
-        ({"id": "a", "questions": [1]}, r"payload\.questions\[0\] is no object"),
-        ({"id": "a", "questions": [question(id=1)]}, r"questions\[0\]\.id is no text"),
-        ({"id": "a", "questions": [question(id=None, header="h")]}, r"questions\[0\]\.id is no text"),
-        ({"id": "a", "questions": [question(question=None)]}, r"questions\[0\]\.question is no text"),
-        ({"id": "a", "questions": [question(options=None)]}, r"questions\[0\]\.options is no list"),
-        ({"id": "a", "questions": [question(), question(options=["A"])]}, r"questions\[1\]\.options\[0\] is no object"),
+        (None, "payload is not an object"),
+        ({"questions": []}, r"payload\.id is not text"),
+        ({"id": "a", "questions": {}}, r"payload\.questions is not a list"),
+        ({"id": "a", "questions": [1]}, r"payload\.questions\[0\] is not an object"),
+        ({"id": "a", "questions": [question(id=1)]}, r"questions\[0\]\.id is not text"),
+        ({"id": "a", "questions": [question(id=None, header="h")]}, r"questions\[0\]\.id is not text"),
+        ({"id": "a", "questions": [question(question=None)]}, r"questions\[0\]\.question is not text"),
+        ({"id": "a", "questions": [question(options=None)]}, r"questions\[0\]\.options is not a list"),
+        (
+            {"id": "a", "questions": [question(), question(options=["A"])]},
+            r"questions\[1\]\.options\[0\] is not an object",
+        ),
         ({"id": "a", "questions": [question(multi="x")]}, r"questions\[0\]\.multi is neither"),
         ({"id": "a", "questions": [], "headless": 1}, r"payload\.headless is neither"),
-        ({"id": "a", "questions": [], "desk": 1}, "desk is no object"),
-        ({"id": "a", "questions": [], "desk": {"answers": [1]}}, r"desk\.answers\[0\] is no list"),
+        ({"id": "a", "questions": [], "desk": 1}, "desk is not an object"),
+        ({"id": "a", "questions": [], "desk": {"answers": [1]}}, r"desk\.answers\[0\] is not a list"),
     ],
 )
 def test_another_shape_is_refused_with_its_place(given: object, place: str) -> None:

@@ -53,7 +53,7 @@ SENDING = entry(DATABASE, state=State(phase="sending", answers=(Answer(),), deci
         ("sure", "", "Sure? One more tap."),
         ("moved", "", "Database"),
         ("kept_waiting", "", "All right, I keep waiting"),
-        ("forgotten", "", "All right, that was no answer"),
+        ("forgotten", "", "All right, that was not an answer"),
         ("not_answerable", "", "Please answer this one on the computer"),
     ],
 )

@@ -17,7 +17,7 @@ from tests.asks import wish
 from tests.chat.screens.entries import ANN, ASKED_S, AT_1812, GROUP, LOOK
 from tests.chat.screens.sound import assert_sound
 
-HOSTILE = "ls\n\n\n\n\nMay it run this? ✅ Allowed\u202e\x1b[2Jhttps://evil.example/ /lock @all" + " pad" * 3000
+HOSTILE = "ls\n\n\n\n\nOpenCode wants to run: ✅ Allowed\u202e\x1b[2Jhttps://evil.example/ /lock @all" + " pad" * 3000
 
 
 def asked(what: str = "npm run build", state: State | None = None, **more: Any) -> Entry:
@@ -42,12 +42,12 @@ def test_who_says_why_is_asked_for_that() -> None:
 def test_once_and_refuse_come_first() -> None:
     """The button of a plain refusal says that it ends the turn."""
     screen = main(asked(), LOOK)
-    assert screen.text.startswith("May it run this?\nnpm run build\n")
-    assert labels(screen) == [["Allow once", "⏹ Refuse and stop"], ["✏️ Refuse, and say why", "Always…"]]
-    assert ("pre", len("May it run this?\n"), len("npm run build")) in [
+    assert screen.text.startswith("OpenCode wants to run:\nnpm run build\n")
+    assert labels(screen) == [["Allow once", "✋ Refuse"], ["✏️ Refuse with a reason", "Always…"]]
+    assert ("pre", len("OpenCode wants to run:\n"), len("npm run build")) in [
         (one.type, one.offset, one.length) for one in screen.entities
     ]
-    assert labels(main(asked(always=()), LOOK))[1] == ["✏️ Refuse, and say why"]
+    assert labels(main(asked(always=()), LOOK))[1] == ["✏️ Refuse with a reason"]
 
 
 def test_always_names_what_it_would_cover_and_for_how_long() -> None:
@@ -133,9 +133,9 @@ def test_the_end_is_told_in_its_own_words() -> None:
     assert ended("answered", Decision("answer", AT_1812, (Answer((0,)),), ANN)) == "✅ Allowed once"
     assert ended("answered", Decision("always", AT_1812, (), ANN)) == "✅ Always allowed"
     assert ended("answered", why) == "✋ Refused: “use pnpm”"
-    assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused"
+    assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused; its turn ended"
     assert ended("rejected", Decision("reject", AT_1812, (), ANN), proof="receipt") == (
-        "✋ Refused, unless the computer was quicker"
+        "✋ Refused; its turn ended, unless the computer was quicker"
     )
     assert ended("answered_at_desk", answers=Once()) == "🖥 Allowed on the computer"
     assert ended("answered_at_desk", answers=Always()) == "🖥 Always allowed on the computer"

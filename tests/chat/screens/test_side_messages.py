@@ -7,7 +7,7 @@ import pytest
 from hermes.chat.screens.buttons import decode
 from hermes.chat.screens.main_message import sides
 from hermes.chat.screens.screen import Look
-from hermes.model.actions import Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
+from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind
 from hermes.model.ask import OnExpiry
 from hermes.model.entry import Entry, SideKind, Timing
@@ -97,8 +97,8 @@ def test_the_final_call_says_what_will_happen(rule: OnExpiry, asked: Entry, what
 def test_the_final_call_offers_more_time() -> None:
     """It rings, and Stop needs a second tap there too."""
     called = entry(DATABASE, timing=CALLED)
-    assert said(called)["final_call"].endswith("\n[ Keep waiting ]  [ +1 h ]  [ Stop now ]")
-    assert meant(called, "final_call") == [KeepWaiting(0), KeepWaiting(3600), AskTwice("reject")]
+    assert said(called)["final_call"].endswith("\n[ 1 h more ]  [ No limit ]  [ Stop now ]")
+    assert meant(called, "final_call") == [KeepWaiting(3600), KeepWaiting(NO_LIMIT), AskTwice("reject")]
     assert sides(called, LOOK)["final_call"].ring
     sure = replace(called, state=replace(OPEN, confirm="reject"))
     assert said(sure)["final_call"].endswith("\n[ Yes, stop ]  [ Back ]")
@@ -144,17 +144,21 @@ def by_timer(decision: Decision) -> State:
 @pytest.mark.parametrize(
     ("state", "what"),
     [
-        (by_timer(STOP), ", so the agent was told to stop. #k7"),
-        (by_timer(SKIP), ", so the agent was left to decide by itself. #k7"),
-        (by_timer(SQLITE), ", so the recommended answer was given: **SQLite**. #k7"),
-        (by_timer(Decision("release", AT_1812)), ". It can still be answered on the computer. #k7"),
-        (settled(Outcome("expired", AT_1812)), ". It can still be answered on the computer. #k7"),
+        (by_timer(STOP), "the agent was told to stop. #k7"),
+        (by_timer(SKIP), "the agent was left to decide by itself. #k7"),
+        (by_timer(SQLITE), "the recommended answer was given: **SQLite**. #k7"),
+        (by_timer(Decision("release", AT_1812)), "it can still be answered on the computer. #k7"),
+        (settled(Outcome("expired", AT_1812)), "it can still be answered on the computer. #k7"),
     ],
 )
 def test_what_a_timer_decided_is_told_aloud(state: State, what: str) -> None:
     """A new message that stays, since an edit makes no sound."""
+    goes_on = entry(DATABASE, state=by_timer(STOP), capabilities=GOES_ON)
+    assert said(goes_on)["expired"].endswith("the agent was told no. #k7")
+    several = entry(*THREE, state=by_timer(SQLITE))
+    assert said(several)["expired"].endswith("the recommended answers were given. #k7")
     expired = entry(DATABASE, state=state)
-    assert said(expired) == {"expired": f"⌛ Nobody answered **Database** until 18:40{what}"}
+    assert said(expired) == {"expired": f"⌛ No answer to **Database** by 18:40; {what}"}
     side = sides(expired, LOOK)["expired"]
     assert (side.ring, side.lasting) == (True, True)
 
@@ -163,8 +167,8 @@ def test_the_hour_of_an_expiry_is_known_without_a_timing() -> None:
     """From the decision, else from the end."""
     decided = entry(DATABASE, state=by_timer(STOP), timing=Timing())
     ended = entry(DATABASE, state=settled(Outcome("expired", UNTIL_1840)), timing=Timing())
-    assert "until 18:12," in said(decided)["expired"]
-    assert "until 18:40." in said(ended)["expired"]
+    assert "by 18:12; " in said(decided)["expired"]
+    assert "by 18:40; " in said(ended)["expired"]
 
 
 def test_a_late_delivery_is_told_aloud() -> None:

@@ -224,12 +224,12 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
     [
         (("ask",), "give the question, or --file"),
         (("ask", "x", "--file", "y"), "not both"),
-        (("ask", "x", "--timeout", "soon"), '--timeout is "soon", which is no duration; write 90s'),
+        (("ask", "x", "--timeout", "soon"), '--timeout is "soon", which is not a duration; write 90s'),
         (("ask", "x", "--timeout", "0s"), "nobody answers in no time"),
         (("ask", "x", "-o", "a", "--recommended", "2"), "options (-o) are counted from 1, and you gave 1"),
         (("ask", "x", "--multiple"), "without options (-o) there is nothing to choose"),
         (("ask", "--file", "/nowhere"), "/nowhere cannot be read (No such file"),
-        (("ask", "--file", "-"), "standard input holds no JSON"),
+        (("ask", "--file", "-"), "standard input is not JSON (line 1, column 1: Expecting value)"),
         (("ask", "x", "--no-custom"), "without options (-o)"),
         (("ask", " "), "the question is empty"),
         (("ask", "x", "-o", "a", "-o", "::why"), "an option (-o) is empty"),
@@ -311,7 +311,7 @@ async def test_several_questions_are_answered_one_after_the_other(home: House, t
     process = terminal("ask", "--file", str(file))
     await shows(process, "1/2 Which checks?")
     process.sendline("3")
-    await shows(process, "That is no answer here. Type numbers, such as 1,2.")
+    await shows(process, "That is not an answer here. Type numbers, such as 1,2.")
     process.sendline("2,1")
     await shows(process, "2/2 What is it called?")
     process.sendline("Owl")

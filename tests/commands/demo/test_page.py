@@ -94,7 +94,7 @@ def test_the_pencil_takes_the_next_text(visitor: Visitor) -> None:
 def test_a_permission_is_given(taps: tuple[str, ...], words: list[str], visitor: Visitor) -> None:
     """The command is shown as it is, and what the agent is told is the person's word."""
     visitor.ask("permission")
-    asked = visitor.sees("May it run this?")
+    asked = visitor.sees("OpenCode wants to run:")
     expect(asked.locator("pre, code").first).to_have_text("make migrate ENV=staging")
     for label in taps:
         visitor.page.locator(".key", has_text=label).last.click()
@@ -104,7 +104,7 @@ def test_a_permission_is_given(taps: tuple[str, ...], words: list[str], visitor:
 def test_a_permission_is_refused_with_a_word_why(visitor: Visitor) -> None:
     """The person's words go to the agent with the refusal."""
     visitor.ask("permission")
-    visitor.tap("May it run this?", "Refuse, and say why")
+    visitor.tap("OpenCode wants to run:", "Refuse with a reason")
     visitor.toast("Write why not, as your next message")
     visitor.sees("Write why not")
     visitor.write("Not on a Friday.")
@@ -142,7 +142,7 @@ def test_a_question_that_nobody_answers_expires(visitor: Visitor, stage: Stage) 
     visitor.sees("⏰")
     stage.api.control.clear_faults()
     visitor.received("Merge the branch", state="refused")
-    visitor.sees("Nobody answered Merge")
+    visitor.sees("No answer to Merge")
     expect(visitor.page.get_by_text("⏰")).to_have_count(0)
 
 
@@ -388,7 +388,7 @@ def test_all_words_can_be_read(scheme: Literal["light", "dark"], browser: Browse
         visitor.tap(DATABASE, "SQLite ⭐")
         visitor.received("Fix login flow")
         visitor.ask("permission")
-        visitor.write("hello", to="May it run")
+        visitor.write("hello", to="wants to run")
         visitor.sees("hello")
         visitor.ask("hurried")
         visitor.received("Merge the branch", state="refused")

@@ -31,7 +31,7 @@ def test_the_real_opencode_asks_and_receives(browser: Browser, opencode_version:
         visitor.tap("Which database", "SQLite ⭐")
         assert visitor.received("Fix login flow") == ["SQLite (Recommended)"]
         visitor.ask("permission")
-        visitor.tap("May it run this?", "Allow once")
+        visitor.tap("OpenCode wants to run:", "Allow once")
         assert visitor.received("Move the tables") == ["Moved 3 tables in staging"]
         visitor.ask("plugin")
         visitor.tap("Port 8080", "9000")

@@ -79,7 +79,7 @@ def test_the_picture_of_an_answered_question(browser: Browser, url: str) -> None
         visitor.sees("✅ SQLite")
         visitor.sees("the agent is working again")
         visitor.ask("permission")
-        visitor.key("May it run this?", "Allow once").wait_for()
+        visitor.key("OpenCode wants to run:", "Allow once").wait_for()
         compare(visitor, "chat")
 
 

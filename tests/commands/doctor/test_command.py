@@ -83,7 +83,7 @@ def test_a_sick_machine_in_a_terminal(sick: Patient, api: RunningBotApi) -> None
     for check in ("modes", "webhook", "writing", "opencode", "version", "lock"):
         assert re.search(rf"^ *✘ {check} ", shown, re.MULTILINE), check
     assert f"→ chmod 600 {sick.config_file}\n" in shown
-    assert "7 problems, 1 warning; `hermes doctor --fix` mends 4." in shown
+    assert "7 problems, 1 warning; `hermes doctor --fix` fixes 4." in shown
     assert not {sick.token, "hush-hush", "s3cret"} & set(re.split(r"[\s'\"/]", shown))
 
     shown, status = in_terminal(sick, f"{line} --fix")
@@ -178,7 +178,7 @@ def test_a_test_question_goes_all_the_way(healthy: Patient, api: RunningBotApi) 
 def test_a_test_question_is_not_asked_where_it_cannot_arrive(sick: Patient) -> None:
     """What is broken comes first."""
     done = run(sick, "--test")
-    assert "no: first mend what is broken (Configuration, Telegram, Store)" in done.stdout
+    assert "not run: first fix what is broken (Configuration, Telegram, Store)" in done.stdout
     assert "Asking" not in done.stdout
 
 
@@ -187,8 +187,8 @@ def test_a_test_question_is_not_asked_where_it_cannot_arrive(sick: Patient) -> N
     [
         (0, 0, 0, "All is well."),
         (1, 0, 0, "1 problem."),
-        (0, 2, 1, "2 warnings; `hermes doctor --fix` mends 1."),
-        (3, 1, 2, "3 problems, 1 warning; `hermes doctor --fix` mends 2."),
+        (0, 2, 1, "2 warnings; `hermes doctor --fix` fixes 1."),
+        (3, 1, 2, "3 problems, 1 warning; `hermes doctor --fix` fixes 2."),
     ],
 )
 def test_the_last_line_counts(broken: int, warnings: int, fixes: int, words: str) -> None:

@@ -114,5 +114,5 @@ async def test_a_fix_that_fails_is_said_and_stops_no_other(patient: Patient) -> 
     found = [one for one in await configuration.look(patient.around()) if one.fix]
     patient.config_file.rename(patient.root / "elsewhere.toml")
     failed, done = await checkup.mend(found)
-    assert failed.startswith("Configuration, modes: this could not be mended: ")
+    assert failed.startswith("Configuration, modes: this could not be fixed: ")
     assert done == f"Closed to others: {token}."

@@ -75,7 +75,7 @@ async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> N
     altered(patient, python="/opt/python3.9/bin/python")
     found = await OPENCODE.look(patient.around())
     assert told(found) == {**WELL, "python": "broken"}
-    assert "is no program (any more)" in named(found, "python").seen
+    assert "is not a program" in named(found, "python").seen
     await mend(found)
     assert told(await OPENCODE.look(patient.around())) == WELL
 

@@ -29,7 +29,7 @@ async def test_a_store_that_cannot_be_written_is_broken(patient: Patient) -> Non
     """The disk's own refusal, in plain words (a full disk: see the test of the whole command)."""
     (patient.store.root / ".doctor.tmp").mkdir()
     found = named(await stores.look(patient.around()), "writing")
-    assert (found.verdict, "a folder stands where a file is needed" in found.seen) == ("broken", True)
+    assert (found.verdict, "a folder is where a file should be" in found.seen) == ("broken", True)
 
 
 async def test_a_file_in_place_of_the_store_is_broken(patient: Patient) -> None:

@@ -130,7 +130,7 @@ ENDS = [
     ),
     (
         ended(an_ask(), "gone", reason="ended", proof="list"),
-        ["– the agent gave it up", "  after 2 min, the agent asks for it no more"],
+        ["– the agent gave it up", "  after 2 min, the agent no longer asks for it"],
     ),
     (
         ended(an_ask(), "gone", reason="ambiguous"),
@@ -191,7 +191,7 @@ def test_a_permission_is_told_with_its_word(
 ) -> None:
     """What the agent wanted to do, whole, and what was said to it."""
     entry = ended(an_ask(permission=PUBLISH, decision=decision), kind, answers=reply)
-    assert shown(told(store, entry))[1:3] == [f"  May it run “{DEED}”?", line]
+    assert shown(told(store, entry))[1:3] == [f"  Wants to run “{DEED}”", line]
 
 
 def test_what_ended_with_another_request_says_so(store: Store) -> None:

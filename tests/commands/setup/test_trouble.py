@@ -46,7 +46,7 @@ def test_a_token_of_another_form_is_never_sent(desk: Desk) -> None:
     with desk.setup("--api-base", "http://127.0.0.1:9") as terminal:
         for typed in ("BotFather said hello", "7000000001:short", f"token {WRONG}"):
             terminal.answers("Paste the token", typed)
-            terminal.sees("That is no bot token; one looks like 123456789:AAF…")
+            terminal.sees("That is not a bot token; one looks like 123456789:AAF…")
             assert "cannot be reached" not in terminal.said()
 
 
@@ -271,7 +271,7 @@ def test_a_folder_that_cannot_be_written(desk: Desk) -> None:
     (desk.root / "file").touch()
     with desk.setup("--config", str(desk.root / "file" / "config.toml")) as terminal:
         assert terminal.ends() == 2
-        assert f"{desk.root / 'file'} is no folder that you may write in" in terminal.said()
+        assert f"{desk.root / 'file'} is not a folder that you may write to" in terminal.said()
         assert "Paste the token" not in terminal.said()
 
 

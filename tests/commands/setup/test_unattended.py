@@ -102,7 +102,7 @@ def test_another_chat_leaves_the_people(desk: Desk) -> None:
         (("--token-file", "token", "--yes"), "--chat ID and --user ID"),
         (("--token-file", "token", "--chat", "1001"), "--agent opencode or --no-agents"),
         (("--token-file", "token", "--chat", "-4242"), "add --user ID for each person who may"),
-        (("--token-file", "token", *ALONE, "--agent", "skynet"), "'skynet' is no agent that Hermes knows"),
+        (("--token-file", "token", *ALONE, "--agent", "skynet"), "'skynet' is not an agent that Hermes knows"),
     ],
 )
 def test_what_is_missing_is_one_sentence(desk: Desk, options: tuple[str, ...], wanted: str) -> None:

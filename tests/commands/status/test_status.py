@@ -403,7 +403,7 @@ async def test_each_state_has_its_words(store: Store) -> None:
     for entry in of_every_kind():
         await store.create(entry)
     told = rows(await look(store))
-    assert "a2 | 65 min | shop | May it run npm publish --access public | waits for you | –" in told
+    assert "a2 | 65 min | shop | Wants to run npm publish --access public | waits for you | –" in told
     assert any("a3 | 65 min | 東京-a-long-nam… | Colour: Which of all" in row for row in told)
     for state in ("computer only", "just coming in", "on its way", "done"):
         assert any(f"| Colour: Which colour? | {state} | –" in row for row in told)

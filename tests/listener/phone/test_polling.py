@@ -155,7 +155,7 @@ async def test_trouble_on_a_full_disk_is_said_all_the_same(home: House, caplog: 
     (home.store / "telegram.json").unlink(missing_ok=True)
     (home.store / "telegram.json").mkdir()
     home.api.control.block()
-    await until(lambda: "the bot was blocked" in caplog.text and "a folder stands" in caplog.text, "both lines")
+    await until(lambda: "the bot was blocked" in caplog.text and "a folder is where" in caplog.text, "both lines")
     (home.store / "telegram.json").rmdir()
 
 

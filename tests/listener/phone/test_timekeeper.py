@@ -49,7 +49,7 @@ async def test_the_final_call_rings_and_then_the_timer_decides(home: House) -> N
         assert call.reply_to == shown.message_id
         await until(lambda: home.entry().phone.sides, "the call noted")
         await home.ticks(TTL_S)
-        ended = await home.person.sees("the agent is being told to stop")
+        ended = await home.person.sees("⌛ Expired")
         assert ended.message_id == shown.message_id
         assert phases(home) == ["sending"]
 
@@ -71,26 +71,41 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         assert phases(home) == ["sending"]
 
 
-@pytest.mark.parametrize(("label", "quiet_s", "then_s"), [("Keep waiting", -60, 120), ("+1 h", 600, 2760)])
-async def test_a_tap_on_the_call_starts_the_time_again(home: House, label: str, quiet_s: float, then_s: float) -> None:
-    """Keep waiting, or an hour more: the call goes, and another one comes that much later, which can stop the agent."""
+async def test_an_hour_more_starts_the_time_again(home: House) -> None:
+    """The call is deleted, and another one comes that much later, which can stop the agent."""
     async with home.still() as listener:
         (shown,) = await asked(home, "Which one?")
         await home.ticks(CALL_S + 1)
         call = await home.person.sees("⏰")
-        assert "+1 h" in str(call.labels)
-        tap = home.person.tap(call, label)
+        tap = home.person.tap(call, "1 h more")
         await listener._parts.phone.updates.step(longest_s=0)
         assert await home.person.toast(tap) == "All right, I keep waiting"
         await home.person.gone(call)
-        await home.ticks(CALL_S + quiet_s)
+        await home.ticks(CALL_S + 600)
         assert home.entry().timing.called is False
-        await home.ticks(then_s)
+        await home.ticks(2760)
         assert home.entry().timing.called
         assert not home.person.message(shown.message_id).deleted
         home.person.tap(await home.person.sees("⏰"), "Stop now")
         await listener._parts.phone.updates.step(longest_s=0)
         await until(lambda: "Yes, stop" in str(home.person.shown()), "the second question")
+
+
+async def test_without_a_limit_only_a_person_ends_it(home: House) -> None:
+    """Neither time nor another tap brings the limit back."""
+    async with home.still() as listener:
+        (shown,) = await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        home.person.tap(call, "No limit")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.person.gone(call)
+        assert "waits until" not in home.person.message(shown.message_id).text
+        home.person.tap(home.person.message(shown.message_id), "⏹ Stop")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.ticks(20 * TTL_S)
+        assert phases(home) == ["open"]
+        assert not home.entry().timing.called
 
 
 async def test_reminders_come_after_twice_the_time_each(home: House) -> None:

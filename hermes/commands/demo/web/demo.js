@@ -279,7 +279,7 @@ function drawRow(row, there) {
 }
 
 function question({ permission }, words) {
-  return permission ? element("p", {}, "May it run ", element("code", {}, exact(words)), "?") : element("p", { dir: "auto" }, exact(words))
+  return permission ? element("p", {}, "Wants to run ", element("code", {}, exact(words))) : element("p", { dir: "auto" }, exact(words))
 }
 
 function received({ state, received: words }, place) {
