@@ -28,13 +28,14 @@ def test_the_wheel_holds_what_is_needed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, unpacked], check=True)
     held = {str(place.relative_to(unpacked)) for place in unpacked.rglob("*") if place.is_file()}
     units = {f"hermes/systemd/{name}" for name in ("hermes.service", "hermes-reap.service", "hermes-reap.timer")}
+    units.add("hermes/config.example.toml")
     wanted = {"hermes/agents/opencode/plugin.js", "hermes/py.typed", "hermes/systemd/system/hermes.service", *units}
     assert wanted <= held
     assert not [name for name in held if not name.startswith(("hermes/", "hermes_phone-"))]
-    asked = f"import sys; sys.path.insert(0, {str(unpacked)!r}); from hermes.commands.service import systemd; "
+    asked = f"import sys; sys.path.insert(0, {str(unpacked)!r}); from hermes.commands.loading import shipped; "
     for unit in units:
         answer = subprocess.run(
-            [sys.executable, "-c", f"{asked}print(systemd.unit_file({Path(unit).name!r}))"],
+            [sys.executable, "-c", f"{asked}print(shipped({unit.removeprefix('hermes/')!r}))"],
             cwd="/",
             check=True,
             capture_output=True,

@@ -11,7 +11,7 @@ import typer
 
 from hermes import clock as clocks
 from hermes.commands import install as installing
-from hermes.commands.loading import discard_log
+from hermes.commands.loading import discard_log, shipped
 from hermes.commands.options import ConfigOption, TestClockOption
 from hermes.config import reading as configuration
 
@@ -77,6 +77,20 @@ def setup(  # noqa: PLR0913 (one argument an option)
     raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.bent(test_clock)))
 
 
+@app.command(name="config", rich_help_panel=PANEL)
+def show_config(
+    *,
+    config: ConfigOption = None,
+    example: Annotated[bool, typer.Option("--example", help="Print a file with every setting, explained.")] = False,
+) -> None:
+    """Say where the configuration is, or print an example with every setting."""
+    if example:
+        typer.echo(shipped("config.example.toml").read_text(encoding="utf-8"), nl=False)
+    else:
+        place = configuration.config_path(config, environ=os.environ)
+        typer.echo(f"{place}{'' if place.exists() else ' (not there yet: `hermes setup` writes it)'}")
+
+
 @app.command(rich_help_panel=PANEL)
 def doctor(
     *,
@@ -85,7 +99,7 @@ def doctor(
     test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Check everything, and say what mends it; status 1 if something is broken."""
+    """Check everything, and say how to fix it; status 1 if something is broken."""
     from hermes.commands.doctor import checkup
 
     discard_log()

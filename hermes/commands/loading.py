@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import hermes
 from hermes.config import reading as configuration
 from hermes.config.logs import set_up
 from hermes.config.settings import Config
@@ -26,6 +27,12 @@ def load(
     secrets.append(config.monitor.ping_url.get_secret_value())
     set_up(config.log, console=console, json_lines=log_json, secrets=secrets)
     return config
+
+
+def shipped(name: str) -> Path:
+    """Return the path of a file that Hermes ships beside its code: in the package, or next to it in a checkout."""
+    package = Path(hermes.__file__).parent
+    return next(place for place in (package / name, package.parent / name) if place.is_file())
 
 
 def discard_log() -> None:

@@ -113,7 +113,7 @@ def reap(
     add_help_option=False,
 )
 def hook(context: typer.Context) -> None:
-    """Started by an agent's plugin, or by any program: hand one question over (see the head of hermes/hook/run.py)."""
+    """Started by an agent's plugin, or by any program: hand one question over (`hermes hook --help` has the JSON)."""
     words = context.args
     if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None
@@ -138,7 +138,7 @@ def install(
         typer.Option(help="claude-code, oh-my-pi: also ask if there is no terminal.", show_default=False),
     ] = None,
 ) -> None:
-    """Put an agent's plugin in place (start the agent anew after it), or Hermes as a service."""
+    """Put an agent's plugin in place (restart the agent after it), or Hermes as a service."""
     loaded, place = read(config)
     options = {"permissions": permissions, "headless": headless}
     _say(installing.install(what, loaded, place, environ=os.environ, options=options))

@@ -52,6 +52,8 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     if text is None and (path is not None or environ.get("HERMES_CONFIG")):
         message = f"{place} does not exist; `hermes setup` writes it, or name another file with --config."
         raise ConfigError(message)
+    if text is None and "telegram" not in _overlay(environ):
+        raise ConfigError(NOT_SET_UP)
     return loads(text or "", place, environ=environ)
 
 
@@ -59,8 +61,6 @@ def loads(text: str, place: Path, *, environ: Mapping[str, str]) -> Config:
     """Return all settings as `load` would if `text` were the content of the file `place`. Raises as `load`."""
     settings = _parsed(text, place)
     overlay = _overlay(environ)
-    if not text and "telegram" not in overlay:
-        raise ConfigError(NOT_SET_UP)
     try:
         return Config.model_validate(_merged(settings, overlay))
     except ValidationError as error:
@@ -85,7 +85,7 @@ def read_text(place: Path) -> str | None:
     except OSError as error:
         wrong = f"cannot be read ({error.strerror}); it must be a file that you may read"
     except UnicodeDecodeError:
-        wrong = "is not UTF-8; it must be TOML, as in config.example.toml"
+        wrong = "is not UTF-8; it must be TOML, as `hermes config --example` prints it"
     raise ConfigError(f"{place} {wrong}.")  # outside the handler: the cause would contain the content
 
 
@@ -123,9 +123,9 @@ def _parsed(text: str, place: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        wrong = f"is not TOML ({error}); config.example.toml shows how it is written"
+        wrong = f"is not TOML ({error}); `hermes config --example` shows how it is written"
     except (ValueError, RecursionError):
-        wrong = "is not TOML (a number of far too many digits, or far too deep); see config.example.toml"
+        wrong = "is not TOML (a number of far too many digits, or far too deep); see `hermes config --example`"
     raise ConfigError(f"{place} {wrong}.")
 
 

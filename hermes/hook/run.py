@@ -1,23 +1,9 @@
 """`hermes hook AGENT`: keep the payload of an agent and exit; if the agent asks, stay until the answer is there.
 
-`generic` is for any program, and always waits. It reads one line of JSON from stdin, `{"questions": [{"question",
-"header"?, "options"?: [{"label", "description"?}], "multiple"?, "custom"?, "recommended"?}], "agent"?, "title"?,
-"directory"?, "context"?, "ttl_s"?, "on_expiry"?, "stops"?, "stays"?}`. `recommended` counts from 0. `stops` is false if
-a rejection does not end the program's work. `stays` is true if a person can still answer in the program itself after
-the question has expired on the phone; the phone then says so. It prints one line:
-
-- `{"kind": "answer", "answers": [[…]]}`: for each question the chosen labels, then the typed text;
-- `{"kind": "skip"}` or `{"kind": "reject"}`, which like an answer have `"by": "timer"` if no person decided in time;
-- `{"kind": "refused", "error"}`: nothing was asked. The questions have another shape or could not be kept, or no
-  listener can start;
-- `{"kind": "desk"}`: the program's own answer came first (see below);
-- nothing: there is no answer. The time ran out and the question is left to a program that `stays` (for any other
-  program, "keep" is "reject"), or the hook was stopped.
-
-A program that no longer wants the answer ends the hook with SIGTERM; the question is then closed. It is also closed
-when the program that started the hook is gone. If a person answers in the program itself, the program writes a second
-line, `{"answers": [[…]]}` or `{"kind": "reject"}`. The first answer wins: the hook prints `{"kind": "desk"}` or the
-phone's answer.
+`generic` is for any program, and always waits; `usage.HELP` describes the JSON that it reads and prints. A program
+that no longer wants the answer ends the hook with SIGTERM; the question is then closed. It is also closed when the
+program that started the hook is gone. If a person answers in the program itself, the program writes a second line. The
+first answer wins: the hook prints `{"kind": "desk"}` or the phone's answer.
 
 If `hermes hook generic` is started without --store, the command line takes --store, --log and --config from the
 configuration.
@@ -25,8 +11,9 @@ configuration.
 The environment of an agent is not trusted: agents load `.env` files and the settings of a project. A hook takes its
 settings only from its arguments, and the listener that it starts gets a new environment.
 
-An agent's plugin or settings start the hook, so it must not disturb the agent: it always exits with 0, and prints only
-that one line on stdout. An error is one line in the log, which quotes nothing from a question.
+An agent's plugin or settings start the hook, so it must not disturb the agent: it exits with 0, and prints only the
+answer on stdout. An error is one line in the log, which quotes nothing from a question. Stderr gets the words "kept"
+and "refused" for the plugin; on a terminal it gets sentences instead, and wrong usage has the status 2.
 
 The hook is started as `/absolute/python -I -m hermes hook …`: without -I it would execute a `json.py` of the folder
 that it is started in. It loads little, because an agent waits: it takes about twice the time of a bare Python. The
@@ -61,9 +48,7 @@ LOG_BYTES = 5_000_000  # a log of this size is renamed before the next line
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_KEPT = "not kept:"
 
-
 NAMES = ("opencode", "generic", "claude-code", "oh-my-pi", "neovate")
-USAGE = f"usage: hermes hook {'|'.join(NAMES)} --store DIR --log FILE [--config PATH] [--wait [--stay]]"
 
 
 class _Refused(Exception):
@@ -71,21 +56,27 @@ class _Refused(Exception):
 
 
 def main(argv: list[str]) -> int:
-    """Run the hook with the arguments after the word `hook` on the command line; the exit status is always 0.
+    """Run the hook with the arguments after the word `hook` on the command line; return the exit status.
 
-    Wrong usage has status 0, too: some agents take status 2 of a hook as a veto.
+    It is 0, except for wrong usage on a terminal: some agents take status 2 of a hook as a veto.
     """
+    if not {"--help", "-h"}.isdisjoint(argv):
+        from hermes.hook.usage import HELP  # noqa: PLC0415 (only for a person)
+
+        sys.stdout.write(HELP)
+        return 0
     options = _options(argv)
     if options is None:
-        sys.stderr.write(f"{USAGE}\n")
-        return 0
+        known = bool(argv) and argv[0] in NAMES
+        fault = "the arguments are wrong, or some are missing" if known else f"the agents are {', '.join(NAMES)}"
+        sys.stderr.write(f"hermes: {fault}; see `hermes hook --help`.\n")
+        return 2 if os.isatty(2) else 0
     try:
         _run(options)
     except _Refused as refusal:
         _log(options, str(refusal))
         _refuse(options, str(refusal))
-        with contextlib.suppress(OSError):
-            os.write(2, b"refused\n")  # tells the plugin that another try is useless
+        _tell_plugin(b"refused\n")  # another try is useless
     except OSError as error:
         why = f"{error.strerror or 'an unknown fault'} ({error.filename or options['store']})"
         _log(options, why)
@@ -104,10 +95,13 @@ def shape_of(agent: str) -> Shape:
 
 
 def _refuse(options: dict[str, str], why: str) -> None:
-    """Print why nothing was asked, for a program that started the hook by hand: it need not read the log."""
-    if shape_of(options["agent"]).by_hand and options["state"] == NOT_KEPT:
+    """Print why nothing was asked, for a program or person that started the hook by hand, and need not read the log."""
+    if options["state"] == NOT_KEPT:
         with contextlib.suppress(OSError):
-            os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
+            if shape_of(options["agent"]).by_hand:
+                os.write(1, json.dumps({"kind": "refused", "error": why}).encode() + b"\n")
+            elif os.isatty(2):
+                os.write(2, f"hermes: nothing was asked: {why}\n".encode())
 
 
 def _options(argv: list[str]) -> dict[str, str] | None:
@@ -264,9 +258,15 @@ def _keep(options: dict[str, str], payload: dict[str, Any]) -> str:
     path = spool.drop(options["store"], spool.record(options["agent"], payload) | named)
     if options["state"] == NOT_KEPT:
         options["state"] = "kept, but then:"  # how each later line in the log begins
-        with contextlib.suppress(OSError):
-            os.write(2, b"kept\n")
+        _tell_plugin(b"kept\n")
     return path
+
+
+def _tell_plugin(word: bytes) -> None:
+    """Write a word to the plugin that started the hook; a person at a terminal could not make sense of it."""
+    if not os.isatty(2):
+        with contextlib.suppress(OSError):
+            os.write(2, word)
 
 
 def _nudge(options: dict[str, str], *, opens: bool) -> bool:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes
+from hermes.agents.generic.shape import SHAPE
 from hermes.clock import Clock
 from hermes.commands import cli, listening, loading
 from hermes.commands.install import AGENTS
 from hermes.config.reading import Followed
 from hermes.hook import spool
+from hermes.hook.run import NAMES
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
@@ -401,19 +403,47 @@ def test_a_service_without_a_service_manager(
 
 
 def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever follows is its own business; it always leaves with 0."""
+    """Whatever follows is its own business; without a terminal it leaves with 0."""
     assert run("hook", "--what", "-x") == 0
-    assert "usage: hermes hook opencode" in capsys.readouterr().err
+    told = "hermes: the agents are opencode, generic, claude-code, oh-my-pi, neovate; see `hermes hook --help`.\n"
+    assert capsys.readouterr().err == told
 
 
-@pytest.mark.parametrize("word", ["--help", "-h", "--wiat", "--config"])
+@pytest.mark.parametrize("words", [("hook", "--help"), ("hook", "-h"), ("hook", "generic", "--help")])
+def test_the_help_of_the_hook_has_the_json(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the setup, too."""
+    monkeypatch.setenv("HERMES_CONFIG", str(tmp_path / "none"))
+    assert run(*words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Usage: hermes hook AGENT --store DIR --log FILE")
+    assert [name for name in NAMES if name not in told] == []
+    assert [key for key in SHAPE.carried or () if key not in told] == []
+
+
+def test_the_configuration_is_found_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is, whether it is there, and an example that can be loaded."""
+    monkeypatch.setenv("HERMES_CONFIG", str(tmp_path / "mine.toml"))
+    cli.app(["config"], standalone_mode=False)
+    assert capsys.readouterr().out == f"{tmp_path / 'mine.toml'} (not there yet: `hermes setup` writes it)\n"
+    cli.app(["config", "--example"], standalone_mode=False)
+    (tmp_path / "mine.toml").write_text(capsys.readouterr().out)
+    assert (tmp_path / "mine.toml").read_text() == loading.shipped("config.example.toml").read_text()
+    cli.app(["config"], standalone_mode=False)
+    assert capsys.readouterr().out == f"{tmp_path / 'mine.toml'}\n"
+
+
+@pytest.mark.parametrize("word", ["--wiat", "--config"])
 def test_what_hook_generic_does_not_know_is_not_passed_over(
     word: str, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says how it is used, and does not read what is typed; where there is no configuration its help comes, too."""
-    monkeypatch.setenv("HERMES_CONFIG", str(config if word in {"--wiat", "--config"} else config.with_name("none")))
+    """It says where its usage is, and does not read standard input."""
+    monkeypatch.setenv("HERMES_CONFIG", str(config))
     assert run("hook", "generic", word) == 0
-    assert "usage: hermes hook opencode" in capsys.readouterr().err
+    assert "the arguments are wrong, or some are missing; see `hermes hook --help`." in capsys.readouterr().err
 
 
 INTERRUPTED = """

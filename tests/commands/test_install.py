@@ -157,6 +157,6 @@ def test_a_shim_is_seen_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
 def test_a_python_without_hermes_is_refused(home: Path, python: str) -> None:
     """Better now than by a toast in OpenCode."""
-    with pytest.raises(ConfigError, match="no Python that has Hermes"):
+    with pytest.raises(ConfigError, match="is not a Python that has Hermes"):
         install.install(environ=environ(home), python=python, config_path=home, store=home, log=home / "log")
     assert not install.PLUGIN.path(environ(home)).exists()

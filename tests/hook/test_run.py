@@ -207,8 +207,8 @@ SAD: list[tuple[bytes, str]] = [
     (b"\xff\xfe\n", "not UTF-8"),
     (b'["SECRET"]\n', "not a JSON object"),
     (b"null\n", "not a JSON object"),
-    (b"[" * 100_000 + b"\n", "not JSON that can be read"),
-    (b"1" * 10_000 + b"\n", "not JSON that can be read"),
+    (b"[" * 100_000 + b"\n", "not JSON that can be read (a number of too many digits, or too deep)"),
+    (b"1" * 10_000 + b"\n", "not JSON that can be read (a number of too many digits, or too deep)"),
     (line(IDLE | {"type": 1}), "its 'type' is missing or of the wrong type"),
     (line({"type": "SECRET"}), "its 'properties' is missing or of the wrong type"),
     (line(IDLE | {"properties": ["SECRET"]}), "its 'properties' is missing or of the wrong type"),
@@ -232,7 +232,7 @@ def test_a_full_disk_is_one_line_in_the_log(desk: Desk) -> None:
     """The record does not fit, the line does; nothing unfinished stays."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))  # noqa: E731
     desk.tell(ASKED | {"directory": "x" * 1000}, preexec_fn=limit)
-    assert desk.logged() == "not kept: File too large"
+    assert desk.logged() == f"not kept: File too large ({desk.store})"
     assert list((desk.store / "inbox").iterdir()) == []
 
 
@@ -306,7 +306,9 @@ def test_wrong_usage_is_said_on_stderr_and_vetoes_nothing(
 ) -> None:
     """To some agents a hook's status 2 is a veto."""
     assert run.main(arguments) == 0
-    assert capfd.readouterr() == ("", f"{run.USAGE}\n")
+    known = arguments[:1] == ["opencode"]
+    fault = "the arguments are wrong, or some are missing" if known else f"the agents are {', '.join(run.NAMES)}"
+    assert capfd.readouterr() == ("", f"hermes: {fault}; see `hermes hook --help`.\n")
 
 
 def test_a_line_that_never_ends_is_given_up(tmp_path: Path) -> None:

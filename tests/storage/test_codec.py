@@ -197,8 +197,8 @@ def test_a_newer_version_is_too_new() -> None:
         (b'{"v":true}', "which version"),
         (b'{"v":0}', "which version"),
         (b'{"v":"1"}', "which version"),
-        (b'{"v":1}', "holds no entry"),
-        (b'{"v":1,"entry":[]}', "holds no entry"),
+        (b'{"v":1}', "contains no entry"),
+        (b'{"v":1,"entry":[]}', "contains no entry"),
         (b'{"v":2,"entry":{"id":"hush"}}', "entry.code is missing"),
         (b'{"v":1,"entry":{"id":"hush"}}', "not its shape"),
     ],
@@ -243,7 +243,7 @@ def test_the_version_before_is_brought_forward() -> None:
     [
         (b'{"v":2,"one":{}}', "no longer knows"),
         (b'{"v":3,"one":{"name":"a"}}', "not its shape"),
-        (b'{"v":3,"one":3}', "holds no one"),
+        (b'{"v":3,"one":3}', "contains no one"),
     ],
 )
 def test_what_cannot_be_brought_forward_is_damaged(data: bytes, why: str) -> None:

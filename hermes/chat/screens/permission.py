@@ -167,9 +167,9 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
     armed = entry.state.armed
     why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse with a reason", Arm(0, on=not armed))
     no = press(entry, "✋ Refuse", AskTwice("reject"))
-    always = (press(entry, "Always…", AskTwice("always")),) if permission.always else ()
-    rows: Rows = ((press(entry, ALLOW, Pick(0, 0)), no), (why, *always))
-    return (*rows, (press(entry, "📄 Show all of it", ShowWhole()),)) if is_cut(permission) else rows
+    always = press(entry, "Always…", AskTwice("always")) if permission.always else None
+    show = press(entry, "📄 Show all of it", ShowWhole()) if is_cut(permission) else None
+    return ((press(entry, ALLOW, Pick(0, 0)), no), *((button,) for button in (why, always, show) if button))
 
 
 def always(entry: Entry, permission: Permission) -> list[Line]:

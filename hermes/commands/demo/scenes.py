@@ -143,7 +143,7 @@ SCENES: Final = (
     Scene(
         "permission",
         "A permission",
-        "may it run this?",
+        "it wants to run a command",
         "Move the tables",
         "shop-api",
         "",

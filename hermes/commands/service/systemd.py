@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import hermes
+from hermes.commands.loading import shipped
 from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
 from hermes.errors import ServiceError
 from hermes.storage import installed_files as files
@@ -97,19 +97,13 @@ def state(job: Job, machine: Machine) -> ServiceState:
     return ServiceState("systemd", is_there, is_enabled, active, _told(shown), pid, command)
 
 
-def unit_file(name: str) -> Path:
-    """Return the path of the unit that Hermes ships: in the package, or next to it in a checkout."""
-    package = Path(hermes.__file__).parent
-    return next(place for place in (package / "systemd" / name, package.parent / "systemd" / name) if place.is_file())
-
-
 # --- units --------------------------------------------------------------------------------------------------------
 
 
 def _text(name: str, command: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return the shipped unit with this command and without the text above [Unit], which is for a copy by hand."""
     lines = [HEAD, "[Unit]"]
-    for line in unit_file(name).read_text(encoding="utf-8").partition("[Unit]\n")[2].splitlines():
+    for line in shipped(f"systemd/{name}").read_text(encoding="utf-8").partition("[Unit]\n")[2].splitlines():
         if not line.startswith("ExecStart="):
             lines.append(line)
             continue

@@ -19,7 +19,7 @@ from hermes.errors import ConfigError
 
 FRESH = """\
 # Hermes. `hermes setup` wrote this; run it again to change something, or edit it by hand.
-# config.example.toml, beside the source of Hermes, shows every other setting with its meaning.
+# `hermes config --example` shows every other setting with its meaning.
 # The token below is a secret: this file is for your eyes only (chmod 600).
 
 [telegram]
@@ -103,7 +103,9 @@ def edited(text: str | None, changes: Changes, place: Path) -> str:
         _change(table, changes, fresh=text is None)
         return tomlkit.dumps(document)
     except TOMLKitError as error:
-        raise ConfigError(f"{place} is not TOML ({error}); config.example.toml shows how it is written.") from None
+        raise ConfigError(
+            f"{place} is not TOML ({error}); `hermes config --example` shows how it is written."
+        ) from None
 
 
 def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -> None:

@@ -76,25 +76,33 @@ class Inbox:
         path.unlink(missing_ok=True)
 
     async def _set_aside(self, path: Path, record: Mapping[str, object], why: str) -> None:
-        """Put a damaged record into quarantine. Raises NotSaved: the disk is full; Stuck: this file stays."""
+        """Refuse a damaged record, or put it into quarantine if nobody can be told.
+
+        Raises NotSaved: the disk is full; Stuck: this file stays.
+        """
         try:
-            self._refuse(record, why)
-            await self._store.quarantine(path.name, path.read_bytes(), why)
+            if self._refuse(record, why):
+                log.warning("inbox: %s was refused, and the program that asked was told: %s", path.name, why)
+            else:
+                await self._store.quarantine(path.name, path.read_bytes(), why)
         except NotSaved as error:
             if error.disk_full:
                 raise
             raise Stuck(f"it is damaged ({why}), and cannot be put into quarantine: {error}") from error
 
-    def _refuse(self, record: Mapping[str, object], why: str) -> None:
-        """Tell the program that asked, or send its hook away: it waits for what nobody sees. Raises NotSaved."""
+    def _refuse(self, record: Mapping[str, object], why: str) -> bool:
+        """Tell the program that asked, or send its hook away; return whether it was told why. Raises NotSaved."""
         agent, machine, payload = record.get("agent"), record.get("machine"), record.get("payload")
         request_id = payload.get("id") if isinstance(payload, dict) else None
         if isinstance(agent, str) and isinstance(machine, str) and isinstance(request_id, str):
             adapter = self._adapters.get(agent)
-            last_word = None if adapter is None else adapter.refusal(why) or adapter.goodbye
+            refusal = None if adapter is None else adapter.refusal(why)
+            last_word = refusal or (None if adapter is None else adapter.goodbye)
             name = spool.wait_id(agent, machine, request_id)
             if last_word is not None and spool.waiters(self._root, name):
                 lay_ready(self._root, name, last_word)
+                return bool(refusal)
+        return False
 
     async def _take(self, record: Mapping[str, object]) -> None:
         version = record.get("v")

@@ -260,7 +260,7 @@ def test_a_folder_that_refuses_is_one_clear_sentence(home: Path) -> None:
 
 def test_a_python_without_hermes_is_refused(home: Path) -> None:
     """Better now than by a hook that fails."""
-    with pytest.raises(ConfigError, match="no Python that has Hermes"):
+    with pytest.raises(ConfigError, match="is not a Python that has Hermes"):
         install.install(environ={"HOME": str(home)}, python="/bin/false", config_path=home, store=home, log=home)
     assert files(home) == set()
 

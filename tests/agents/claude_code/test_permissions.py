@@ -44,7 +44,7 @@ def test_a_recorded_permission_is_an_ask(name: str, kind: str, what: str, detail
     [
         ("Bash", {"command": "x", "run_in_background": True}, "in the background"),
         ("Bash", {"command": "x", "dangerouslyDisableSandbox": True}, "outside of its sandbox"),
-        ("Edit", {"file_path": "f", "old_string": "a", "new_string": "", "replace_all": True}, "(wherever it"),
+        ("Edit", {"file_path": "f", "old_string": "a", "new_string": "", "replace_all": True}, "(everywhere in"),
         ("Edit", {"file_path": "f", "old_string": "a", "new_string": "@@ b"}, "-a\n+@@ b"),
         ("Edit", {"file_path": "f", "old_string": 5, "new_string": ""}, "old_string: 5"),
         ("NotebookEdit", {"notebook_path": "n", "new_source": "s"}, "replaces a cell that it does not name\n+s"),

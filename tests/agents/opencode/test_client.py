@@ -218,7 +218,7 @@ async def test_questions_of_the_second_engine_are_for_the_desk() -> None:
     """Contract 9: `/question` neither lists nor accepts them; nothing is sent."""
     seen: list[httpx.Request] = []
     async with server({}, seen) as desk:
-        with pytest.raises(AgentRefused, match="at the desk only"):
+        with pytest.raises(AgentRefused, match="in its terminal only"):
             await desk.reply(v2_ask(), (("Pg",),))
     assert seen == []
 

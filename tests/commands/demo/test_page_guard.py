@@ -89,7 +89,7 @@ def test_another_page_can_do_nothing(origin: str, url: str, stage: Stage) -> Non
         (b"", "Expecting value"),
         (b"[1]", ""),
         ({"do": "format"}, "format"),
-        ({"do": 1}, "no text"),
+        ({"do": 1}, "is not text"),
         ({"do": "ask", "scene": "none"}, "no scene"),
         ({"do": "tap", "message_id": 99, "data": "x"}, "never was"),
         ({"do": "write", "text": ""}, "empty"),

@@ -52,5 +52,5 @@ def test_an_opencode_that_does_not_work_is_one_sentence(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(HermesError, match="OpenCode did not start: no such thing"):
         OpenCodeComputer(str(program))
-    with pytest.raises(HermesError, match="--version failed"):
+    with pytest.raises(HermesError, match="--version` failed"):
         OpenCodeComputer("/bin/false")

@@ -59,7 +59,10 @@ async def test_settings_that_cannot_be_read_are_broken(patient: Patient) -> None
     place.parent.mkdir()
     place.write_text("{} // mine")
     (found,) = await claude_code.look(patient.around())
-    assert (found.verdict, found.seen) == ("broken", f"{place} is not JSON; it stays as it is. Mend it first.")
+    assert (found.verdict, found.seen) == (
+        "broken",
+        f"{place} is not JSON (line 1, column 4: Extra data); nothing was changed. Correct the file first.",
+    )
 
 
 async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> None:

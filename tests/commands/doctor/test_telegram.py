@@ -78,9 +78,9 @@ async def test_a_telegram_that_never_answers_is_given_up(healthy: Patient, api: 
 
 
 async def test_another_server_at_that_address_is_told_as_such(healthy: Patient, api: RunningBotApi) -> None:
-    """A proxy's page is no answer of Telegram's."""
+    """A proxy's page is not an answer from Telegram."""
     api.phone.fault("getMe", "html", status=502)
-    assert "no answer of Telegram's" in (await telegram.look(healthy.around()))[0].seen
+    assert "not an answer from Telegram" in (await telegram.look(healthy.around()))[0].seen
 
 
 async def test_a_proxy_that_cannot_be_used_is_a_finding(healthy: Patient) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.commands.loading import shipped
 from hermes.commands.service import (
     JOBS,
     Machine,
@@ -327,7 +328,7 @@ def test_the_units_differ_from_the_delivered_ones_in_nothing_but_the_command(sea
     seat.install()
     seat.install("reap")
     for unit in seat.unit().parent.iterdir():
-        ours, delivered = unit.read_text().splitlines(), systemd.unit_file(unit.name).read_text().splitlines()
+        ours, delivered = unit.read_text().splitlines(), shipped(f"systemd/{unit.name}").read_text().splitlines()
         delivered = delivered[delivered.index("[Unit]") :]
         different = [(mine, theirs) for mine, theirs in zip(ours[1:], delivered, strict=True) if mine != theirs]
         assert all(mine.startswith("ExecStart=") and theirs.startswith("ExecStart=%h") for mine, theirs in different)
@@ -335,7 +336,7 @@ def test_the_units_differ_from_the_delivered_ones_in_nothing_but_the_command(sea
 
 def test_the_reaper_comes_back_before_taps_are_lost() -> None:
     """From poll to poll, however late and long a run is, it is less than an absence; launchd the same."""
-    timer = dict(re.findall(r"^(\w+Sec)=(\d+)s$", systemd.unit_file("hermes-reap.timer").read_text(), re.MULTILINE))
+    timer = dict(re.findall(r"^(\w+Sec)=(\d+)s$", shipped("systemd/hermes-reap.timer").read_text(), re.MULTILINE))
     assert int(timer["OnUnitInactiveSec"]) == JOBS["reap"].every_s
     assert int(timer["OnUnitInactiveSec"]) + int(timer["AccuracySec"]) + REAPING_S < ABSENCE_S
 

@@ -208,7 +208,7 @@ def test_the_shell_does_not_stand_above_what_was_saved(desk: Desk) -> None:
     desk.has_config()
     options = ("--no-agents", "--no-service", "--test", "--yes", "--user", str(ANN.id), "--user", str(BOB.id))
     with desk.setup(*options, HERMES_TELEGRAM__CHAT_ID=str(TEAM.id)) as terminal:
-        terminal.sees("HERMES_TELEGRAM__CHAT_ID in this shell stands above the configuration")
+        terminal.sees("HERMES_TELEGRAM__CHAT_ID in this shell overrides the configuration")
         asked = desk.api.phone.message_with("Does this question reach you?", 40)
         assert asked.chat_id == ANN.id
         terminal.presses(CTRL_C)

@@ -107,6 +107,23 @@ def test_what_cannot_be_understood_goes_to_quarantine(
     assert kept.names() == []
 
 
+@pytest.mark.parametrize(("waits", "quarantined"), [(True, 0), (False, 1)])
+def test_a_refusal_that_the_program_hears_needs_no_quarantine(
+    root: Path, caplog: pytest.LogCaptureFixture, waits: bool, quarantined: int
+) -> None:
+    """The program has its questions still; nobody else could do anything about them."""
+    kept = Kept(root)
+    wrong = spool.record("generic", {"id": "0123", "questions": [3]}) | {"machine": "here"}
+    spool.drop(root, wrong)
+    name = spool.wait_id("generic", "here", "0123")
+    if waits:
+        spool.hold_wait(root, name)
+    at_once(kept.inbox.drain())
+    assert len(at_once(kept.store.quarantined())) == quarantined
+    assert ("the program that asked was told" in caplog.text) == waits
+    assert kept.names() == []
+
+
 def test_a_newer_record_is_left_untouched_and_said_once(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is for the Hermes that will be started after the upgrade."""
     kept = Kept(root)
@@ -118,7 +135,7 @@ def test_a_newer_record_is_left_untouched_and_said_once(root: Path, caplog: pyte
     assert kept.names() == [newer.name]
     assert newer.read_bytes() == content
     assert len(kept.signals) == 1
-    assert caplog.text.count("start the listener anew") == 1
+    assert caplog.text.count("restart the listener") == 1
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(root: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +206,7 @@ def test_a_room_that_refuses(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     root, one = tmp_path / "store", ask(question())
     root.mkdir()
     (root / "wait").write_text("")
-    with pytest.raises(NotSaved, match="could not be laid ready"):
+    with pytest.raises(NotSaved, match="could not be written to"):
         WaitingHooks(root).put(one, "the text")
     WaitingHooks(root).withdraw(one)
     assert "could not be removed" in caplog.text
