@@ -62,7 +62,11 @@ def test_a_change_is_on_disk_before_it_is_told(shelf: Shelf) -> None:
     """And what changes nothing is not told."""
     entry = at_once(shelf.book.create(an_ask()))
     assert [one.id for one in at_once(shelf.store.pending())] == [entry.id]
-    at_once(shelf.book.change(entry.id, lambda found: replace(found, timing=Timing(posted_s=1.0, set_at=0.0, expires_at=1.0))))
+    at_once(
+        shelf.book.change(
+            entry.id, lambda found: replace(found, timing=Timing(posted_s=1.0, set_at=0.0, expires_at=1.0))
+        )
+    )
     at_once(shelf.book.apply(entry.id, Tapped(5, NOW_S, ANN, Arm(0), 0)))
     assert at_once(shelf.store.get(entry.id)).state.armed is not None
     assert at_once(shelf.store.get(entry.id)).timing.expires_at == TTL_S, "a touch starts the time again"
