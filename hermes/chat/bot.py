@@ -300,6 +300,12 @@ class Bot:
         bot_id = _whole(result, "id", "getMe")
         return Me(bot_id, str(result.get("username", "")), bool(result.get("can_read_all_group_messages")))
 
+    async def name(self, chat_id: int) -> str:
+        """Return the first name of a user or the title of a group, or "" if Telegram gives none."""
+        result = await self._call("getChat", {"chat_id": chat_id})
+        told = result if isinstance(result, dict) else {}
+        return str(told.get("title") or told.get("first_name") or "")
+
     async def delete_webhook(self) -> None:
         """Remove the webhook, because polling does not work beside one; waiting updates are kept."""
         await self._call("deleteWebhook", {"drop_pending_updates": False})

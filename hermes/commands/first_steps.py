@@ -53,6 +53,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
     service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
     test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
+    proxy: Annotated[str | None, typer.Option(metavar="URL", help="A proxy on the way to Telegram.")] = None,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
     test_clock: TestClockOption = None,
 ) -> None:
@@ -69,6 +70,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
         test=test,
         yes=yes,
         api_base=api_base,
+        proxy=proxy,
         environ=os.environ,
         stdin=sys.stdin,
     )

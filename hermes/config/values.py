@@ -102,10 +102,13 @@ def checked_url(
     return text.rstrip("/")
 
 
+def checked_proxy(value: object, *, login: bool = True) -> str:
+    """Return the URL of a proxy. Raises ValueError: as `checked_url`."""
+    return checked_url(value, ("http", "https", "socks5", "socks5h"), login=login)
+
+
 def _proxy(value: object) -> object:
-    if value is None or isinstance(value, SecretStr):
-        return value
-    return checked_url(value, ("http", "https", "socks5", "socks5h"), login=True)
+    return value if value is None or isinstance(value, SecretStr) else checked_proxy(value)
 
 
 def _zone(value: object) -> object:

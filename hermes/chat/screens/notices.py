@@ -200,6 +200,15 @@ def connected() -> Screen:
     return note("✅ Connected. When your coding agent asks something, it comes here.")
 
 
+def open_the_link() -> Screen:
+    """Return the answer to a plain /start during `hermes setup`: the person has to open the link of the setup."""
+    return note(
+        "Almost there. Please scan the code that ",
+        Span("hermes setup", "code"),
+        " shows on your computer, or open its link on this phone; then press Start again.",
+    )
+
+
 def reposted(count: int) -> Screen:
     """Return the answer to /open: the number of open asks that are posted again after it."""
     if not count:

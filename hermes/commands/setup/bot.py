@@ -115,6 +115,7 @@ def _me(terminal: Terminal, token: str, connect: Connect, run: Run) -> Me | None
                 return run(_asked(token, connect))
         except ChatAway as error:
             terminal.warn(f"{error}.")
+            terminal.say("Behind a proxy? Give it with `hermes setup --proxy http://HOST:PORT` (or socks5://…).")
             if not terminal.again():
                 raise
         except ChatError as error:

@@ -115,6 +115,7 @@ def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -
         "chat_id": changes.chat_id,
         "users": None if changes.users is None else list(changes.users),
         "api_base": changes.api_base,
+        "proxy": changes.proxy,
     }
     for one, other in (("token", "token_file"), ("token_file", "token")):
         if values[one] is not None and table.get(one) != values[one]:
@@ -135,9 +136,9 @@ def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -
 def _check(config: Config, changes: Changes, place: Path) -> None:
     """Check that the changed configuration has the wanted values. Raises ConfigError."""
     telegram = config.telegram
-    said = Changes(
-        telegram.token.get_secret_value(), telegram.token_file, telegram.chat_id, telegram.users, telegram.api_base
-    )
+    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
+    token = telegram.token.get_secret_value()
+    said = Changes(token, telegram.token_file, telegram.chat_id, telegram.users, telegram.api_base, proxy)
     wanted = {name: value for name in Changes.__slots__ if (value := getattr(changes, name)) is not None}
     if replace(said, **wanted) != said:
         raise ConfigError(f"{place} cannot be changed by itself; write {', '.join(wanted)} into it by hand.")

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from hermes.config.values import checked_proxy
+from hermes.errors import ConfigError
+
 TOKEN = "HERMES_TELEGRAM__TOKEN"  # noqa: S105 (a name)
 
 
@@ -26,6 +29,7 @@ class Given:
     test: bool | None = None
     yes: bool = False
     api_base: str | None = None
+    proxy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Changes:
     chat_id: int | None = None
     users: tuple[int, ...] | None = None
     api_base: str | None = None
+    proxy: str | None = None
 
 
 def of_options(
@@ -46,9 +51,18 @@ def of_options(
     agents: Iterable[str] | None,
     environ: Mapping[str, str],
     stdin: TextIO,
+    proxy: str | None,
     **rest: Any,
 ) -> Given:
-    """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment."""
+    """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
+
+    Raises ConfigError: the proxy is not the URL of one, or has a password, which others could see in a command line.
+    """
+    try:
+        proxy = None if proxy is None else checked_proxy(proxy, login=False)
+    except ValueError as error:
+        form = "give http://HOST:PORT or socks5://HOST:PORT; a URL with a password goes into the configuration"
+        raise ConfigError(f"--proxy {error}; {form}, telegram.proxy.") from None
     file, token, where = None, None, "standard input"
     if token_from == "-":  # noqa: S105 (a place, no token)
         token = stdin.readline().strip()
@@ -56,4 +70,5 @@ def of_options(
         file = Path(token_from).expanduser().absolute()
     else:
         token, where = environ.get(TOKEN), TOKEN
-    return Given(token, file, where, users=tuple(users), agents=None if agents is None else tuple(agents), **rest)
+    chosen = None if agents is None else tuple(agents)
+    return Given(token, file, where, users=tuple(users), agents=chosen, proxy=proxy, **rest)

@@ -24,7 +24,7 @@ CROWDED_PAUSE_S: Final = 1.0
 """The pause after a poll while updates stay with Telegram, because each poll is then answered at once."""
 BATCH: Final = 100
 
-_RIVAL: Final = "another program takes this bot's messages, perhaps Hermes on another computer: stop it there"
+_RIVAL: Final = "another program takes this bot's messages, perhaps Hermes of another user or computer: stop it there"
 _START: Final = re.compile(r"/start(?:@\w+)?(?:\s+(\S+))?\s*")
 
 
@@ -43,6 +43,12 @@ class Code:
         """Tell whether this text is the command with the code; the time that this takes reveals nothing of the code."""
         found = _START.fullmatch(text or "")
         return found is not None and secrets.compare_digest((found[1] or "").encode(), self.text.encode())
+
+
+def is_start(text: str | None) -> bool:
+    """Tell whether this text is the command /start alone: what a person sends who opens the bot and presses Start."""
+    found = _START.fullmatch(text or "")
+    return found is not None and found[1] is None
 
 
 def new_code(now_s: float) -> Code:
@@ -131,7 +137,7 @@ async def claimed(
     watch: Watch,
     code: Code,
     *,
-    is_claim: Callable[[Heard, bool], bool],
+    is_claim: Callable[[Heard, bool], Awaitable[bool]],
     shown: Callable[[float, str], None],
     now: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -158,7 +164,7 @@ async def claimed(
             await sleep(_pause_s(error, failures))
             continue
         for one in came:
-            if is_claim(one, code.is_in(one.text.text) and now() < code.until_s):
+            if await is_claim(one, code.is_in(one.text.text) and now() < code.until_s):
                 await watch.let_go()
                 return one
         if watch.crowded:

@@ -5,20 +5,20 @@ A user may answer only if an option or the configuration names them, or the pers
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from hermes.chat.bot import Bot, is_webhook
 from hermes.chat.poll import OFFSET_KEEPS_S
+from hermes.chat.screens import notices
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
-from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, new_code
+from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import Telegram
-from hermes.errors import ChatRefused, ConfigError, HermesError
-from hermes.model.answer import User
+from hermes.errors import ChatError, ChatRefused, ConfigError, HermesError
 from hermes.storage.store import Store
 
 OPTION = "--chat ID and --user ID"
@@ -28,7 +28,7 @@ _NOBODY = frozenset({1087968824, 136817688, 777000})
 _GROUP_OPEN = "In a group, only those may answer whom you let in here. Taps and replies to a question both count."
 _GROUP_PRIVATE = (
     "In a group, only those may answer whom you let in here. Taps always work; typed answers must be replies to the "
-    "question, unless you turn privacy mode off for this bot (@BotFather, /setprivacy) and add it to the group anew."
+    "question, unless you turn privacy mode off for this bot (@BotFather, /setprivacy) and add it to the group again."
 )
 
 
@@ -63,7 +63,7 @@ def choose_people(
     before = _before(draft, bot)
     known = _given(given, before)
     if known is None and before is not None:
-        known = _kept(terminal, given, before)
+        known = _kept(terminal, given, before, named=lambda ids: run(_names(connect, bot, ids)))
     if known is not None:
         _warn_of_nobody(terminal, known)
         return known
@@ -100,15 +100,33 @@ def _warn_of_nobody(terminal: Terminal, chosen: ChosenPeople) -> None:
         )
 
 
-def _kept(terminal: Terminal, given: Given, telegram: Telegram) -> ChosenPeople | None:
+def _kept(
+    terminal: Terminal, given: Given, telegram: Telegram, *, named: Callable[[tuple[int, ...]], list[str]]
+) -> ChosenPeople | None:
     if given.users:
         return ChosenPeople(telegram.chat_id, given.users, is_new=False)
-    who = ", ".join(map(str, telegram.users))
-    where = f"the group {telegram.chat_id}" if telegram.chat_id < 0 else f"the private chat {telegram.chat_id}"
-    terminal.say(f"Questions go to {where}; who may answer: {who}.")
+    chat, *users = named((telegram.chat_id, *telegram.users))
+    where = f"the group {chat}" if telegram.chat_id < 0 else f"the private chat with {chat}"
+    terminal.say(f"Questions go to {where}; {_listed(users)} may answer.")
     if terminal.ask("Keep this?", default=True, option=OPTION):
         return ChosenPeople(telegram.chat_id, telegram.users, is_new=False)
     return None
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+async def _names(connect: Connect, bot: ChosenBot, ids: tuple[int, ...]) -> list[str]:
+    """Return the names of these users and groups with their ids; the id alone of each that Telegram does not name."""
+    found = []
+    async with connect(bot.token) as api:
+        for one in ids:
+            name = ""
+            with suppress(ChatError):
+                name = await api.name(one)
+            found.append(f"{name} (id {one})" if name else str(one))
+    return found
 
 
 def _wants_group(terminal: Terminal) -> bool:
@@ -127,11 +145,12 @@ class _Pairing:
     ) -> None:
         self._terminal, self._bot, self._api, self._watch = terminal, bot, api, watch
         self._run, self._now = run, now
-        self._mentioned: set[int] = set()
+        self._mentioned: set[tuple[int, bool]] = set()
+        self._trouble = ""
 
     def private(self) -> ChosenPeople:
         """Pair with the private chat of one person."""
-        claim = self._let_in("Scan this with your phone, or open the link, and press Start:", in_group=False)
+        claim = self._let_in("Scan this with your phone, or open the link there; then press Start:", in_group=False)
         return ChosenPeople(claim.text.chat_id, (claim.text.user.id,))
 
     def group(self) -> ChosenPeople:
@@ -144,7 +163,7 @@ class _Pairing:
         return ChosenPeople(claim.text.chat_id, tuple(dict.fromkeys(users)))
 
     def _let_in(self, invitation: str, *, in_group: bool | None, adds: bool = False) -> Heard:
-        """Show a code until a user has sent it and is approved. Raises HermesError: the person gave up."""
+        """Show a link until a user has opened it and is approved. Raises HermesError: the person gave up."""
         while True:
             code = new_code(self._now())
             self._terminal.say(invitation)
@@ -153,48 +172,62 @@ class _Pairing:
             self._terminal.copyable(link)
             claim = self._claim(code, in_group)
             if claim is None:
-                self._terminal.warn("The code has run out: it was good for ten minutes.")
+                self._terminal.warn("The link is no longer valid: it lasts for ten minutes.")
             elif self._approved(claim, adds=adds):
                 return claim
             else:
                 self._terminal.say("Nobody was let in.")
-            if not self._terminal.ask("Show a new code?", default=True, option=OPTION):
+            if not self._terminal.ask("Show a new link?", default=True, option=OPTION):
                 raise HermesError("nobody was paired; the configuration stays as it was")
 
     def _claim(self, code: Code, in_group: bool | None) -> Heard | None:
         while True:
             try:
                 with self._terminal.waiting("Waiting…") as show:
-                    is_claim = partial(self._is_claim, in_group)
-                    return self._run(
-                        claimed(self._watch, code, is_claim=is_claim, shown=partial(_show, show), now=self._now)
-                    )
+                    is_claim, shown = partial(self._is_claim, in_group), partial(self._show, show)
+                    return self._run(claimed(self._watch, code, is_claim=is_claim, shown=shown, now=self._now))
             except ChatRefused as error:
                 if not is_webhook(error):
                     raise
             self._remove_webhook()
 
-    def _is_claim(self, in_group: bool | None, heard: Heard, has_code: bool) -> bool:
+    def _show(self, show: Callable[[str], None], left_s: float, trouble: str) -> None:
+        """Show the time that is left; say each trouble once, above it."""
+        if trouble and trouble != self._trouble:
+            self._terminal.warn(f"{trouble[0].upper()}{trouble[1:]}.")
+        self._trouble = trouble
+        show(f"{'Trying again…' if trouble else 'Waiting for you to press Start…'} ({math.ceil(left_s / 60)} min left)")
+
+    async def _is_claim(self, in_group: bool | None, heard: Heard, has_code: bool) -> bool:
         user = heard.text.user
         if has_code and user.id in _NOBODY:
-            self._terminal.warn("Somebody sent the code anonymously: in that group, turn off “Remain anonymous”.")
+            self._terminal.warn("Somebody opened the link anonymously: in that group, turn off “Remain anonymous”.")
         elif has_code and in_group in {None, heard.group is not None}:
             return True
         elif has_code:
             where = "in your private chat with the bot" if heard.group is not None else "in a group"
-            self._terminal.warn(f"{user.name} (id {user.id}) sent the code, but not {where}.")
+            self._terminal.warn(f"{user.name} (id {user.id}) opened the link, but not {where}.")
         else:
-            self._mention(user)
+            await self._mention(heard)
         return False
 
-    def _mention(self, user: User) -> None:
-        if user.id in self._mentioned or len(self._mentioned) > MENTIONED:
+    async def _mention(self, heard: Heard) -> None:
+        """Say once that somebody wrote without the link; tell a person who pressed Start what to do instead."""
+        user, started = heard.text.user, heard.group is None and is_start(heard.text.text)
+        if (user.id, started) in self._mentioned or len(self._mentioned) > MENTIONED:
             return
-        self._mentioned.add(user.id)
+        self._mentioned.add((user.id, started))
         if len(self._mentioned) > MENTIONED:
-            self._terminal.warn("Others write to the bot as well, without the code; they get no answer.")
-            return
-        self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the right code, and got no answer.")
+            self._terminal.warn("Others write to the bot as well, without the link; they get no answer.")
+        elif started:
+            self._terminal.warn(
+                f"{user.name} (id {user.id}) pressed Start without the link. If that is you: scan the code above "
+                "with your phone, or open the link there, and press Start again."
+            )
+            with suppress(ChatError):
+                await self._api.send(heard.text.chat_id, notices.open_the_link())
+        else:
+            self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the link, and got no answer.")
 
     def _approved(self, claim: Heard, *, adds: bool) -> bool:
         user = claim.text.user
@@ -202,7 +235,7 @@ class _Pairing:
         if adds:
             self._terminal.say(f"{who} added the bot to the group “{claim.group}” ({claim.text.chat_id}).")
             return self._terminal.approve(f"Post questions there, and let {user.name} answer?", option=OPTION)
-        self._terminal.say(f"{who} sent the code.")
+        self._terminal.say(f"{who} opened the link.")
         return self._terminal.approve(f"Let {user.name} answer your agents?", option=OPTION)
 
     def _remove_webhook(self) -> None:
@@ -211,11 +244,6 @@ class _Pairing:
         if not self._terminal.ask("Remove the webhook? Messages that wait are kept.", default=True, option=OPTION):
             raise HermesError("beside a webhook Hermes hears nothing; make another bot with @BotFather")
         self._run(self._api.delete_webhook())
-
-
-def _show(show: Callable[[str], None], left_s: float, trouble: str) -> None:
-    left = f"{math.ceil(left_s / 60)} min left"
-    show(f"{trouble}. Trying again… ({left})" if trouble else f"Waiting for the code… ({left})")
 
 
 @contextmanager

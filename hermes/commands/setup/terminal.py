@@ -93,9 +93,13 @@ class Terminal:
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[Callable[[str], None]]:
-        """Show a spinner beside these words; yield a function that changes the words."""
-        with Status(words, console=self._console) as status:
-            yield lambda changed: status.update(Text(printable(changed)))
+        """Show a spinner beside these words, in one line; yield a function that changes the words."""
+
+        def one_line(text: str) -> Text:
+            return Text(printable(text), no_wrap=True, overflow="ellipsis")
+
+        with Status(one_line(words), console=self._console) as status:
+            yield lambda changed: status.update(one_line(changed))
 
     # --- asking ---------------------------------------------------------------------------------------------
 

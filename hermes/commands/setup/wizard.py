@@ -102,7 +102,9 @@ class _Setup:
         self._welcome(draft)
         bot = choose_bot(terminal, given, draft, connect=connect, run=run)
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
-        changes = replace(bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base)
+        changes = replace(
+            bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base, proxy=given.proxy
+        )
         agents = parts.choose_agents(terminal, given, environ=self._environ)
         service = background.choose_service(given)
         return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
@@ -131,10 +133,10 @@ class _Setup:
 
 def _connect(given: Given, settings: Config) -> Connect:
     """Return a function that makes the bot of a token, with the configured server, proxy and CA file."""
-    proxy = settings.telegram.proxy
+    kept = settings.telegram.proxy
     return partial(
         Bot,
         api_base=given.api_base or settings.telegram.api_base,
-        proxy=proxy.get_secret_value() if proxy else None,
+        proxy=given.proxy or (kept.get_secret_value() if kept else None),
         ca_file=settings.telegram.ca_file,
     )

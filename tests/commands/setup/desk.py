@@ -131,7 +131,7 @@ class Terminal:
 
     def link(self) -> tuple[str, str]:
         """Wait for a deep link: its parameter, and the code."""
-        self.sees("Waiting for the code")
+        self.sees("Waiting for you to press Start")
         found = re.search(r"\?(start|startgroup)=([A-Za-z0-9_-]{22})", self.raw.decode("utf-8", "replace"))
         assert found is not None, self.screen()
         return found[1], found[2]
@@ -190,12 +190,14 @@ class Desk:
         lines = log.read_text().splitlines() if log.exists() else []
         return [line.removeprefix("--user ") for line in lines if " show " not in line]
 
-    def has_config(self, more: str = "", *, chat_id: int = ANN.id, token: str = "") -> bytes:
+    def has_config(
+        self, more: str = "", *, chat_id: int = ANN.id, token: str = "", users: tuple[int, ...] = (ANN.id,)
+    ) -> bytes:
         """Write a configuration; its bytes."""
         self.config.parent.mkdir(parents=True, exist_ok=True)
         self.config.write_text(
             f'# my own\n[telegram]  # the bot\ntoken = "{token or self.api.token}"  # from him\nchat_id = {chat_id}\n'
-            f'users = [{ANN.id}]\napi_base = "{self.api.base_url}"\n{more}'
+            f'users = {list(users)}\napi_base = "{self.api.base_url}"\n{more}'
         )
         self.config.chmod(0o600)
         return self.config.read_bytes()

@@ -36,7 +36,7 @@ def test_only_the_chat_is_changed(desk: Desk) -> None:
     before = desk.has_config(REST)
     with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
         terminal.answers("Keep this bot?", "")
-        terminal.sees("Questions go to the private chat 1001; who may answer: 1001.")
+        terminal.sees("Questions go to the private chat with Ann (id 1001); Ann (id 1001) may answer.")
         terminal.answers("Keep this?", "n")
         terminal.answers("Use a group?", "y")
         desk.write(f"/start@hermes_demo_bot {terminal.link()[1]}", chat=TEAM.id)
@@ -44,6 +44,14 @@ def test_only_the_chat_is_changed(desk: Desk) -> None:
         terminal.answers("May somebody else", "")
         assert terminal.ends() == 0
     assert changed(before, desk.config.read_text()) == ["- chat_id = 1001", f"+ chat_id = {TEAM.id}"]
+
+
+def test_people_that_telegram_does_not_name_are_numbers(desk: Desk) -> None:
+    """Nobody is passed over because a name is missing."""
+    desk.has_config(chat_id=-99, users=(ANN.id, 7777, 8888))
+    with desk.setup() as terminal:
+        terminal.answers("Keep this bot?", "")
+        terminal.sees("Questions go to the group -99; Ann (id 1001), 7777 and 8888 may answer.")
 
 
 def test_only_enter_changes_nothing(desk: Desk) -> None:
@@ -163,14 +171,21 @@ def tap(desk: Desk, user: int) -> dict[str, object]:
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------------
 
-PROMPTS = ["Paste the token", "Use a group?", "Waiting for the code", "Let Ann", "Connect OpenCode?", "test question"]
+PROMPTS = [
+    "Paste the token",
+    "Use a group?",
+    "Waiting for you to press Start",
+    "Let Ann",
+    "Connect OpenCode?",
+    "test question",
+]
 
 
 def until_prompt(terminal: Terminal, desk: Desk, prompt: str) -> None:
     """Answer what is asked until this prompt stands there."""
     answers = {"Paste the token": desk.api.token, "Use a group?": "", "Let Ann": "y", "Connect OpenCode?": "n"}
     for name in PROMPTS[: PROMPTS.index(prompt)]:
-        if name == "Waiting for the code":
+        if name == "Waiting for you to press Start":
             desk.write(f"/start {terminal.link()[1]}")
         else:
             terminal.answers(name, answers[name])

@@ -45,7 +45,7 @@ def test_what_was_written_tells_what_it_is(desk: Desk) -> None:
         assert terminal.ends() == 0
     text = desk.config.read_text()
     assert "chat_id = 1001 # where questions go" in text
-    assert "config.example.toml" in text
+    assert "`hermes config --example`" in text
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (60, 30)])
@@ -90,17 +90,41 @@ def test_a_stranger_gets_nothing_and_is_mentioned(desk: Desk) -> None:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         code = terminal.link()[1]
-        desk.write("/start", STRANGER)
-        terminal.sees("Mallory (id 6666) wrote to the bot without the right code, and got no answer")
+        desk.write("hello", STRANGER)
+        terminal.sees("Mallory (id 6666) wrote to the bot without the link, and got no answer")
         desk.write(f"/start {code[:-1]}", STRANGER)
         desk.write(f"/start {code[::-1]}", BOB)
-        terminal.sees("Bob (id 1002) wrote to the bot without the right code")
+        terminal.sees("Bob (id 1002) wrote to the bot without the link")
         assert terminal.said().count("Mallory") == 1
         desk.write(f"/start {code}")
         terminal.answers("Let Ann answer your agents?", "y")
         assert terminal.ends() == 0
     assert desk.told(STRANGER.id) == desk.told(BOB.id) == []
     assert configuration.load(desk.config, environ={}).telegram.users == (ANN.id,)
+
+
+def test_a_plain_start_is_told_what_to_open(desk: Desk) -> None:
+    """Most people open the bot and press Start: both ends say what to do, once each, and then it works."""
+    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+        gives_token(terminal, desk)
+        terminal.answers("Use a group?", "")
+        code = terminal.link()[1]
+        desk.write("hello?")
+        desk.write("/start")
+        terminal.sees(
+            "Ann (id 1001) pressed Start without the link. If that is you: scan the code above with your phone, or "
+            "open the link there, and press Start again."
+        )
+        desk.write("/start")
+        desk.write("/start", chat=TEAM.id)
+        desk.write(f"/start {code}")
+        terminal.answers("Let Ann answer your agents?", "y")
+        assert terminal.ends() == 0
+    (told,) = [text for text in desk.told() if "Almost there" in text]
+    assert told.endswith(
+        "the code that hermes setup shows on your computer, or open its link on this phone; then press Start again."
+    )
+    assert desk.told(TEAM.id) == []
 
 
 def test_a_crowd_of_strangers_does_not_fill_the_screen(desk: Desk) -> None:
@@ -113,7 +137,7 @@ def test_a_crowd_of_strangers_does_not_fill_the_screen(desk: Desk) -> None:
             desk.write("hello", User(number))
         desk.write(f"/start {code}")
         terminal.sees("Let Ann answer your agents?")
-        assert terminal.said().count("without the right code") == 5
+        assert terminal.said().count("wrote to the bot without the link") == 5
         assert terminal.said().count("Others write to the bot as well") == 1
 
 
@@ -126,7 +150,7 @@ def test_a_name_cannot_play_with_the_terminal(desk: Desk) -> None:
         sender = {"id": 7, "is_bot": False, "first_name": "[red]Ann\x1b[2J\u202e\n"}
         message = {"message_id": 9, "date": 1, "chat": {"id": 7, "type": "private"}, "from": sender}
         desk.api.control.inject({"message": {**message, "text": f"/start {code}"}})
-        terminal.sees("[red]Ann [2J (id 7) sent the code")
+        terminal.sees("[red]Ann [2J (id 7) opened the link")
         terminal.presses("\x03")
 
 
@@ -138,13 +162,13 @@ def test_who_is_not_let_in_is_nowhere(desk: Desk) -> None:
         code = terminal.link()[1]
         desk.write(f"/start {code}", STRANGER)
         terminal.answers("Let Mallory answer your agents?", "")
-        terminal.answers("Show a new code?", "y")
+        terminal.answers("Show a new link?", "y")
         assert terminal.link()[1] != code
         desk.write(f"/start {code}", BOB)
-        terminal.sees("Bob (id 1002) wrote to the bot without the right code")
+        terminal.sees("Bob (id 1002) wrote to the bot without the link")
         desk.write(f"/start {terminal.link()[1]}", STRANGER)
         terminal.answers("Let Mallory answer your agents?", "n")
-        terminal.answers("Show a new code?", "n")
+        terminal.answers("Show a new link?", "n")
         assert terminal.ends() == 1
         assert "nobody was paired; the configuration stays as it was" in terminal.said()
     assert desk.left() == []
@@ -158,9 +182,9 @@ def test_a_code_runs_out(desk: Desk) -> None:
         code = terminal.link()[1]
         desk.advance(601)
         desk.write(f"/start {code}")
-        terminal.sees("Ann (id 1001) wrote to the bot without the right code")
-        terminal.sees("The code has run out")
-        terminal.answers("Show a new code?", "n")
+        terminal.sees("Ann (id 1001) wrote to the bot without the link")
+        terminal.sees("The link is no longer valid")
+        terminal.answers("Show a new link?", "n")
         assert terminal.ends() == 1
     assert desk.left() == []
 
@@ -174,9 +198,9 @@ def test_a_group_and_the_people_in_it(desk: Desk) -> None:
         parameter, code = terminal.link()
         assert parameter == "startgroup"
         desk.write(f"/start {code}")
-        terminal.sees("Ann (id 1001) sent the code, but not in a group")
+        terminal.sees("Ann (id 1001) opened the link, but not in a group")
         desk.write(f"/start@hermes_demo_bot {code}", User(1087968824, "Group"), chat=TEAM.id)
-        terminal.sees("Somebody sent the code anonymously")
+        terminal.sees("Somebody opened the link anonymously")
         desk.write(f"/start@hermes_demo_bot {code}", chat=TEAM.id)
         terminal.sees("Ann (id 1001) added the bot to the group “Team” (-4242)")
         terminal.answers("let Ann answer?", "y")

@@ -113,7 +113,7 @@ class Line:
         self.pauses.append(seconds)
 
     async def claim(self, code: Code) -> Heard | None:
-        def is_claim(_: Heard, has_code: bool) -> bool:
+        async def is_claim(_: Heard, has_code: bool) -> bool:
             return has_code
 
         return await claimed(

@@ -90,7 +90,7 @@ def test_telegram_goes_away_while_the_code_is_shown(desk: Desk) -> None:
         terminal.sees("Telegram cannot be reached")
         desk.write(f"/start {code}")
         proxy.restore()
-        terminal.sees("Ann (id 1001) sent the code")
+        terminal.sees("Ann (id 1001) opened the link")
 
 
 def set_webhook(desk: Desk) -> None:
@@ -132,9 +132,11 @@ def test_another_program_takes_the_messages(desk: Desk) -> None:
         gives_token(terminal, desk)
         desk.api.control.fault(method="getUpdates", status=409, times=3)
         terminal.answers("Use a group?", "")
-        terminal.sees("another program takes this bot's messages, perhaps Hermes on another computer: stop it there")
+        terminal.sees(
+            "another program takes this bot's messages, perhaps Hermes of another user or computer: stop it there"
+        )
         desk.write(f"/start {terminal.link()[1]}")
-        terminal.sees("Ann (id 1001) sent the code")
+        terminal.sees("Ann (id 1001) opened the link")
 
 
 def test_a_token_that_is_withdrawn_while_the_code_is_shown(desk: Desk) -> None:
@@ -198,7 +200,7 @@ def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-@pytest.mark.parametrize("prompt", ["Waiting for the code", "Let Ann"])
+@pytest.mark.parametrize("prompt", ["Waiting for you to press Start", "Let Ann"])
 def test_our_own_listener_comes_back_after_a_signal(
     desk: Desk, listener: Proc, number: signal.Signals, prompt: str
 ) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import stat
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 
 from hermes.config import reading as configuration
@@ -36,6 +39,50 @@ def test_a_token_from_standard_input(desk: Desk) -> None:
     telegram = configuration.load(desk.config, environ={}).telegram
     assert (telegram.token.get_secret_value(), telegram.users) == (desk.api.token, (ANN.id,))
     assert stat.S_IMODE(desk.config.stat().st_mode) == 0o600
+
+
+class _Forwarding(BaseHTTPRequestHandler):
+    """A proxy: it makes each request itself, and passes the answer on."""
+
+    def do_POST(self) -> None:
+        """Forward a request with a body."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        kept = {name: self.headers[name] for name in ("Content-Type",) if name in self.headers}
+        answer = httpx.request(self.command, self.path, content=body, headers=kept, timeout=60, trust_env=False)
+        self.send_response(answer.status_code)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
+def test_a_proxy_by_an_option(desk: Desk) -> None:
+    """Telegram is asked through it from the first request on, and it is written down."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forwarding) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        status, _ = desk.unattended("--proxy", url, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+        server.shutdown()
+    assert status == 0
+    proxy = configuration.load(desk.config, environ={}).telegram.proxy
+    assert proxy is not None
+    assert proxy.get_secret_value() == url
+    status, said = desk.unattended("--yes", "--no-agents", "--no-service")
+    assert status == 1
+    assert "Telegram cannot be reached" in said
+    assert "Behind a proxy? Give it with `hermes setup --proxy http://HOST:PORT`" in said
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "http://ann:hush@127.0.0.1:8080"])
+def test_a_proxy_that_is_wrong_or_has_a_password(desk: Desk, url: str) -> None:
+    """Others can see a command line: status 2, and the sentence does not repeat it."""
+    status, said = desk.unattended("--proxy", url, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert status == 2
+    assert "give http://HOST:PORT" in said
+    assert "hush" not in said
 
 
 def test_a_token_from_the_environment(desk: Desk) -> None:
