@@ -19,13 +19,19 @@ def read(path: Path | None, *, environ: Mapping[str, str] = os.environ) -> tuple
 
 
 def load(
-    path: Path | None, *, log_json: bool, console: bool = True, store: Path | None = None, log_file: Path | None = None
+    path: Path | None,
+    *,
+    log_json: bool,
+    console: bool = True,
+    for_person: bool = False,
+    store: Path | None = None,
+    log_file: Path | None = None,
 ) -> Config:
-    """Return the configuration, and start the log that it describes. Raises ConfigError."""
+    """Return the configuration, and start the log that it describes, as `logs.set_up` does. Raises ConfigError."""
     config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
     secrets = [server.password.get_secret_value() for server in config.opencode]
     secrets.append(config.monitor.ping_url.get_secret_value())
-    set_up(config.log, console=console, json_lines=log_json, secrets=secrets)
+    set_up(config.log, console=console, json_lines=log_json, for_person=for_person, secrets=secrets)
     return config
 
 

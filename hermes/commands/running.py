@@ -63,6 +63,9 @@ def listen(
     store: StoreOption = None,
     log_file: LogOption = None,
     log_json: LogJsonOption = False,
+    log_lines: Annotated[
+        bool, typer.Option("--log-lines", help="Log one line for each event, also on a terminal.")
+    ] = False,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Leave once nothing has been open for ten minutes.")
     ] = False,
@@ -77,7 +80,14 @@ def listen(
     def made() -> listening.Listening:
         followed = configuration.Followed(config, environ=os.environ)
         # If a hook started this listener, its standard error is the log file already.
-        loaded = load(config, log_json=log_json, console=not until_idle, store=store, log_file=log_file)
+        loaded = load(
+            config,
+            log_json=log_json,
+            console=not until_idle,
+            for_person=sys.stderr.isatty() and not (log_json or log_lines),
+            store=store,
+            log_file=log_file,
+        )
         return listening.Listening(loaded, followed, clock)
 
     if until_idle:

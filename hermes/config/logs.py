@@ -136,13 +136,36 @@ class Console(logging.StreamHandler[TextIO]):
         _say_lost(record)
 
 
+class ForPerson(Lines):
+    """Format an event for a person at a terminal: the time of the day, and the attribute `told` or the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of this event."""
+        told = getattr(record, "told", None)
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M")
+        return f"{time}  {_escaped(self.hide(told or f'! {record.getMessage()}'))}"
+
+
+def is_for_person(record: logging.LogRecord) -> bool:
+    """Tell whether a person at a terminal should see this event: it has words for a person, or is a warning."""
+    return hasattr(record, "told") or record.levelno >= logging.WARNING
+
+
 def set_up(
-    settings: Log, *, console: bool, json_lines: bool = False, secrets: Iterable[str] = (), file_bytes: int = LOG_BYTES
+    settings: Log,
+    *,
+    console: bool,
+    json_lines: bool = False,
+    for_person: bool = False,
+    secrets: Iterable[str] = (),
+    file_bytes: int = LOG_BYTES,
 ) -> tuple[logging.Handler, ...]:
     """Send the log of this process to the configured file and, if `console` is true, to standard error.
 
-    `secrets` (token, passwords) are hidden in every event. If standard error is the log file, as under launchd, no
-    line is written twice. If the file cannot be opened, the log goes to standard error alone and begins with a warning,
+    With `for_person`, standard error gets only what a person needs, in a shorter form (`ForPerson`).
+
+    `secrets` (token, passwords) are hidden in every event. If standard error is the log file, as under launchd, no line
+    is written twice. If the file cannot be opened, the log goes to standard error alone and begins with a warning,
     because Hermes must also run without a log file. The file is rotated before it grows beyond `file_bytes`, and two
     older files are kept. Libraries that log URLs log from WARNING on. Return the handlers.
     """
@@ -153,6 +176,9 @@ def set_up(
     root.setLevel(level)
     for handler in handlers:
         handler.setFormatter(lines)
+        if for_person and isinstance(handler, Console):
+            handler.setFormatter(ForPerson(secrets))
+            handler.addFilter(is_for_person)
         root.addHandler(handler)
     for name in _LOUD:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

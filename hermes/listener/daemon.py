@@ -100,6 +100,8 @@ class Listener:
         if self._ending.restart:
             log.info("%s: starting again", self._ending.restart)
             self._given.supervisor.restart(self._ending.restart)
+        else:
+            log.info("stopped", extra={"told": "Stopped. What is open stays on the phone."})
 
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.

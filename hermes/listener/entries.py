@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
@@ -164,15 +165,20 @@ class Entries:
 
     async def apply(self, entry_id: str, event: Event, *, seen: Entry | None = None) -> Step:
         """Apply an event to an open entry; the result is on disk when this returns. Raises as `change`."""
+        before: Entry | None = None
         steps: list[Step] = []
 
         def happen(entry: Entry) -> Entry:
+            nonlocal before
             step = dialog.step(entry.ask, entry.state, event)
+            before = entry
             steps.append(step)
             entry = replace(entry, state=step.state)
             return replace(entry, timing=self._times.touched(entry, step.extra_s)) if step.touched else entry
 
-        await self.change(entry_id, happen, seen=seen)
+        after = await self.change(entry_id, happen, seen=seen)
+        if after.state.phase == "settled" and before is not None and before.state.phase != "settled":
+            log.info("settled: entry %s", entry_id, extra={"told": end_in_brief(after)})
         return steps[-1]
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], *, seen: Entry | None = None) -> Entry:

@@ -158,7 +158,7 @@ async def test_a_tap_that_asks_to_wait_meets_the_end_of_the_time(book: Book, cap
     while (book.times.clock.left_s(entry.timing) or 0.0) > 0.0:
         book.steady_s += 20.0
         book.times.clock.tick(answerable=True)
-    keep: Any = Tapped(1, NOW_S, ANN, KeepWaiting(), entry.state.epoch)
+    keep: Any = Tapped(1, NOW_S, ANN, KeepWaiting(3600), entry.state.epoch)
     await asyncio.gather(book.entries.apply(entry.id, keep), timekeeper.tick(answerable=True))
     await timekeeper.tick(answerable=True)
     now = await book.saved(entry)

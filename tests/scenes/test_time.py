@@ -32,7 +32,7 @@ def ring(stage: Stage, text: str, *, after: ShownMessage) -> ShownMessage:
 @pytest.mark.parametrize(
     ("rule", "heard", "said"),
     [
-        ("reject", None, "so the agent was told to stop"),
+        ("reject", None, "the agent was told to stop"),
         ("recommended", '="SQLite (Recommended)"', "SQLite"),
         ("skip", '="Unanswered"', "decide"),
         ("keep", None, "computer"),

@@ -19,7 +19,7 @@ from hermes.chat.screens.screen import (
     project,
     subject,
 )
-from hermes.chat.screens.text import Line, Span, cleaned, cut, line, one_line, phrase
+from hermes.chat.screens.text import Line, Span, cut, line, one_line, phrase, plain
 from hermes.core.answers import bare_label
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
@@ -57,9 +57,9 @@ def _toast(entry: Entry, said: Toast, look: Look) -> str:
         case "dropped":
             return f"☐ {label}" if label else "Taken out"
         case "on_its_way":
-            return f"On its way: {_plain(decided(entry, TOAST_UNITS))}"
+            return f"On its way: {plain(decided(entry, TOAST_UNITS))}"
         case "settled":
-            return _plain(_ended(entry))
+            return plain(_ended(entry))
         case "moved":
             return _place(entry)
         case "type_now":
@@ -72,11 +72,6 @@ def _type_now(*, why: bool, look: Look) -> str:
     if look.group:
         return "Reply with why not" if why else "Reply with your answer"
     return "Write why not, as your next message" if why else "Type your answer as your next message"
-
-
-def _plain(text: str) -> str:
-    """Return the text without word joiners: a toast makes no links, so it needs none."""
-    return cleaned(text.replace("\u2060", ""))
 
 
 def _place(entry: Entry) -> str:

@@ -5,11 +5,13 @@ from typing import Final
 
 from hermes.chat.screens.permission import word_on
 from hermes.chat.screens.review import answer_list, title
-from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided
+from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided, project, subject
 from hermes.chat.screens.side_messages import expired
-from hermes.chat.screens.text import Line, Span, dotted, line, phrase
+from hermes.chat.screens.text import Line, Span, dotted, line, phrase, plain
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
+
+_BRIEF: Final = 60
 
 
 def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
@@ -23,6 +25,25 @@ def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
             return [*above, line(*_saved(entry, look, answer), " ", code(entry))]
         case _:
             return [*above, _settled(entry, look, answer)]
+
+
+def in_brief(entry: Entry) -> str:
+    """Return the name and the project of an ask in one line of plain text, for the terminal of `hermes listen`."""
+    named = "".join(span.text for span in subject(entry.ask))
+    where = project(entry.ask).text
+    return plain(f"{named} ({where})" if where else named)
+
+
+def end_in_brief(entry: Entry) -> str:
+    """Return the name of a settled ask and how it ended, as `in_brief`."""
+    outcome = entry.state.outcome or Outcome("gone", entry.asked_s)
+    if outcome.kind == "expired":
+        said = "⌛ Nobody answered in time"
+    else:
+        at_desk = outcome.kind == "answered_at_desk"
+        answer = Span((all_in_words if at_desk else decided)(entry, _BRIEF))
+        said = "".join(piece if isinstance(piece, str) else piece.text for piece in _ending(entry, outcome, answer))
+    return f"{in_brief(entry)}: {plain(said)}"
 
 
 def _has_answers(entry: Entry) -> bool:

@@ -144,6 +144,11 @@ _WORD_JOINER: Final = "\u2060"
 _SIGNS: Final = re.compile("[/@#$.](?=[\\w\u200c\u200d\u00b7])|:(?=//)")
 
 
+def plain(text: str) -> str:
+    """Return the text of a screen for a place that makes no links: without the word joiners of `defused`."""
+    return cleaned(text.replace("\u2060", ""))
+
+
 def defused(text: str) -> str:
     """Return the text with word joiners, so that no client finds /commands, @names, #tags, $TAGS or addresses in it."""
     return _SIGNS.sub(rf"\g<0>{_WORD_JOINER}", text)

@@ -37,6 +37,7 @@ AREAS: tuple[tuple[Area, Look], ...] = (
     (store.AREA, store.look),
 )
 AREA_S = 60.0
+_LOOKING = "Looking; it takes some seconds to see whether another program uses your bot…"
 
 
 async def examine(path: Path | None, *, environ: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -75,7 +76,7 @@ async def run(path: Path | None, *, environ: Mapping[str, str], fix: bool, test:
     aside = Console(stderr=True) if as_json else console
 
     async def look() -> tuple[Finding, ...]:
-        with console.status("Looking…") if console.is_terminal and not as_json else nullcontext():
+        with console.status(_LOOKING) if console.is_terminal and not as_json else nullcontext():
             return await examine(path, environ=environ)
 
     findings = await look()

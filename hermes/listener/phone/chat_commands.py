@@ -43,12 +43,16 @@ class Commands:
         self._username = ""
 
     async def introduce(self, bot: Bot) -> None:
-        """Ask for the bot's user name and register the commands with Telegram; a ChatError is only logged."""
+        """Ask for the names of bot and chat, and register the commands with Telegram; a ChatError is only logged."""
         try:
             self._username = (await bot.me()).username
+            chat = await bot.name(self._entries.chat_id)
+            told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
+            log.info("listening as @%s", self._username, extra={"told": told})
             await bot.set_commands(notices.COMMANDS)
         except ChatError as error:
-            log.info("the commands were not registered: %s", error)
+            told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
+            log.info("the commands were not registered: %s", error, extra={"told": told})
 
     async def take(self, text: Text) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError."""

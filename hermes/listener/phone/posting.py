@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.bot import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens.main_message import main, sides
+from hermes.chat.screens.settled import in_brief
 from hermes.errors import ChatRefused
 from hermes.model.entry import Side
 
@@ -118,7 +119,8 @@ class Posting:
         if post.left is not None and self._queue.moved(entry, post.left):
             await self._outbox.discard(post.left.chat_id, post.left.message_id)
         self._link.sent()
-        log.info("posted: entry %s is message %d", entry.id, post.message_id)
+        told = f"On your phone: {in_brief(entry)}"
+        log.info("posted: entry %s is message %d", entry.id, post.message_id, extra={"told": told})
         return AT_ONCE
 
     async def _sent_now(self, entry: Entry) -> _Post:

@@ -572,7 +572,7 @@ async def test_the_second_engine_is_shown_for_the_desk(
 
     async with listening(server) as ear:
         ask = await prompted(ear)
-        with pytest.raises(AgentRefused, match="at the desk only"):
+        with pytest.raises(AgentRefused, match="in its terminal only"):
             await server.reply(ask, (("SQLite",),))
         reply = f"{api}/question/{ask.source.request_id}/reply"
         assert opencode.request("POST", reply, project, {"answers": [["SQLite"]]}).status_code == 204

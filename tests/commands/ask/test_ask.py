@@ -338,7 +338,7 @@ async def test_a_question_that_the_phone_let_go_stays_in_the_terminal(home: Hous
     await runs_out(home)
     await shows(process, "You still can, here.")
     await home.closed()
-    await home.person.sees("It can still be answered on the computer.")
+    await home.person.sees("it can still be answered on the computer.")
     process.sendline("2")
     await shows(process, "No")
     assert await status_of(process) == 0

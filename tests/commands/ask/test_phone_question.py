@@ -170,7 +170,7 @@ async def test_where_there_is_no_computer_to_leave_it_to_it_is_refused(still: Ho
     [
         ({}, Told("reject", by_timer=True), "told to stop"),
         ({"stays": False}, Told("reject", by_timer=True), "told to stop"),
-        ({"stays": True}, Told("unanswered"), "It can still be answered on the computer."),
+        ({"stays": True}, Told("unanswered"), "it can still be answered on the computer."),
     ],
 )
 async def test_a_program_says_whether_it_can_still_be_answered_itself(
