@@ -41,7 +41,7 @@ nightly: check scenes $(WHEELED)
 demo: $(DEMO)/.ready
 	@$(DEMO)/bin/python -m hermes demo $(DEMO_ARGS)
 
-# Makes the pictures of README anew; needs Chromium, and fonts with emoji to look well.
+# Makes the pictures of README again; needs Chromium, and fonts with emoji to look well.
 pictures: $(READY)
 	HERMES_PICTURES=1 $(BIN)/pytest -q tests/commands/demo/test_page_pictures.py
 

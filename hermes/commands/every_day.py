@@ -27,7 +27,9 @@ def status(
     config: ConfigOption = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show every change; Ctrl-C leaves.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="For monitoring: one line, and 1 where it is bad.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="For monitoring: one line, and status 1 if something is wrong.")
+    ] = False,
 ) -> None:
     """Show who listens, which servers can be reached, and what waits for an answer. Changes nothing."""
     from hermes.commands.status import command
@@ -58,7 +60,7 @@ def history(
 @app.command(rich_help_panel=PANEL)
 def ask(  # noqa: PLR0913 (one argument an option)
     question: Annotated[
-        str | None, typer.Argument(metavar="QUESTION", help="What is asked.", show_default=False)
+        str | None, typer.Argument(metavar="QUESTION", help="The question.", show_default=False)
     ] = None,
     *,
     option: Annotated[
@@ -68,7 +70,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
         bool, typer.Option("--yes-no", help="The choices are Yes (status 0) and No (status 13).")
     ] = False,
     multiple: Annotated[bool, typer.Option("--multiple", help="Several may be chosen.")] = False,
-    custom: Annotated[bool, typer.Option("--custom/--no-custom", help="Words of one's own are an answer.")] = True,
+    custom: Annotated[bool, typer.Option("--custom/--no-custom", help="A typed text can be the answer.")] = True,
     recommended: Annotated[int | None, typer.Option(metavar="N", help="The choice to mark; the first is 1.")] = None,
     header: Annotated[str, typer.Option(help="A name for the question, in a word or two.")] = "",
     file: Annotated[
@@ -78,9 +80,12 @@ def ask(  # noqa: PLR0913 (one argument an option)
         str, typer.Option("--from", metavar="NAME", help="Who asks, as the phone shows it.")
     ] = "A script",
     timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long it can be answered, such as 20m (else `ttl`).")
+        str | None,
+        typer.Option(metavar="TIME", help="How long it can be answered, such as 20m (else the configuration's ttl)."),
     ] = None,
-    on_expiry: Annotated[OnExpiry | None, typer.Option(help="What happens then (else the configuration's).")] = None,
+    on_expiry: Annotated[
+        OnExpiry | None, typer.Option(help="What happens without an answer (else the configuration's).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     config: ConfigOption = None,
 ) -> None:

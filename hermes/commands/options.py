@@ -21,7 +21,7 @@ TestClockOption = Annotated[Path | None, typer.Option("--test-clock", hidden=Tru
 LogJsonOption = Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")]
 _WHAT = (
     "An agent (opencode, claude-code, oh-my-pi, neovate); service: the listener, always running; "
-    "reap: a timer, where no listener runs"
+    "reap: a timer, if no listener may run all the time"
 )
 What = Annotated[
     str,

@@ -102,7 +102,7 @@ async def _listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | 
                 server.note(read)
                 heard = list(signals(read, server))
             except (ValueError, PayloadError) as error:
-                _LOG.warning("server %s: an event is passed over: %s", server.name, error)
+                _LOG.warning("server %s: an event is ignored: %s", server.name, error)
                 continue
             if read.type == "server.connected":
                 _LOG.info("server %s: following OpenCode %s", server.name, version)

@@ -240,7 +240,7 @@ def status(
 def digest_screen(count: int) -> Screen:
     """Return the message at the end of quiet hours, with the number of open questions."""
     waiting = "one question is" if count == 1 else f"{count or 'no'} questions are"
-    return note(f"Quiet hours are over: {waiting} waiting for you.")
+    return note(f"Quiet hours have ended: {waiting} waiting for you.")
 
 
 def was_away(from_s: float, until_s: float, look: Look) -> Screen:

@@ -341,7 +341,7 @@ async def test_damage_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     first, heard = await Life(chunks).follow(2)
     assert first == Connected(NEW)
     assert isinstance(heard, Heard)
-    assert caplog.text.count("passed over") == 4
+    assert caplog.text.count("is ignored") == 4
     assert "que_secret" not in caplog.text
 
 

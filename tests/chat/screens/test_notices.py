@@ -187,9 +187,9 @@ def test_open_questions_are_counted(count: int, said: str) -> None:
 
 def test_what_hermes_says_about_itself() -> None:
     """Plain words, and what to do."""
-    assert shown(digest_screen(1)) == "Quiet hours are over: one question is waiting for you."
-    assert shown(digest_screen(3)) == "Quiet hours are over: 3 questions are waiting for you."
-    assert shown(digest_screen(0)) == "Quiet hours are over: no questions are waiting for you."
+    assert shown(digest_screen(1)) == "Quiet hours have ended: one question is waiting for you."
+    assert shown(digest_screen(3)) == "Quiet hours have ended: 3 questions are waiting for you."
+    assert shown(digest_screen(0)) == "Quiet hours have ended: no questions are waiting for you."
     away = shown(was_away(ASKED_S - 7200, ASKED_S, LOOK))
     assert away == "I was offline from 16:10 to 18:10. If you tapped something then, please tap again."
     assert "from Mon 18:10 to 18:10." in was_away(ASKED_S - 2 * 86_400, ASKED_S, LOOK).text

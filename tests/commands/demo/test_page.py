@@ -138,7 +138,7 @@ def test_a_question_that_nobody_answers_expires(visitor: Visitor, stage: Stage) 
     # The final call stands for two seconds only: it goes when it has been seen.
     stage.api.control.fault(method="deleteMessage", action="hang", hang_s=600.0, times=20)
     visitor.ask("hurried")
-    expect(visitor.row("Merge the branch")).to_contain_text('started anew with ttl = "6s"')
+    expect(visitor.row("Merge the branch")).to_contain_text('restarted with ttl = "6s"')
     visitor.sees("⏰")
     stage.api.control.clear_faults()
     visitor.received("Merge the branch", state="refused")

@@ -214,7 +214,7 @@ async def test_quiet_hours_are_silent_and_one_message_ends_them(home: House) -> 
         assert len(home.person.shown()) == 2
         home.clock.advance(until_clock(home, 7, 1))
         await home.ticks(1)
-        digest = await home.person.sees("Quiet hours are over: 2 questions are waiting")
+        digest = await home.person.sees("Quiet hours have ended: 2 questions are waiting")
         assert not digest.silent
         await home.ticks(60)
         assert len(home.person.shown()) == 3

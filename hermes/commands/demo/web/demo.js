@@ -97,7 +97,7 @@ function meta({ date, edited, silent, from_bot }) {
 }
 
 function repliedTo(id, words) {
-  const quote = element("button", { type: "button", className: "quote" }, words || "A message that is gone")
+  const quote = element("button", { type: "button", className: "quote" }, words || "A deleted message")
   quote.ariaLabel = `In reply to: ${words}`
   quote.onclick = () => at(`message-${id}`)?.scrollIntoView({ block: "center" })
   return quote
@@ -187,7 +187,7 @@ function focusedButton() {
   return { item, focused, tap: focused.dataset.tap, place: [...item.querySelectorAll("button")].indexOf(focused) }
 }
 
-// A keyboard that is drawn anew keeps the focus: on the same button, else on the one in its place.
+// A keyboard that is drawn again keeps the focus: on the same button, else on the one in its place.
 function refocus(held) {
   if (!held || held.focused.isConnected) return
   const all = [...held.item.querySelectorAll("button")]
@@ -292,7 +292,7 @@ function received({ state, received: words }, place) {
 
 function hurried() {
   const ttl = `${last.spans.hurried}s`
-  return `For this one the listener was started anew with ttl = "${ttl}"; what else is asked now waits no longer, either.`
+  return `For this question the listener was restarted with ttl = "${ttl}"; other questions now expire as soon, too.`
 }
 
 // What was pressed goes: the focus moves on to the next button.
