@@ -132,9 +132,9 @@ def test_a_question_as_json(desk: Desk) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "hermes", "hook", "--help"], capture_output=True, text=True, check=True
     )
-    (example,) = re.findall(r"^  (echo .*\| hermes hook generic)$", told.stdout, re.MULTILINE)
+    (example,) = re.findall(r"^  (echo .*?\| hermes hook generic)$", told.stdout, re.MULTILINE | re.DOTALL)
     with typed(desk, example) as process:
-        desk.api.phone.tap(desk.api.phone.message_with("Deploy?", 60), "Yes")
+        desk.api.phone.tap(desk.api.phone.message_with("Go?", 60), "Yes")
         assert process.wait(60) == 0
         (printed,) = [line for line in process.output().splitlines() if line.startswith("{")]
         assert json.loads(printed) == {"kind": "answer", "answers": [["Yes"]]}

@@ -84,15 +84,16 @@ def ask(  # noqa: PLR0913 (one argument an option)
         typer.Option(metavar="TIME", help="How long it can be answered, such as 20m (else the configuration's ttl)."),
     ] = None,
     on_expiry: Annotated[
-        OnExpiry | None, typer.Option(help="What happens without an answer (else the configuration's).")
+        OnExpiry | None,
+        typer.Option(metavar="RULE", help="Without an answer: reject, recommended, skip or keep (else as configured)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Ask something, on the phone and in this terminal, and print the answer.
 
-    The status is 0 for any answer, whatever it says, 10 if the person stops the script, 11 if nobody answers in time,
-    and 12 if the person skips the question. With --yes-no it is 0 for yes and 13 for no.
+    The status is 0 for any answer, whatever it says; with --yes-no, 13 for no.
+    10: the person stopped the script; 11: nobody answered in time; 12: skipped.
     """
     from hermes.commands import ask as asks
     from hermes.commands.ask import given, terminal

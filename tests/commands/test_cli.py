@@ -417,7 +417,7 @@ def test_the_help_of_the_hook_has_the_json(
     monkeypatch.setenv("HERMES_CONFIG", str(tmp_path / "none"))
     assert run(*words) == 0
     told = capsys.readouterr().out
-    assert told.startswith("Usage: hermes hook AGENT --store DIR --log FILE")
+    assert told.startswith("Usage: hermes hook generic [--config PATH]\n")
     assert [name for name in NAMES if name not in told] == []
     assert [key for key in SHAPE.carried or () if key not in told] == []
 

@@ -35,7 +35,7 @@ def test_the_help_describes_what_the_hook_takes() -> None:
     status, shown = typed("--help")
     assert (status, shown) == (0, HELP)
     assert [name for name in (*run.NAMES, *(SHAPE.carried or ())) if name not in HELP] == []
-    assert max(map(len, HELP.splitlines())) <= 120
+    assert max(map(len, HELP.splitlines())) < 80
 
 
 @pytest.mark.parametrize(
