@@ -143,7 +143,7 @@ SCENES: Final = (
     Scene(
         "permission",
         "A permission",
-        "it wants to run a command",
+        "a command to run",
         "Move the tables",
         "shop-api",
         "",

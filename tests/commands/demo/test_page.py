@@ -342,19 +342,19 @@ def test_one_side_at_a_time_where_it_is_narrow(browser: Browser, url: str) -> No
         expect(page.locator("#phone")).to_be_hidden()
         visitor.ask("odd")
         visitor.ask("one")
-        phone = page.get_by_role("button", name="Phone", exact=True)
+        phone = page.locator("#sides [data-side=phone]")
         expect(phone).to_have_attribute("data-news", "yes")
         phone.click()
         expect(phone).not_to_have_attribute("data-news", "yes")
         visitor.tap(DATABASE, "Redis")
         visitor.sees("✅ Redis")
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW[0]
-        page.get_by_role("button", name="Computer", exact=True).click()
+        page.locator("#sides [data-side=computer]").click()
         assert visitor.received("Fix login flow") == ["Redis"]
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW[0]
         phone.click()
         visitor.write("/lock")
-        expect(page.get_by_role("button", name="Computer", exact=True)).to_have_attribute("data-news", "yes")
+        expect(page.locator("#sides [data-side=computer]")).to_have_attribute("data-news", "yes")
 
 
 READABLE = """
