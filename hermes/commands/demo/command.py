@@ -25,8 +25,7 @@ def run(*, opencode: bool, port: int, open_page: bool, say: Callable[[str], None
     with _until_told() as told, staged(_computer(opencode=opencode)) as stage, serving(stage, port=port) as url:
         stage.ask("one")
         say(f"Hermes in your browser: {url}")
-        say("An agent has asked a question: answer it there, then try to lose an answer.")
-        say("Ctrl-C ends the demo.")
+        say("An agent has asked you something: answer it there. Ctrl-C ends the demo.")
         if open_page:
             webbrowser.open(url)
         told.wait()

@@ -86,9 +86,9 @@ def test_the_picture_of_an_answered_question(browser: Browser, url: str) -> None
 def test_the_picture_of_several_questions(browser: Browser, url: str) -> None:
     """several.png: the second of three questions, on a phone's screen in the dark."""
     with visiting(browser, url, size=(390, 640), scheme="dark", device_scale_factor=1.5) as visitor:
-        visitor.page.get_by_role("button", name="Computer", exact=True).click()
+        visitor.page.locator("#sides [data-side=computer]").click()
         visitor.ask("three")
-        visitor.page.get_by_role("button", name="Phone", exact=True).click()
+        visitor.page.locator("#sides [data-side=phone]").click()
         visitor.tap("Which colour", "Teal")
         for size in ("Small", "Large"):
             visitor.tap("Which sizes", f"☐ {size}")

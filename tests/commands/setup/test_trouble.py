@@ -133,7 +133,7 @@ def test_another_program_takes_the_messages(desk: Desk) -> None:
         desk.api.control.fault(method="getUpdates", status=409, times=3)
         terminal.answers("Use a group?", "")
         terminal.sees(
-            "another program takes this bot's messages, perhaps Hermes of another user or computer: stop it there"
+            "Another program takes this bot's messages, perhaps Hermes of another user or computer: stop it there"
         )
         desk.write(f"/start {terminal.link()[1]}")
         terminal.sees("Ann (id 1001) opened the link")
