@@ -14,9 +14,11 @@
     ├── PayloadError           the payload of an agent has an unknown shape
     ├── AgentError             `permanent` is true if another try cannot help
     │   ├── AgentAway          no connection, a time-out, 408, 429, 5xx: another try can help
+    │   │   └── NotRunning     its server does not run now
     │   └── AgentRefused       any other 4xx, or an answer of another shape: another try cannot help
     │       ├── Unauthorized   401: the user name or the password is wrong
-    │       └── NotThere       404: no such request, session or message
+    │       ├── NotThere       404: no such request, session or message
+    │       └── Unfit          the answer does not fit the request, which stays open (`said` says why)
     └── ChatError              `permanent` as above
         ├── ChatAway           no connection, a time-out, 5xx, 429 (`retry_after_s`), an answer of another shape
         │   └── Undelivered    the message may have arrived or not: the connection broke after the request was sent
@@ -88,10 +90,22 @@ class AgentAway(AgentError):
     """The agent cannot be reached now, or cannot answer yet."""
 
 
+class NotRunning(AgentAway):
+    """The agent's server does not run; it is started when somebody uses the agent."""
+
+
 class AgentRefused(AgentError):
-    """The agent was reached, and refused the request or answered in another shape."""
+    """The agent was reached, and refused the request or answered in another shape.
+
+    `tag` and `said` are the name and the words of the refusal, "" if the agent gave none. Only the name may be logged.
+    """
 
     permanent = True
+
+    def __init__(self, message: str, *, tag: str = "", said: str = "") -> None:
+        super().__init__(message)
+        self.tag = tag
+        self.said = said
 
 
 class Unauthorized(AgentRefused):
@@ -100,6 +114,10 @@ class Unauthorized(AgentRefused):
 
 class NotThere(AgentRefused):
     """The agent does not know this request, session or message."""
+
+
+class Unfit(AgentRefused):
+    """The agent does not take this answer, and still waits for one. `said` are its words."""
 
 
 class ChatError(HermesError):

@@ -195,6 +195,7 @@ class House:
             "api_base": self.api.base_url,
         }
         tables = {"telegram": telegram, "store": {"path": str(self.store)}, "log": {"file": str(self.root / "log")}}
+        tables["opencode2"] = {"file": str(self.root / "service.json")}
         return Config(**{**tables, "opencode": self.servers, **self.sections})
 
     async def start(self, *, idle_s: float | None = None, settle: bool = True, **sections: Json) -> Listener:
@@ -342,7 +343,12 @@ def a_request(request_id: str = "que_1", *questions: Json, session: str = "ses_1
 
 @asynccontextmanager
 async def living(
-    root: Path, *manners: Manner, chats: Sequence[Chat] = (), chat_id: int = ANN.id, **api: Any
+    root: Path,
+    *manners: Manner,
+    chats: Sequence[Chat] = (),
+    chat_id: int = ANN.id,
+    sections: Json | None = None,
+    **api: Any,
 ) -> AsyncIterator[House]:
     """A house with an agent of each manner; each has a bot of its own, since a bot has one listener a machine."""
     clock = Clock()
@@ -352,6 +358,7 @@ async def living(
         _agents(manners, clock) as agents,
     ):
         made = House(root, botapi, clock, chat_id=chat_id)
+        made.sections = dict(sections or {})
         for agent in agents:
             made.connect(agent)
         try:

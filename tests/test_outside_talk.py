@@ -19,6 +19,8 @@ from telegram.request import HTTPXRequest
 
 from hermes.agents.opencode import events, wire
 from hermes.agents.opencode.adapter import read_request
+from hermes.agents.server import Lost
+from hermes.agents.wire import decode
 from hermes.chat.bot import Bot
 from hermes.chat.incoming import read_update
 from hermes.chat.outbox import Outbox
@@ -448,7 +450,7 @@ KINDS: list[Any] = [
 def test_any_bytes_are_of_the_wanted_shape_or_a_value_error(kind: Any, data: bytes) -> None:
     """The sentence quotes no more than the name of a place."""
     try:
-        wire.decode(kind, data)
+        decode(kind, data)
     except ValueError as error:
         str(error).encode()
 
@@ -471,7 +473,7 @@ def heard(content: bytes, kind: str = "text/event-stream") -> list[str | None]:
         found = []
         async with server(answer) as desk, aclosing(events.follow(desk)) as stream:
             async for one in stream:
-                if isinstance(one, events.Lost):
+                if isinstance(one, Lost):
                     break
                 ask_of = getattr(getattr(one, "signal", None), "ask", None)
                 found.append(ask_of.source.request_id if ask_of else None)

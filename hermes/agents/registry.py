@@ -15,6 +15,7 @@ from hermes.agents.generic import adapter as generic_adapter
 from hermes.agents.neovate import adapter as neovate_adapter
 from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
 from hermes.agents.opencode import adapter as opencode_adapter
+from hermes.agents.opencode2 import adapter as opencode2_adapter
 from hermes.model.answer import Decision, Response
 from hermes.model.ask import Ask, Capabilities
 from hermes.model.signals import Signal
@@ -61,6 +62,7 @@ class Adapter(Protocol):
 
 ADAPTERS: Mapping[str, Adapter] = {
     "opencode": opencode_adapter,
+    "opencode2": opencode2_adapter,
     "generic": generic_adapter,
     "claude-code": claude_adapter,
     "oh-my-pi": oh_my_pi_adapter,

@@ -13,8 +13,11 @@ from hermes.agents.oh_my_pi import install as oh_my_pi
 from hermes.agents.opencode import install as opencode
 from hermes.agents.plugin_file import Plugin
 from hermes.commands import service
+from hermes.commands.service.machine import run_command
 from hermes.config.settings import Config
 from hermes.errors import ConfigError
+
+VERSION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Agent:
 
     - `name`: its name for `hermes install`. `title`: its name for people. `program`: its command.
     - `plugin`: the plugin file that `install` writes, or None if `install` changes the agent's settings instead.
+    - `without_plugin(version)`: why this version needs no connection, "" if it does.
     - `options`: the options of `hermes install` that it knows. Its `install` takes each by name, or None if the person
       did not give it.
     """
@@ -35,6 +39,12 @@ class Agent:
     is_connected: Callable[[Mapping[str, str]], bool]
     plugin: Plugin | None = None
     options: tuple[str, ...] = ()
+    without_plugin: Callable[[str], str] = lambda _: ""
+
+    def version(self, path: str, environ: Mapping[str, str]) -> str:
+        """Return what the program at `path` says of its version, "" if it says nothing."""
+        told = run_command([path, "--version"], environ=environ, limit_s=VERSION_S)
+        return "" if told.status else told.output.strip().partition("\n")[0][:40]
 
 
 def connect(
@@ -55,8 +65,10 @@ def connect(
 
 
 def _agent(name: str, title: str, program: str, connect: ModuleType, *options: str) -> Agent:
-    plugin = getattr(connect, "PLUGIN", None)
-    return Agent(name, title, program, connect.install, connect.uninstall, connect.is_connected, plugin, options)
+    plugin, without = getattr(connect, "PLUGIN", None), getattr(connect, "without_plugin", lambda _: "")
+    return Agent(
+        name, title, program, connect.install, connect.uninstall, connect.is_connected, plugin, options, without
+    )
 
 
 AGENTS = (
@@ -86,8 +98,11 @@ def install(
             raise ConfigError(f"--{option} is nothing that {name} knows; it is for {knowing}.")
     if agent is None:
         return service.install_service(name, python=sys.executable, config_path=config_path, log=config.log.file)
+    program = shutil.which(agent.program, path=environ.get("PATH"))
+    if program is not None and (sentence := agent.without_plugin(agent.version(program, environ))):
+        return [sentence]
     done = connect(agent, config, config_path, environ=environ, options=options)
-    if shutil.which(agent.program, path=environ.get("PATH")) is None:
+    if program is None:
         done.append(f"No `{agent.program}` was found on this PATH. Hermes is ready for when {agent.title} is there.")
     return done
 

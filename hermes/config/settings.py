@@ -174,6 +174,16 @@ class OpenCode(_Section):
     )
 
 
+class OpenCode2(_Section):
+    """The OpenCode 2 server of this user, which is found by its own file."""
+
+    enabled: bool = Field(default=True, description="true or false")
+    file: FullPath = Field(
+        default_factory=lambda: platformdirs.user_state_path("opencode") / "service.json",
+        description='the absolute path of a file, such as "~/.local/state/opencode/service.json"',
+    )
+
+
 class Log(_Section):
     """The level and the file of the log."""
 
@@ -218,6 +228,7 @@ class Config(_Section):
     opencode: tuple[OpenCode, ...] = Field(
         default=(), description="tables [[opencode]] in double brackets, one a server, each with its own name"
     )
+    opencode2: OpenCode2 = Field(default_factory=OpenCode2, description="a table [opencode2]")
     log: Log = Field(default_factory=Log, description="a table [log]")
     monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
 
@@ -235,6 +246,8 @@ class Config(_Section):
     def _own_names(cls, value: tuple[OpenCode, ...]) -> tuple[OpenCode, ...]:
         if len({server.name for server in value}) < len(value):
             raise ValueError("has two servers of one name")
+        if "opencode2" in {server.name for server in value}:
+            raise ValueError('has a server named "opencode2", which is the one that Hermes finds by itself')
         return value
 
 
@@ -245,6 +258,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "store": Store,
     "matching": Matching,
     "opencode": OpenCode,
+    "opencode2": OpenCode2,
     "log": Log,
     "monitor": Monitor,
 }

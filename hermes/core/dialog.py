@@ -5,6 +5,7 @@ derives each effect (draw, deliver, wake) from the state that `step` returns:
 
     matching ──Matched──▶ open ──decision──▶ sending ──Delivered──▶ settled
                            │                    │                      ▲
+                           │◀────Declined───────┤                      │   (the agent did not take the answer)
                            │                    └────────Ended─────────┤
                            └────────────────────Ended──────────────────┘   (answered at the desk, gone)
 
@@ -52,6 +53,7 @@ from hermes.model.actions import (
 from hermes.model.answer import Answer, Decision, Outcome, User
 from hermes.model.ask import Ask
 from hermes.model.events import (
+    Declined,
     Delivered,
     Disarmed,
     Ended,
@@ -93,6 +95,8 @@ def step(ask: Ask, state: State, event: Event) -> Step:
             return Step(_ticked(ask, state, event.at_s))
         case Expired():
             return Step(_expired(ask, state, event))
+        case Declined() if state.phase == "sending" and state.decision is not None:
+            return _declined(ask, state, state.decision, event)
         case _:
             return Step(_told(state, event))
 
@@ -271,16 +275,23 @@ def _expired(ask: Ask, state: State, event: Expired) -> State:
         return _released(ask, state, event.at_s)
     if ask.permission is not None and event.rule != "reject":
         return _released(ask, state, event.at_s)  # a timer never allows a permission
-    if event.rule == "recommended":
+    if event.rule == "recommended" and not state.declined:
         answers = recommended(ask, state)
         if answers is not None:
             return _decided(state, "answer", event.at_s, None, answers=answers)
-    if event.rule == "skip" and ask.capabilities.can_skip:
+    if event.rule == "skip" and ask.capabilities.can_skip and not state.declined:
         return _decided(state, "skip", event.at_s, None)
     # If the agent goes on after a "no", this "no" would be an answer that no person gave: leave the ask to the desk.
-    if event.rule == "skip" or not ask.capabilities.reject_stops:
+    if (event.rule == "skip" and not state.declined) or not ask.capabilities.reject_stops:
         return _released(ask, state, event.at_s)
     return _decided(state, "reject", event.at_s, None)
+
+
+def _declined(ask: Ask, state: State, decision: Decision, event: Declined) -> Step:
+    """Ask again, and forget an answer that was the whole one; the person has all of the time for another one."""
+    answers = start(ask).answers if leaves_at_once(ask) else state.answers
+    opened = _turned(state, phase="open", decision=None, answers=answers, declined=event.why, away=False)
+    return Step(opened, touched=decision.by is not None)
 
 
 def _released(ask: Ask, state: State, at_s: float) -> State:
@@ -354,7 +365,7 @@ def _decided(
 ) -> State:
     given = state.answers if answers is None else answers
     decision = Decision(kind, at_s, given if kind == "answer" else (), by)
-    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None)
+    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None, declined="")
 
 
 def _settled(state: State, outcome: Outcome) -> State:

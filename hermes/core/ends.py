@@ -38,8 +38,8 @@ def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> 
             return Ended(at_s, kind, answers, together, proof)
         case WasDismissed(proof=proof):
             return Ended(at_s, "rejected_at_desk", proof=proof)
-        case Dead(proof):
-            return Ended(at_s, "gone", reason="ended", proof=proof)
+        case Dead(proof, reason):
+            return Ended(at_s, "gone", reason=reason, proof=proof)
         case _:
             return Ended(at_s, "gone", reason="ended")
 

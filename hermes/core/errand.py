@@ -9,7 +9,7 @@ was matched or has ended.
 
     matching   list the pending requests until one of them is the call's         → Matched, Ended
     open       look for its end if something hints at one                        → Ended
-    sending    by its server: verdict, reply, verdict until it is confirmed      → Delivered, Failed, Ended
+    sending    by its server: verdict, reply, verdict until it is confirmed      → Delivered, Failed, Declined, Ended
                by its hook: lay the text ready until the plugin tells the result
     settled    take back a text that nobody took, release a hook that still waits
 
@@ -55,7 +55,7 @@ from hermes.model.errand import (
     SetRoute,
     Wait,
 )  # fmt: skip
-from hermes.model.events import Failed, Matched, Worked
+from hermes.model.events import Declined, Failed, Matched, Worked
 from hermes.model.verdicts import Dead
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | N
         return _next_while_matching(errand, now_s, terms)
     if phase == "open":
         return _sooner(_next_while_open(entry, errand, now_s, terms), _next_elsewhere(errand, now_s))
+    if errand.declined:
+        return Happen(Declined(terms.at_s, errand.declined))
     order = _next_while_sending(entry, errand, now_s, terms)
     if order is not None and not isinstance(order, Wait):
         return order

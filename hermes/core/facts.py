@@ -34,6 +34,7 @@ from hermes.model.errand import (
     ServerBack,
     SessionBusy,
     Superseded,
+    Unfitting,
     Unknown,
     Unreached,
 )  # fmt: skip
@@ -52,7 +53,9 @@ def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:
         return errand
     hinted = errand.heard is not None or errand.is_quiet
     look_s = now_s if hinted and entry.state.phase == "open" else None
-    begun = errand._replace(phase=entry.state.phase, look_s=look_s, failures=0, open_s=None, is_reached=None)
+    begun = errand._replace(
+        phase=entry.state.phase, look_s=look_s, failures=0, open_s=None, is_reached=None, sent_s=None, declined=""
+    )
     return begun if errand.has_left else begun._replace(hook="unknown", hook_at_s=-math.inf, alone_since_s=None)
 
 
@@ -84,6 +87,8 @@ def _learn_unsettled(entry: Entry, errand: Errand, fact: Fact, now_s: float, ter
             return _learn_of_server(entry, errand, fact, now_s)
         case PendingListed() | RequestCame() | HeldElsewhere() if entry.state.phase == "matching":
             return _learn_of_call(entry, errand, fact, now_s, terms)
+        case Unfitting(why) if entry.state.phase == "sending":
+            return errand._replace(declined=why)
         case Superseded():
             return errand._replace(proven=Dead("left"))
         case _:

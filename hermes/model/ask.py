@@ -43,6 +43,9 @@ class Capabilities:
       hook has printed it and `silence_s` seconds have passed without a report.
     - `tells_answers`: although `reports` is false, the agent reports the answers to questions (not to permissions), so
       that its silence proves nothing about those.
+    - `hears_reason`: the agent's model reads the reason of a refusal.
+    - `always_stays`: an "always" is kept for the project; else it holds until the agent restarts.
+    - `post_after_s`: the agent may take back an ask that is younger than this, so it is not posted before.
     - `else_first`: the agent's own timer takes the first option if no option is recommended.
     """
 
@@ -55,6 +58,9 @@ class Capabilities:
     silence_s: float = 0.0
     tells_answers: bool = False
     else_first: bool = False
+    hears_reason: bool = True
+    always_stays: bool = False
+    post_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Literal
 from hermes.model.ask import Ask
 from hermes.model.state import State
 
-SideKind = Literal["typing", "offer", "final_call", "reminder", "expired", "delivered", "too_late", "whole"]
+SideKind = Literal["typing", "offer", "final_call", "reminder", "expired", "delivered", "too_late", "whole", "declined"]
 
 
 @dataclass(frozen=True, slots=True)

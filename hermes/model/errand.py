@@ -80,6 +80,7 @@ class Errand(NamedTuple):
     sent_s: float | None = None
     has_spoken: bool = False
     is_unknown: bool = False
+    declined: str = ""
     failures: int = 0
     hook: Hook = "unknown"
     hook_at_s: float = -math.inf
@@ -175,6 +176,13 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfitting:
+    """The server did not take the answer, and still waits for one. `why` are its words."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServerBack:
     """The entry's server is connected again, after events that nobody heard."""
 
@@ -216,7 +224,7 @@ class Released:
 
 Fact = (
     Woke | HookSeen | HookTook | HookLeft | PlacesGone | Laid | NewsCame | SessionBusy | Judged | Unreached | Accepted
-    | Unknown | ServerBack | Doubted | PendingListed | RequestCame | HeldElsewhere | Superseded | Released
+    | Unknown | Unfitting | ServerBack | Doubted | PendingListed | RequestCame | HeldElsewhere | Superseded | Released
 )  # fmt: skip
 
 
@@ -256,7 +264,7 @@ class AskVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send the decision to the server. Result: Accepted, Unknown or Unreached."""
+    """Send the decision to the server. Result: Accepted, Unknown, Unfitting or Unreached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,14 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Declined:
+    """The agent did not take the answer, and still waits for one. `why` are its words."""
+
+    at_s: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The ask ended without the decision from the phone: at the desk, or because the agent gave it up."""
 
@@ -116,7 +124,7 @@ class Worked:
     at_s: float
 
 
-Event = Tapped | Texted | Ticked | Disarmed | Torn | Matched | Delivered | Failed | Ended | Expired | Worked
+Event = Tapped | Texted | Ticked | Disarmed | Torn | Matched | Delivered | Failed | Declined | Ended | Expired | Worked
 
 
 @dataclass(frozen=True, slots=True)

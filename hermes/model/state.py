@@ -73,6 +73,7 @@ class State:
     - `due_s`: the time at which `joining` ends.
     - `away`: a delivery has failed, so that the phone shows that the agent cannot be reached. It stays true.
     - `working`: the agent was seen working again.
+    - `declined`: the agent's words about an answer that it did not take; "" once another one is sent.
     - `whole`: the person wants to see the whole text of a permission that its message cuts.
     - `seen`: the ids of the last updates that this ask has handled, so that an update has its effect only once.
     """
@@ -91,6 +92,7 @@ class State:
     away: bool = False
     outcome: Outcome | None = None
     working: bool = False
+    declined: str = ""
     whole: bool = False
     seen: tuple[int, ...] = ()
 

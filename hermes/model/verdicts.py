@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hermes.model.answer import Answers, Proof, Response
 
@@ -36,6 +37,8 @@ class Dead:
     """The agent no longer waits for the answer (aborted, deleted, restarted), even if it still lists the request."""
 
     proof: Proof = field(default="list", compare=False)
+    reason: Literal["ended", "swept"] = "ended"
+    """"swept": the agent ended the turn because nobody answered it for long."""
 
 
 @dataclass(frozen=True, slots=True)

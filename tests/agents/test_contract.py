@@ -33,8 +33,11 @@ PARENT = "import subprocess, sys; sys.exit(subprocess.Popen(sys.argv[1:]).wait()
 
 
 def test_every_agent_keeps_the_contract() -> None:
-    """None is left out: not of those whose payloads are understood, nor of those whose hooks are."""
-    assert set(SPEAKING) == set(ADAPTERS) == set(run.NAMES)
+    """None is left out: not of those whose payloads are understood, nor of those whose hooks are.
+
+    OpenCode 2 starts no hook; what it keeps is in tests/listener/agent/test_opencode2.py.
+    """
+    assert set(SPEAKING) == set(ADAPTERS) - {"opencode2"} == set(run.NAMES)
 
 
 def command(home: House, agent: Speaking, *options: str) -> list[str]:

@@ -59,6 +59,7 @@ from hermes.model.errand import (
     SetRoute,
     Superseded,
     Terms,
+    Unfitting,
     Unknown,
     Unreached,
     Wait,
@@ -219,7 +220,7 @@ def results(entry: Entry, order: Order | None) -> Iterator[tuple[Entry, Fact]]:
             yield entry, Unreached(server)
             yield from ((entry, Judged(verdict, server=server)) for verdict in verdicts(entry))
         case Send():
-            yield from ((entry, fact) for fact in (Accepted(), Unknown(), Unreached()))
+            yield from ((entry, fact) for fact in (Accepted(), Unknown(), Unfitting("no"), Unreached()))
         case ListPending(with_busy):
             for asks in ((), (with_request(entry.ask),), (with_request(entry.ask), with_request(entry.ask))):
                 yield from ((entry, PendingListed(asks, busy)) for busy in ((True, False) if with_busy else (None,)))
@@ -345,7 +346,7 @@ def edges(case: Case) -> Iterator[Edge]:
         for entry, fact, later_s, surprise in moves:
             after, order = errand.advance(entry, ages[later_s], fact, 0.0, case.terms(entry))
             says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen) and not fact.server
-            left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unreached)
+            left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unfitting | Unreached)
             is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
             surprises = here.surprises + surprise
             is_asked = (here.is_asked or says_open) and not left
@@ -441,7 +442,7 @@ def a_failed_save_loses_no_verdict(edge: Edge, case: Case) -> None:
 def forgetting_leads_to_the_same_end(edge: Edge, case: Case) -> None:
     """A restart at any moment changes no end."""
     known = edge.after.errand
-    if edge.is_new and known.proven is None and known.heard is None and not known.also_ask:
+    if edge.is_new and known.proven is None and known.heard is None and not known.also_ask and not known.declined:
         for truth in truths(case):
             assert end(edge.after.entry, known, case, truth) == end(edge.after.entry, Errand(), case, truth)
 

@@ -10,20 +10,21 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Self
 
 import httpx_sse
 
-from hermes.agents.opencode import proof, wire
+from hermes.agents.http import BOOT, PROBE, Api, path_of
+from hermes.agents.opencode import events, proof, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body, with_wish
 from hermes.agents.opencode.alive import Living, Moment
-from hermes.agents.opencode.api import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
@@ -46,6 +47,9 @@ class OpenCodeServer:
     Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
     NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
     """
+
+    agent = AGENT
+    longest_pause_s = LONGEST_S
 
     def __init__(
         self,
@@ -358,6 +362,15 @@ class OpenCodeServer:
                 break
             await self._sleep(_LOOK_S)
         return _words(messages)[-self.sessions.longest :]
+
+    @property
+    def heard_s(self) -> float:
+        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
+        return self.living.heard_s
+
+    def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
+        """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
+        return events.listen(self)
 
     def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories; see `Api.listening`."""

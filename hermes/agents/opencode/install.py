@@ -17,5 +17,15 @@ def folder(environ: Mapping[str, str]) -> Path:
     return config / "opencode" / "plugin"
 
 
+def without_plugin(version: str) -> str:
+    """Return why this version of OpenCode gets no plugin, "" if it does: version 2 loads none of version 1."""
+    if not version.startswith("2."):
+        return ""
+    return (
+        f"OpenCode {version} needs no plugin: Hermes finds its server by itself, as long as a listener runs "
+        "(`hermes install service`)."
+    )
+
+
 PLUGIN = Plugin("OpenCode", Path(__file__).parent / "plugin.js", folder)
 install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

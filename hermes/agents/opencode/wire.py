@@ -6,43 +6,28 @@ they also arrive as payloads of the hook.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable, Mapping
-from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from hermes.agents.fields import sound
-
-T = TypeVar("T")
+from hermes.agents.wire import Text, Wire
 
 
-def _sound(value: object) -> object:
-    return sound(value) if isinstance(value, str) else value
-
-
-Text = Annotated[str, BeforeValidator(_sound)]
-
-
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
-
-
-class Health(_Wire):
+class Health(Wire):
     """`GET /global/health`."""
 
     version: Text
 
 
-class Times(_Wire):
+class Times(Wire):
     """Milliseconds since the epoch."""
 
     created: float = 0
     updated: float = 0
 
 
-class Session(_Wire):
+class Session(Wire):
     """An item of `GET /session`, the answer to `GET /session/{id}`, and the `info` of session events."""
 
     id: Text
@@ -52,19 +37,19 @@ class Session(_Wire):
     time: Times = Times()
 
 
-class Project(_Wire):
+class Project(Wire):
     """An item of `GET /project`; the worktree of all folders without git is "/"."""
 
     worktree: Text
 
 
-class Status(_Wire):
+class Status(Wire):
     """A value in `GET /session/status`, which holds only the sessions that are not idle."""
 
     type: Text
 
 
-class ToolState(_Wire):
+class ToolState(Wire):
     """The state of a tool part; the v2 engine stores in `structured` the data that v1 stores in `metadata`."""
 
     status: Text
@@ -74,7 +59,7 @@ class ToolState(_Wire):
     structured: dict[str, Any] | None = None
 
 
-class Part(_Wire):
+class Part(Wire):
     """A part of a message: `type` is "text", "tool", or another type that Hermes ignores."""
 
     id: Text = ""
@@ -87,7 +72,7 @@ class Part(_Wire):
     state: ToolState | None = None
 
 
-class Info(_Wire):
+class Info(Wire):
     """The head of a message."""
 
     id: Text
@@ -96,14 +81,14 @@ class Info(_Wire):
     time: Times = Times()
 
 
-class Message(_Wire):
+class Message(Wire):
     """A message with its parts: an item of `GET /session/{id}/message`, or the answer to …/message/{id}."""
 
     info: Info
     parts: tuple[Part, ...] = ()
 
 
-class Delta(_Wire):
+class Delta(Wire):
     """`message.part.delta` (1.18.33 only): text to append to a part."""
 
     session_id: Text = Field(alias="sessionID")
@@ -113,13 +98,13 @@ class Delta(_Wire):
     delta: Text
 
 
-class RawList(_Wire):
+class RawList(Wire):
     """`GET /api/session/{id}/question` of the v2 engine."""
 
     data: list[Any]
 
 
-class V2Tool(_Wire):
+class V2Tool(Wire):
     """A part of a v2 message; a tool's `id` is the call id."""
 
     type: Text
@@ -128,26 +113,26 @@ class V2Tool(_Wire):
     state: ToolState | None = None
 
 
-class V2Content(_Wire):
+class V2Content(Wire):
     """The content of a v2 message."""
 
     content: tuple[V2Tool, ...] = ()
 
 
-class V2Message(_Wire):
+class V2Message(Wire):
     """`GET /api/session/{id}/message/{id}`."""
 
     data: V2Content
 
 
-class Payload(_Wire):
+class Payload(Wire):
     """A bus event. `properties` has another shape for each type."""
 
     type: Text
-    properties: dict[str, Any] = {}
+    properties: dict[str, Any] = Field({})
 
 
-class Event(_Wire):
+class Event(Wire):
     """One event of `/global/event`. 1.18.33 repeats many as type `sync`, in another shape; Hermes ignores those."""
 
     directory: Text = ""
@@ -162,36 +147,3 @@ class Event(_Wire):
     def properties(self) -> Mapping[str, Any]:
         """Return the properties of the event."""
         return self.payload.properties
-
-
-@cache
-def _reader(kind: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def decode(kind: type[T], text: str | bytes) -> T:
-    """Read JSON of this shape.
-
-    Raises:
-        ValueError: it is not JSON, or has another shape; the message names the place, and contains no value.
-    """
-    try:
-        # Not pydantic's JSON parser, because it refuses the lone surrogate halves that JSON can carry.
-        value = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except ValueError:
-        raise ValueError("not JSON") from None
-    return shaped(kind, value)
-
-
-def shaped(kind: type[T], value: object) -> T:
-    """Read decoded JSON of this shape; see `decode`."""
-    try:
-        read: T = _reader(cast("Hashable", kind)).validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in first["loc"]) or "it"
-        fault = "is missing" if first["type"] == "missing" else "has a shape that Hermes does not know"
-        raise ValueError(f"{sound(place[:80])} {fault}") from None
-    return read

@@ -18,6 +18,10 @@ from hermes.model.ask import DeedKind, Permission
 from hermes.model.entry import Entry
 
 ALLOW: Final = "Allow once"
+_PARTS: Final = {
+    True: "⚠️ Only parts of the command are known.",
+    False: "⚠️ Not all of it is known.",
+}
 _WHAT: Final = 1400
 _DETAIL: Final = 1200
 _TOOL: Final = 60
@@ -58,7 +62,7 @@ def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
             line(Span(heading, "bold"), *tool),
             line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
             line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
-            line(Span("⚠️ Only parts of the command are known." if permission.partial else "", "bold")),
+            line(Span(_PARTS[permission.kind == "command"] if permission.partial else "", "bold")),
             line(Span(changes)),
             line(passage(detail, min(_DETAIL, caps.question), _mark(permission))),
             line(Span(left_out, "italic")),
@@ -182,7 +186,7 @@ def always(entry: Entry, permission: Permission) -> list[Line]:
         line(
             "In all sessions of ",
             *((where,) if where.text else ("this project",)),
-            f", until {_who(entry, 'the agent')} restarts.",
+            ", for good." if entry.ask.capabilities.always_stays else f", until {_who(entry, 'the agent')} restarts.",
         ),
     ]
 

@@ -114,5 +114,7 @@ def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span
             return "🖥 Answered on the computer", colon, answer
         case "rejected_at_desk":
             return ("🖥 Dismissed on the computer",)
+        case _ if outcome.reason == "swept":
+            return ("⌛ ", agent(entry.ask), " gave up waiting and ended its turn")
         case _:
             return ("The agent no longer needs this",)

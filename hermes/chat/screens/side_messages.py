@@ -33,6 +33,8 @@ from hermes.model.state import Offer
 
 _HOUR_S: Final = 3600
 _ANSWER: Final = 300
+_UNHEARD: Final = "The agent goes on, but it only hears that the command could not be run, not why."
+_AGAIN: Final = "Please answer again. "
 
 
 def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
@@ -48,6 +50,8 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["typing"] = _typing(entry, entry.state.armed.question, look)
     if entry.state.offer:
         found["offer"] = _offer(entry, entry.state.offer)
+    if entry.state.declined:
+        found["declined"] = _declined(entry)
     if entry.timing.called:
         found["final_call"] = _final_call(entry, look)
     if entry.timing.reminded > 0:
@@ -91,10 +95,13 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
 
 
 def _typing_why(entry: Entry, look: Look) -> SideScreen:
+    hears = entry.ask.capabilities.hears_reason
     if look.group:
-        return SideScreen(note("Reply to this with why not. ", code(entry), force_reply=True), fresh=True)
+        asked = "Reply to this with why not. " if hears else f"Reply to this with why not. {_UNHEARD} "
+        return SideScreen(note(asked, code(entry), force_reply=True), fresh=True)
     rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)
-    return SideScreen(note("Write why not, as your next message. The agent gets it, and goes on.", rows=rows))
+    what = "The agent gets it, and goes on." if hears else _UNHEARD
+    return SideScreen(note(f"Write why not, as your next message. {what}", rows=rows))
 
 
 def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
@@ -113,6 +120,12 @@ def _offer(entry: Entry, offer: Offer) -> SideScreen:
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
     asked = note("Is this your answer to ", name(entry.ask, offer.question), "?", rows=((use,), (no,)))
     return SideScreen(asked)
+
+
+def _declined(entry: Entry) -> SideScreen:
+    why = defused(shortened(one_line(entry.state.declined), _ANSWER))
+    what: tuple[str | Span, ...] = (" did not take your answer to ", *subject(entry.ask), f": “{why}” ")
+    return SideScreen(note("⚠️ ", agent(entry.ask), *what, _AGAIN, code(entry)), ring=True, fresh=True)
 
 
 def _reminder(entry: Entry, look: Look) -> SideScreen:

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer, numbers
+from hermes.agents.opencode2.client import OpenCode2Server
+from hermes.agents.opencode2.discovery import Address, at
+from hermes.agents.wire import decode
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.status.survey import client
 from hermes.commands.status.table import span
@@ -39,13 +42,22 @@ async def _server(server: OpenCode, ttl_s: float) -> list[Finding]:
         try:
             version = await _version(there)
         except AgentError as error:
-            return [await _unreachable(server, error)]
+            return [await _second(server) or await _unreachable(server, error)]
         rest = await asyncio.gather(
             AREA.guarded(f"{server.name}: password", _password(server)),
             AREA.guarded(f"{server.name}: questions", _questions(server, there, ttl_s), limit_s=LIST_S),
             AREA.guarded(f"{server.name}: events", _events(server, there), limit_s=EVENT_S),
         )
     return [_reached(server, version), *(finding for findings in rest for finding in findings)]
+
+
+async def _second(server: OpenCode) -> Finding | None:
+    """Return the finding about an OpenCode 2 at this URL, None if none answers there."""
+    address = Address(server.url, server.password.get_secret_value(), server.username)
+    async with OpenCode2Server(server.name, at(address), machine="") as there:
+        with contextlib.suppress(AgentError):
+            return AREA.good(server.name, f"OpenCode {(await there.connect()).version} at {server.url}")
+    return None
 
 
 async def _version(there: OpenCodeServer) -> str:
@@ -148,6 +160,6 @@ async def _events(server: OpenCode, there: OpenCodeServer) -> list[Finding]:
     async with there.listening() as events:
         async for event in events:
             with contextlib.suppress(ValueError):
-                if wire.decode(wire.Event, event.data).type == "server.connected":
+                if decode(wire.Event, event.data).type == "server.connected":
                     return [AREA.good(check, "the stream is there")]
     return [AREA.broken(check, "the stream ended before its first event", "restart that server")]

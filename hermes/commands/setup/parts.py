@@ -5,12 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermes.commands.install import AGENTS, Agent
-from hermes.commands.service.machine import run_command
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
 from hermes.errors import ConfigError
-
-VERSION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +25,8 @@ def find_agents(environ: Mapping[str, str]) -> list[Found]:
     for agent in AGENTS:
         path = shutil.which(agent.program, path=environ.get("PATH"))
         if path is not None:
-            found.append(Found(agent, path, _version(path, environ)))
+            found.append(Found(agent, path, agent.version(path, environ)))
     return found
-
-
-def _version(path: str, environ: Mapping[str, str]) -> str:
-    told = run_command([path, "--version"], environ=environ, limit_s=VERSION_S)
-    return "" if told.status else told.output.strip().partition("\n")[0][:40]
 
 
 def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str]) -> tuple[Agent, ...]:
@@ -53,6 +45,9 @@ def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str
 def _wanted(terminal: Terminal, found: Found) -> bool:
     agent = found.agent
     terminal.done(f"{agent.title} {found.version} is here: {found.path}")
+    if sentence := agent.without_plugin(found.version):
+        terminal.say(sentence)
+        return False
     option = f"--agent {agent.name} or --no-agents"
     return terminal.ask(f"Connect {agent.title}?", default=True, option=option)
 

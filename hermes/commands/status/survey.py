@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from hermes import __version__
-from hermes.agents.opencode.api import Api
+from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
+from hermes.agents.opencode2 import discovery
+from hermes.agents.opencode2.client import OpenCode2Server
+from hermes.agents.opencode2.discovery import Address, at
 from hermes.config.reading import open_to_others
 from hermes.config.settings import Config, OpenCode
 from hermes.core.answer_clock import AnswerableClock
-from hermes.errors import HermesError
+from hermes.errors import AgentRefused, HermesError, NotRunning, Unauthorized
 from hermes.hook import spool
 from hermes.model.ask import Ask, DeedKind, Permission
 from hermes.model.chat_memory import ChatMemory
@@ -52,12 +55,13 @@ class ListenerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """A configured server with its version, or with the reason why it gave none."""
+    """A server with its version, or with the reason why it gave none. `idle`: it does not run, and need not."""
 
     name: str
     url: str
     version: str
     trouble: str
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,15 @@ async def ask_health(server: OpenCode) -> str:
         AgentError: the server is away, wants another password, or is no OpenCode server.
     """
     async with client(server) as asked:
-        return await asked.health()
+        try:
+            return await asked.health()
+        except Unauthorized:
+            raise
+        except AgentRefused:
+            pass
+    address = Address(server.url, server.password.get_secret_value(), server.username)
+    async with OpenCode2Server(server.name, at(address), machine="") as second:
+        return (await second.connect()).version
 
 
 async def gather(
@@ -151,7 +163,10 @@ async def gather(
         at_s=now_s,
         store=str(store.root),
         listener=listener,
-        servers=tuple(await asyncio.gather(*(_server(server, health) for server in config.opencode))),
+        servers=(
+            *await asyncio.gather(*(_server(server, health) for server in config.opencode)),
+            *await _found_server(config),
+        ),
         entries=tuple(_entry(entry, clock, now_s) for entry in survey.entries),
         quarantined=len(await store.quarantined()),
         damaged=tuple(str(path) for path, _ in (*survey.damaged, *survey.unread)),
@@ -195,6 +210,21 @@ async def _server(server: OpenCode, health: Health) -> ServerStatus:
         return ServerStatus(server.name, server.url, await health(server), "")
     except HermesError as error:
         return ServerStatus(server.name, server.url, "", str(error))
+
+
+async def _found_server(config: Config) -> tuple[ServerStatus, ...]:
+    """Return the OpenCode 2 server of this user; none if it is switched off, or was never there."""
+    file = config.opencode2.file
+    if not config.opencode2.enabled or not file.exists():
+        return ()
+    url = ""
+    try:
+        address = discovery.read(file)
+        url = f"{address.url} (pid {address.pid})"
+        async with OpenCode2Server(discovery.NAME, at(address), machine="") as found:
+            return (ServerStatus(discovery.NAME, url, (await found.connect()).version, ""),)
+    except HermesError as error:
+        return (ServerStatus(discovery.NAME, url, "", str(error), idle=isinstance(error, NotRunning)),)
 
 
 def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:

@@ -137,6 +137,8 @@ def _about_phone(listener: ListenerStatus) -> list[Row]:
 
 def _about_server(server: ServerStatus) -> Row:
     name = plain(server.name)
+    if server.idle:
+        return _IDLE, name, plain(server.trouble, "dim")
     if server.trouble:
         return _BAD, name, plain(server.trouble, "bold red")
     return _GOOD, name, plain(f"version {server.version} · {server.url}")

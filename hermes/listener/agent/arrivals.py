@@ -15,7 +15,7 @@ from hermes.model.verdicts import Dead
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.agents.server import AgentServer
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.intake import Intake
     from hermes.listener.background import Background
@@ -35,7 +35,7 @@ class Arrivals:
 
     def __init__(
         self,
-        server: OpenCodeServer,
+        server: AgentServer,
         entries: Entries,
         intake: Intake,
         errands: Errands,

@@ -12,7 +12,7 @@ from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import merged
-from hermes.errors import AgentAway, AgentError, AgentRefused, Conflict, NotThere, StoreError
+from hermes.errors import AgentAway, AgentError, AgentRefused, Conflict, NotThere, StoreError, Unfit
 from hermes.listener.agent.hooks import wait_id
 from hermes.model.errand import (
     Accepted,
@@ -38,6 +38,7 @@ from hermes.model.errand import (
     Send,
     SetRoute,
     Terms,
+    Unfitting,
     Unknown,
     Unreached,
     Wait,
@@ -49,8 +50,8 @@ from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hermes.agents.opencode.client import OpenCodeServer
     from hermes.agents.registry import Adapter
+    from hermes.agents.server import AgentServer
     from hermes.config.settings import Matching
     from hermes.listener.agent.hooks import WaitingHooks
     from hermes.listener.entries import Entries
@@ -71,7 +72,7 @@ class Errands:
     def __init__(
         self,
         entries: Entries,
-        servers: Mapping[str, OpenCodeServer],
+        servers: Mapping[str, AgentServer],
         hooks: WaitingHooks,
         adapters: Mapping[str, Adapter],
         matching: Matching,
@@ -328,6 +329,9 @@ class Errands:
                 await server.reject(ask)
             else:
                 await server.reply(ask, self._adapters[ask.source.agent].answers(ask, decision))
+        except Unfit as error:
+            log.warning("request %s: %s", ask.source.request_id, error)
+            return Unfitting(error.said or "it gave no reason")
         except NotThere:
             log.info("request %s ended while its answer was on the way", ask.source.request_id)
             return Unknown()
@@ -342,9 +346,9 @@ class Errands:
         return Laid()
 
     async def _list(self, entry: Entry, *, with_busy: bool) -> Fact:
-        """List what all reachable servers have pending in the entry's folder."""
+        """List what all reachable servers of its agent have pending in the entry's folder."""
         asks: list[Ask] = []
-        for server in self._servers.values():
+        for server in self._servers_of(entry):
             try:
                 listed = await server.questions(entry.ask.source.directory)
                 asks += [ask for ask in listed if ask.permission is None]
@@ -352,8 +356,11 @@ class Errands:
                 log.info("entry %s: %s", entry.id, error)
         return PendingListed(tuple(asks), await self._is_busy(entry) if with_busy else None)
 
+    def _servers_of(self, entry: Entry) -> list[AgentServer]:
+        return [server for server in self._servers.values() if server.agent == entry.ask.source.agent]
+
     async def _is_busy(self, entry: Entry) -> bool:
-        for server in self._servers.values():
+        for server in self._servers_of(entry):
             try:
                 if entry.ask.source.session_id in await server.busy(entry.ask.source.directory):
                     return True
@@ -390,5 +397,3 @@ def _log_end(entry: Entry, event: Event, verdict: Verdict | None) -> None:
             log.info("entry %s: its answer is not delivered yet", entry.id)
         case Ended(reason="ended"):
             log.info("entry %s: its call never became a request", entry.id)
-        case _:
-            return

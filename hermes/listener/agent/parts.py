@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hermes.agents.opencode.api import Api
+from hermes.agents.either import EitherServer
+from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
+from hermes.agents.opencode2.client import OpenCode2Server
+from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
 from hermes.agents.registry import ADAPTERS
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
@@ -18,6 +21,7 @@ from hermes.listener.agent.servers import Follower
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hermes.agents.server import AgentServer
     from hermes.config.settings import Config
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 class AgentParts:
     """The parts of the agent side."""
 
-    servers: tuple[OpenCodeServer, ...]
+    servers: tuple[AgentServer, ...]
     hooks: WaitingHooks
     errands: Errands
     intake: Intake
@@ -52,16 +56,7 @@ def agent_parts(
     `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
     """
     store, root = entries.store, entries.store.root
-    servers = {
-        server.name: OpenCodeServer(
-            Api(server.name, server.url, username=server.username, password=server.password.get_secret_value()),
-            machine=store.machine(),
-            host=machine,
-            now=entries.now,
-            monotonic=monotonic,
-        )
-        for server in config.opencode
-    }
+    servers = _servers(config, entries, machine=machine, monotonic=monotonic)
     hooks = WaitingHooks(root)
     errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
     intake = Intake(entries, errands, hooks, rules=config.permissions.rules)
@@ -76,3 +71,22 @@ def agent_parts(
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
     return AgentParts(tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers))
+
+
+def _servers(
+    config: Config, entries: Entries, *, machine: str, monotonic: Callable[[], float]
+) -> dict[str, AgentServer]:
+    """Return the servers of the configuration, and the one that is found by its file."""
+    machine_id = entries.store.machine()
+    servers: dict[str, AgentServer] = {}
+    for given in config.opencode:
+        password = given.password.get_secret_value()
+        api = Api(given.name, given.url, username=given.username, password=password)
+        first = OpenCodeServer(api, machine=machine_id, host=machine, now=entries.now, monotonic=monotonic)
+        address = Address(given.url, password, given.username)
+        second = OpenCode2Server(given.name, at(address), machine=machine_id, host=machine, now=entries.now)
+        servers[given.name] = EitherServer(first, second)
+    if config.opencode2.enabled:
+        locate = found_by(config.opencode2.file)
+        servers[NAME] = OpenCode2Server(NAME, locate, machine=machine_id, host=machine, now=entries.now)
+    return servers

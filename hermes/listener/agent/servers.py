@@ -9,9 +9,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hermes.agents.opencode.adapter import AGENT
-from hermes.agents.opencode.events import Connected, Disposed, Heard, Lost, follow
-from hermes.errors import AgentError, StoreError
+from hermes.agents.server import Connected, Disposed, Heard, Lost, follow
+from hermes.errors import AgentError, NotRunning, StoreError
 from hermes.model.chat_memory import Followed
 from hermes.model.errand import Doubted, NewsCame, ServerBack
 from hermes.model.signals import Asked, Quiet
@@ -19,7 +18,7 @@ from hermes.model.signals import Asked, Quiet
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.agents.server import AgentServer
     from hermes.listener.agent.arrivals import Arrivals
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.intake import Intake
@@ -43,7 +42,7 @@ class Follower:
 
     def __init__(
         self,
-        server: OpenCodeServer,
+        server: AgentServer,
         entries: Entries,
         intake: Intake,
         errands: Errands,
@@ -66,7 +65,7 @@ class Follower:
     @property
     def is_connected(self) -> bool:
         """Tell whether its events arrive now, and its asks are known."""
-        return self._connected[self.server.name]
+        return self._connected.get(self.server.name, False)
 
     @is_connected.setter
     def is_connected(self, is_so: bool) -> None:
@@ -74,9 +73,10 @@ class Follower:
 
     async def run(self) -> None:
         """Follow the events for ever."""
+        server = self.server
         while True:
             try:
-                async for told in follow(self.server):
+                async for told in follow(server.name, server.listen, longest_s=server.longest_pause_s):
                     match told:
                         case Connected():
                             await self.compare()
@@ -85,14 +85,22 @@ class Follower:
                             await self._hear(signal)
                         case Disposed(directory):
                             self._disposed(directory)
-                        case Lost():
+                        case Lost(error):
                             self._note_heard()
                             self.is_connected = False
+                            if isinstance(error, NotRunning):
+                                self._stopped()
             except (StoreError, AgentError) as error:
                 log.error("server %s: %s", self.server.name, error)  # noqa: TRY400 (an outage, not a defect)
             # The last event may not be saved, so later events do not count as heard until the list was read again.
             self.is_connected = False
             await self._sleep(FOLLOW_PAUSE_S)
+
+    def _stopped(self) -> None:
+        """Look at what was open there; a server that runs only now and then is not shown as missing."""
+        del self._connected[self.server.name]
+        for entry in self._mine():
+            self._errands.hint(entry.id, Doubted())
 
     def followed(self) -> Followed:
         """Return until when the events are known."""
@@ -102,7 +110,7 @@ class Follower:
     def _note_heard(self) -> None:
         """While it is connected all is known up to its last event, a heartbeat at least."""
         if self.is_connected:
-            self._heard_s = self.server.living.heard_s
+            self._heard_s = self.server.heard_s
 
     async def compare(self) -> None:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
@@ -133,7 +141,7 @@ class Follower:
     def _without_server(self) -> list[Entry]:
         def is_one(entry: Entry) -> bool:
             source = entry.ask.source
-            has_no_server = source.agent == AGENT and source.request_id is not None and not source.server
+            has_no_server = source.agent == self.server.agent and source.request_id is not None and not source.server
             return has_no_server and entry.ask.answerable and entry.state.phase == "open"
 
         return [entry for entry in self._entries.all() if is_one(entry)]

@@ -1,7 +1,8 @@
 """The permissions of one session are posted one after the other, and each replaces the message of the one before.
 
 The next permission is posted at the end of the chat, so that the phone rings, with a line for each permission before
-it; then the previous message is deleted. The messages are known in memory only, because they only keep the chat tidy:
+it; then the previous message is deleted. A question that its agent gave up and asks again, after a restart for one,
+replaces its own message in the same way. The messages are known in memory only, because they only keep the chat tidy:
 after a restart the next permission replaces none.
 """
 
@@ -34,9 +35,12 @@ FRESH_S: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The message of a permission closed at `at_s`, with its lines. `refused_s` is when it was refused, else -inf."""
+    """The message of a permission closed at `at_s`, with its lines. `refused_s` is when it was refused, else -inf.
 
-    session_id: str
+    `key` tells which asks may replace it: the permissions of its session, or the same questions of its session.
+    """
+
+    key: tuple[str, ...]
     chat_id: int
     message_id: int
     at_s: float
@@ -50,7 +54,7 @@ class PermissionQueue:
     def __init__(self, entries: Entries, look: Look) -> None:
         self._entries = entries
         self._look = look
-        self._left: dict[str, Left] = {}
+        self._left: dict[tuple[str, ...], Left] = {}
         self._moved_s: dict[str, float] = {}
 
     def behind(self, over: Entry) -> list[Entry]:
@@ -95,30 +99,31 @@ class PermissionQueue:
 
     def _refusing_s(self, entry: Entry) -> float | None:
         """Return how long a permission that was asked before a refusal still waits for its own end, else None."""
-        left = self._left.get(entry.ask.source.session_id)
+        left = self._left.get(_key(entry))
         if left is None or entry.asked_s > left.refused_s or not 0 <= self._entries.now() - left.at_s < REFUSING_S:
             return None
         return REFUSING_S - (self._entries.now() - left.at_s)
 
     def left_for(self, entry: Entry) -> Left | None:
-        """Return the message of the permission before, for this one to replace, or None."""
-        left = self._left.get(entry.ask.source.session_id) if entry.ask.permission is not None else None
+        """Return the message of the permission before, or of the same question, for this one to replace, or None."""
+        left = self._left.get(_key(entry))
         if left is None or left.chat_id != entry.phone.chat_id or abs(self._entries.now() - left.at_s) > IN_A_ROW_S:
             return None
         return left
 
     def moved(self, entry: Entry, left: Left) -> bool:
-        """Note that this permission is on the phone now; return whether the caller must delete the message `left`.
+        """Note that this entry is on the phone now; return whether the caller must delete the message `left`.
 
         If a permission ends while it is being posted, the next one may be posted to replace the same message: only one
         of them deletes it.
         """
         now_s = self._entries.now()
         self._moved_s = {one: at_s for one, at_s in self._moved_s.items() if 0 <= now_s - at_s < FRESH_S}
-        self._moved_s[entry.id] = now_s
-        if self._left.get(left.session_id) is not left:
+        if entry.ask.permission is not None:
+            self._moved_s[entry.id] = now_s  # to the same question, a tap means the same
+        if self._left.get(left.key) is not left:
             return False
-        del self._left[left.session_id]
+        del self._left[left.key]
         return True
 
     def is_fresh(self, entry_id: str) -> bool:
@@ -126,17 +131,29 @@ class PermissionQueue:
         return 0 <= self._entries.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
     async def put_away(self, entry: Entry) -> None:
-        """Close an entry that has not changed; keep a permission's message for the next one of its session to replace.
+        """Close an entry that has not changed; keep its message if the next one of its session may replace it.
 
         Raises StoreError.
         """
         if not await self._entries.close(entry):
             return
-        phone, decision, session_id = entry.phone, entry.state.decision, entry.ask.source.session_id
-        if entry.ask.permission is None or phone.message_id is None:
+        phone, decision = entry.phone, entry.state.decision
+        if phone.message_id is None or not (entry.ask.permission is not None or _was_given_up(entry)):
             return
         now_s = self._entries.now()
         self._left = {one: left for one, left in self._left.items() if abs(now_s - left.at_s) <= IN_A_ROW_S}
         refused_s = decision.at_s if decision is not None and is_refused(entry) else -math.inf
-        trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:]
-        self._left[session_id] = Left(session_id, phone.chat_id, phone.message_id, now_s, refused_s, trail)
+        trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:] if entry.ask.permission is not None else ()
+        self._left[_key(entry)] = Left(_key(entry), phone.chat_id, phone.message_id, now_s, refused_s, trail)
+
+
+def _key(entry: Entry) -> tuple[str, ...]:
+    ask = entry.ask
+    texts = () if ask.permission is not None else tuple(question.text for question in ask.questions)
+    return (ask.source.session_id, *texts)
+
+
+def _was_given_up(entry: Entry) -> bool:
+    """Tell whether the agent gave up a question that nobody had answered."""
+    outcome = entry.state.outcome
+    return outcome is not None and outcome.kind == "gone" and entry.state.decision is None

@@ -144,9 +144,10 @@ class Posting:
     async def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
         age_s = self._entries.now() - entry.asked_s
+        after_s = max(self._post_after_s, entry.ask.capabilities.post_after_s)
         # If the age is negative, the wall clock was set back: do not wait because of that.
-        if 0 <= age_s < self._post_after_s and entry.state.phase == "open":
-            return self._post_after_s - age_s
+        if 0 <= age_s < after_s and entry.state.phase == "open":
+            return after_s - age_s
         return await self._queue.wait_s(entry)
 
     async def _note_post(self, post: _Post) -> None:

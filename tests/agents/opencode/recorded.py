@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from hermes.agents.opencode.api import Api
+from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
 
 Json = dict[str, Any]

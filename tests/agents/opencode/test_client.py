@@ -13,8 +13,9 @@ import httpx
 import httpx_sse
 import pytest
 
-from hermes.agents.opencode import adapter, api
-from hermes.agents.opencode.api import Api
+from hermes.agents import http as api
+from hermes.agents.http import Api
+from hermes.agents.opencode import adapter
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
 from hermes.model.ask import Ask, Source

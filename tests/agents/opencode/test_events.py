@@ -11,11 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
+from hermes.agents.http import Api
 from hermes.agents.opencode import wire
-from hermes.agents.opencode.api import Api
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import Connected, Followed, Heard, Lost, follow, signals
+from hermes.agents.opencode.events import follow, signals
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.server import Connected, Followed, Heard, Lost
+from hermes.agents.wire import shaped
 from hermes.errors import AgentAway, AgentRefused, Unauthorized
 from hermes.model.ask import Source
 from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied
@@ -27,12 +29,12 @@ HERE = "/home/dev/project"
 
 def event(kind: str, **properties: Any) -> wire.Event:
     """Return an event as it comes off the wire."""
-    return wire.shaped(wire.Event, {"directory": HERE, "payload": {"type": kind, "properties": properties}})
+    return shaped(wire.Event, {"directory": HERE, "payload": {"type": kind, "properties": properties}})
 
 
 def known(version: str, name: str) -> wire.Event:
     """Return a recorded event as it comes off the wire."""
-    return wire.shaped(wire.Event, recorded(version, "events", name))
+    return shaped(wire.Event, recorded(version, "events", name))
 
 
 # one event
@@ -150,7 +152,7 @@ def test_new_tells_words_by_their_deltas() -> None:
     sessions = told(message(), text(""), delta("I "), delta("thought", "prt_t"), delta("ask."), call())
     assert sessions.last_text(asking()) == "I ask."
     recording = known(NEW, "message.part.delta")
-    assert wire.shaped(wire.Delta, recording.properties).delta == "I "
+    assert shaped(wire.Delta, recording.properties).delta == "I "
 
 
 def test_words_of_an_earlier_message_are_the_last_where_the_asking_one_has_none() -> None:
@@ -374,7 +376,7 @@ async def test_a_server_that_is_not_ready_is_asked_shortly() -> None:
 
 async def test_a_stream_whose_answer_never_begins_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for the stream itself, whose own silence may last 45 s."""
-    monkeypatch.setattr("hermes.agents.opencode.api._HEADERS_S", 0.01)
+    monkeypatch.setattr("hermes.agents.http._HEADERS_S", 0.01)
 
     async def never(request: httpx.Request) -> httpx.Response:
         await asyncio.Event().wait()

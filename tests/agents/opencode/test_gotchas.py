@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from hermes.agents.opencode.api import Api
+from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import Connected, Disposed, Followed, Heard, Lost, follow
+from hermes.agents.opencode.events import follow
+from hermes.agents.server import Connected, Disposed, Followed, Heard, Lost
 from hermes.core import matching
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model.ask import Ask

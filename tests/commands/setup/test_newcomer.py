@@ -38,6 +38,18 @@ def test_all_the_way(desk: Desk) -> None:
     assert any("Connected." in text for text in desk.told())
 
 
+def test_opencode_2_needs_no_plugin(desk: Desk) -> None:
+    """It is found by its program, nothing is installed for it, and the person hears what it needs instead."""
+    desk.has("opencode", "#!/bin/sh\necho 2.3.2\n")
+    with desk.setup("--no-service", "--no-test") as terminal:
+        pairs(terminal, desk)
+        terminal.sees("OpenCode 2.3.2 is here")
+        terminal.sees("OpenCode 2.3.2 needs no plugin: Hermes finds its server by itself, as long as a listener runs")
+        assert terminal.ends() == 0
+        assert "nothing listens yet" in terminal.said()
+    assert not list((desk.root / ".config" / "opencode").rglob("*.js"))
+
+
 def test_what_was_written_tells_what_it_is(desk: Desk) -> None:
     """A fresh file has a comment for each of its keys, and says what else there is."""
     with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:

@@ -299,7 +299,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "bot_held_by",
         "idle",
     ]
-    assert list(told["servers"][0]) == ["name", "url", "version", "trouble"]
+    assert list(told["servers"][0]) == ["name", "url", "version", "trouble", "idle"]
     assert list(told["entries"][0]) == [
         "id",
         "code",

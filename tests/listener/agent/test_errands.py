@@ -53,6 +53,7 @@ class Desk:
     verdicts: list[Verdict]
     meanwhile: Callable[[], object] | None = None
     replies: list[object] = field(default_factory=list)
+    agent: str = "opencode"
 
     def sees_open(self, _: Ask) -> bool:
         return False

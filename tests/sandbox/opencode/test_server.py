@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import httpx
 import pytest
 
-from hermes.agents.opencode.api import Api
+from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import Connected, Heard, follow
+from hermes.agents.opencode.events import follow
+from hermes.agents.server import Connected, Heard
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model.signals import Asked, Busy, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed

@@ -1,17 +1,18 @@
-"""HTTP requests to one OpenCode server, and the translation of all of their errors.
+"""HTTP requests to one server of an agent, and the translation of all of their errors.
 
 Nothing here retries; the callers decide when to try again. Each failure is an AgentError that names server, method,
 path and, if there is one, the status. It never contains the password or an answer.
 
-The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions accept it
-on every route used here. (In the query, a percent sign would have to be encoded twice, and the query filters
-`GET /session`, which hides the folders below a project.)
+The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions of
+OpenCode 1 accept it on every route used here. (In the query, a percent sign would have to be encoded twice, and the
+query filters `GET /session`, which hides the folders below a project.)
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TypeVar
@@ -20,10 +21,12 @@ from urllib.parse import quote
 import httpx
 import httpx_sse
 
-from hermes.agents.opencode import wire
+from hermes.agents.fields import sound
+from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, Unauthorized
 
 T = TypeVar("T")
+Params = Mapping[str, str | int]
 
 CALL = httpx.Timeout(5, connect=2)
 # The first request in a directory starts an instance there; this took 5-8 s when the npm registry was reachable.
@@ -34,6 +37,7 @@ PROBE = httpx.Timeout(1, connect=1)
 STREAM = httpx.Timeout(5, connect=2, read=45)
 _HEADERS_S = 5.0
 _LARGEST = 8 * 1024 * 1024
+_LARGEST_REFUSAL = 64 * 1024
 
 # The exceptions of httpx, the most specific first, and the error that each becomes. A test keeps the table complete.
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[AgentError], str], ...] = (
@@ -67,13 +71,18 @@ class Api:
         name: str,
         url: str,
         *,
+        events: str = "/global/event",
         username: str = "opencode",
         password: str = "",
         ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`ssl_context` may be shared between servers; making one is slow, and only https needs it."""
+        """`events` is the path of the event stream.
+
+        `ssl_context` may be shared between servers; making one is slow, and only https needs it.
+        """
         self.name = name
+        self._events = events
         self._http = httpx.AsyncClient(
             base_url=url,
             auth=httpx.BasicAuth(username, password) if password else None,
@@ -93,17 +102,17 @@ class Api:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories. Raises AgentAway after 45 s without data."""
-        what = f"OpenCode {self.name!r}: GET /global/event"
+        what = f"OpenCode {self.name!r}: GET {self._events}"
         with translated(what):
             async with contextlib.AsyncExitStack() as stack:
                 try:
                     async with asyncio.timeout(_HEADERS_S):
                         source = await stack.enter_async_context(
-                            httpx_sse.aconnect_sse(self._http, "GET", "/global/event", timeout=STREAM)
+                            httpx_sse.aconnect_sse(self._http, "GET", self._events, timeout=STREAM)
                         )
                 except TimeoutError:
                     raise AgentAway(f"{what}: no answer in time") from None
-                _accept(what, source.response)
+                await _accept(what, source.response)
                 source.response.encoding = "utf-8"  # the format is always UTF-8, even if the header says otherwise
                 yield await stack.enter_async_context(contextlib.aclosing(source.aiter_sse()))
 
@@ -113,13 +122,13 @@ class Api:
         path: str,
         directory: str = "",
         *,
-        params: Mapping[str, int] | None = None,
+        params: Params | None = None,
         timeout: httpx.Timeout = CALL,
     ) -> T:
         """Send a GET request and return its answer, decoded into the shape `kind`."""
         content = await self.call("GET", path, directory, params=params, timeout=timeout)
         try:
-            return wire.decode(kind, content)
+            return decode(kind, content)
         except ValueError as error:
             raise AgentRefused(f"OpenCode {self.name!r}: GET {path}: an unknown shape: {error}") from None
 
@@ -129,18 +138,20 @@ class Api:
         path: str,
         directory: str = "",
         *,
-        params: Mapping[str, int] | None = None,
+        params: Params | None = None,
         body: object = None,
         timeout: httpx.Timeout = CALL,
     ) -> bytes:
-        """Send one request and return the JSON of its answer, not yet decoded."""
+        """Send one request and return the JSON of its answer, not yet decoded; of a 204, nothing."""
         what = f"OpenCode {self.name!r}: {method} {path}"
         headers = {"x-opencode-directory": quote(directory)} if directory else {}
         with translated(what):
             async with self._http.stream(
                 method, path, headers=headers, params=params, json=body, timeout=timeout
             ) as response:
-                _accept(what, response)
+                await _accept(what, response)
+                if response.status_code == httpx.codes.NO_CONTENT:
+                    return b""
                 kind = response.headers.get("content-type", "").partition(";")[0]
                 if kind != "application/json":  # 1.18.33 answers an unknown route with its web page
                     raise AgentRefused(f"{what}: {kind or 'nothing'} instead of JSON; is this an OpenCode server?")
@@ -164,23 +175,36 @@ def path_of(*segments: str) -> str:
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
-def _accept(what: str, response: httpx.Response) -> None:
+async def _accept(what: str, response: httpx.Response) -> None:
     status = response.status_code
     if response.is_success:
         return
     if status == httpx.codes.UNAUTHORIZED:
         raise Unauthorized(f"{what}: 401: the server wants another user name or password")
-    if status == httpx.codes.NOT_FOUND:
-        raise NotThere(f"{what}: 404")
     if response.is_server_error or status in {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}:
         raise AgentAway(f"{what}: {status}")
-    raise AgentRefused(f"{what}: {status}")
+    tag, said = await _reason(what, response)
+    kind = NotThere if status == httpx.codes.NOT_FOUND else AgentRefused
+    raise kind(f"{what}: {status}{f' {tag}' if tag else ''}", tag=tag, said=said)
 
 
-async def _body(what: str, response: httpx.Response) -> bytes:
+async def _reason(what: str, response: httpx.Response) -> tuple[str, str]:
+    """Return `_tag` and `message` of a refusal, each "" if it has none."""
+    try:
+        told = json.loads(await _body(what, response, _LARGEST_REFUSAL))
+    except (AgentRefused, ValueError, RecursionError):
+        return "", ""
+    if not isinstance(told, dict):
+        return "", ""
+    tag, said = told.get("_tag"), told.get("message")
+    named = tag[:80] if isinstance(tag, str) and tag.isidentifier() else ""
+    return named, sound(said[:500]) if isinstance(said, str) else ""
+
+
+async def _body(what: str, response: httpx.Response, largest: int = _LARGEST) -> bytes:
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk
-        if len(content) > _LARGEST:
-            raise AgentRefused(f"{what}: an answer of more than {_LARGEST >> 20} MiB")
+        if len(content) > largest:
+            raise AgentRefused(f"{what}: an answer of more than {largest >> 20} MiB")
     return bytes(content)

@@ -1,0 +1,430 @@
+"""The client of one OpenCode 2 server: it finds the server, follows its events, and sends the answers.
+
+There is one event stream for all directories, and it has no replay. An answer is sent under the session of its form; a
+form of an MCP server belongs to the session "global" and must name its directory. A refusal has a `_tag`; a 404 without
+one means that this version has no such route.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final, Self, TypeVar
+
+from hermes.agents.http import BOOT, PROBE, Api, path_of
+from hermes.agents.opencode2 import adapter, proof, wire
+from hermes.agents.opencode2.discovery import Address, Locate
+from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
+from hermes.agents.opencode2.permissions import read_reply
+from hermes.agents.server import Connected, Disposed, Heard
+from hermes.agents.wire import decode
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
+from hermes.model.answer import Refused, Response
+from hermes.model.ask import Ask, Source
+from hermes.model.signals import Asked
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Verdict, WasDismissed
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LONGEST_PAUSE_S: Final = 2.0
+"""A look for the file costs next to nothing, so a server that starts is found within this time."""
+_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+_SWEEP_PAUSES_S: Final = (0.05, 0.1, 0.2)
+_LOOKS, _LOOK_S = 5, 0.1
+_ANCESTORS: Final = 10
+_RECENT: Final = 8
+_KEPT: Final = 500
+_LAST_WORDS: Final = 3000
+
+
+class OpenCode2Server:
+    """A server, found anew at each connection. Close it with `aclose()`, or use it with `async with`.
+
+    Every method raises AgentAway (no server, not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
+    NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
+    """
+
+    agent = adapter.AGENT
+    longest_pause_s = LONGEST_PAUSE_S
+
+    def __init__(
+        self,
+        name: str,
+        locate: Locate,
+        *,
+        machine: str,
+        host: str = "",
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`machine` is the id of this machine, and `host` its name for people."""
+        self.name = name
+        self.machine = machine
+        self.host = host
+        self._locate = locate
+        self._sleep = sleep
+        self._now = now
+        self._api: Api | None = None
+        self._address: Address | None = None
+        self._is_first_shape = False
+        self._heard_s = 0.0
+        self._open: OrderedDict[str, tuple[Field, ...]] = OrderedDict()
+        self._replies: OrderedDict[str, Response] = OrderedDict()
+        self._swept: OrderedDict[str, None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<OpenCode2Server {self.name!r}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        api, self._api = self._api, None
+        if api is not None:
+            await api.aclose()
+
+    # --- the connection ---------------------------------------------------------------------------------------------
+
+    async def connect(self) -> wire.Info:
+        """Find the server and ask what it is, within about a second; later calls go to this one.
+
+        Raises AgentAway also if another server answers than the one that its file names.
+        """
+        address = self._locate()
+        if address != self._address or self._api is None:
+            await self.aclose()
+            self._api = Api(
+                self.name, address.url, events="/api/event", username=address.username, password=address.password
+            )
+            self._address = address
+        info = await self._probe(self._api)
+        if address.pid is not None and info.pid != address.pid:
+            raise AgentAway(f"OpenCode {self.name!r}: another process answers at {address.url} than its file names")
+        return info
+
+    async def _probe(self, api: Api) -> wire.Info:
+        """Ask for version and process; 7 August has another route than 2.0.26, and so other routes for its forms."""
+        self._is_first_shape = False
+        try:
+            return await api.get(wire.Info, "/api/info", timeout=PROBE)
+        except NotThere as error:
+            if error.tag:
+                raise
+        self._is_first_shape = True
+        return await api.get(wire.Info, "/api/health", timeout=PROBE)
+
+    @property
+    def api(self) -> Api:
+        """The connections of now. Raises AgentAway: no server was found yet."""
+        if self._api is None:
+            raise AgentAway(f"OpenCode {self.name!r}: no server was found yet")
+        return self._api
+
+    @property
+    def heard_s(self) -> float:
+        """Return the wall clock time of the last event; 0 before the first."""
+        return self._heard_s
+
+    async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
+        """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
+        info = await self.connect()
+        self._open.clear()
+        self._replies.clear()
+        try:
+            async with self.api.listening() as events:
+                async for event in events:
+                    self._heard_s = self._now()
+                    try:
+                        read = decode(wire.Event, event.data)
+                        heard = await self._signal(read)
+                    except (ValueError, PayloadError) as error:
+                        _LOG.warning("server %s: an event is ignored: %s", self.name, error)
+                        continue
+                    if read.type == "server.connected":
+                        _LOG.info("server %s: following OpenCode %s, process %d", self.name, info.version, info.pid)
+                        yield Connected(info.version)
+                    if read.type == "location.shutdown":
+                        yield Disposed(read.location.directory if read.location else "")
+                    if heard is not None:
+                        yield heard
+        finally:
+            self._open.clear()
+
+    async def _signal(self, event: wire.Event) -> Heard | None:
+        """Return what an event tells, and remember what a verdict may need. Raises PayloadError: of another shape."""
+        self._note(event)
+        if event.type not in adapter.KINDS:
+            return None
+        directory = event.location.directory if event.location else ""
+        if event.type == "form.created" and not directory:
+            directory = await self._place_of(event.data.get("form"))
+        signal = adapter.read_event(event.type, event.data, self.origin(directory))
+        if isinstance(signal, Asked):
+            self._note_open(signal.ask)
+        return Heard(signal, directory)
+
+    def _note(self, event: wire.Event) -> None:
+        request_id = event.data.get("requestID") or event.data.get("id")
+        if event.type in {"form.replied", "form.cancelled", "permission.replied"} and isinstance(request_id, str):
+            fields = self._open.pop(request_id, None)
+            if event.type == "permission.replied":
+                _keep(self._replies, request_id, read_reply(event.data, event.type))
+            elif event.type == "form.replied" and fields is not None:
+                _keep(self._replies, request_id, told(fields, event.data.get("answer")))
+        session_id = event.data.get("sessionID")
+        if event.type == "session.execution.interrupted" and event.data.get("reason") == "inactivity":
+            _keep(self._swept, str(session_id), None)
+
+    def _note_open(self, ask: Ask) -> None:
+        _keep(self._open, ask.source.request_id or "", fields_of(ask))
+
+    async def _place_of(self, form: object) -> str:
+        """Return the directory of a form that an event names without one; "" if it cannot be found."""
+        wanted = form.get("id") if isinstance(form, dict) else None
+        for directory in await self._loaded():
+            with contextlib.suppress(AgentError):
+                listed = await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)
+                if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
+                    return directory
+        return ""
+
+    async def _loaded(self) -> tuple[str, ...]:
+        """Return the directories that the server has loaded, none if it does not tell."""
+        with contextlib.suppress(AgentError):
+            return tuple(one.directory for one in await self._get(list[wire.Located], "/api/debug/location"))
+        return ()
+
+    async def _get(self, kind: type[T], path: str, directory: str = "", **params: str | int) -> T:
+        return await self.api.get(kind, path, params=_at(directory) | params or None, timeout=BOOT)
+
+    # --- directories and pending asks -------------------------------------------------------------------------------
+
+    async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
+        """Return the directories whose sessions were updated in the last `since_s` seconds, or have a turn."""
+        since_ms = (now() - since_s) * 1000
+        listed = (await self._get(wire.Sessions, "/api/session")).data  # the newest fifty
+        active = (await self._get(wire.Active, "/api/session/active")).data
+        recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
+        for session_id in active.keys() - {one.id for one in listed}:
+            with contextlib.suppress(NotThere):
+                recent.append(await self._info(session_id))
+        found = (one.location.directory for one in recent)
+        return tuple(dict.fromkeys(directory for directory in found if directory))
+
+    async def questions(self, directory: str) -> tuple[Ask, ...]:
+        """Return the pending asks of a directory, forms first. One of another shape is logged and left out."""
+        path = "/api/form/request" if self._is_first_shape else "/api/form"
+        forms = (await self._get(wire.Listed, path, directory)).data
+        forms += (await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)).data
+        wishes = (await self._get(wire.Listed, "/api/permission/request", directory)).data
+        found: dict[str, Ask] = {}
+        for read, listed in ((adapter.read_question, forms), (adapter.read_wish, wishes)):
+            for one in listed:
+                try:
+                    ask = read(one, self.origin(directory))
+                    found[ask.source.request_id or ""] = ask
+                    self._note_open(ask)
+                except PayloadError as error:
+                    _LOG.warning("server %s: a pending ask is left out: %s", self.name, error)
+        return tuple(found.values())
+
+    def origin(self, directory: str) -> Source:
+        """Return a Source, without ids, for the asks of this server in a directory."""
+        return Source(adapter.AGENT, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
+
+    async def busy(self, directory: str) -> frozenset[str]:  # noqa: ARG002 (demanded by the protocol)
+        """Return the ids of the sessions, of all directories, whose turn has not ended."""
+        return frozenset((await self._get(wire.Active, "/api/session/active")).data)
+
+    # --- replies ----------------------------------------------------------------------------------------------------
+
+    async def reply(self, ask: Ask, answers: Response) -> None:
+        """Send the values of a form's fields, or the reply to a permission.
+
+        Raises NotThere: it was settled before. Unfit: the values do not fit the form, which stays open.
+        """
+        sent = adapter.reply_body(answers) if not isinstance(answers, tuple) else body(ask, answers)
+        await self._settle(ask, "/reply", sent)
+
+    async def reject(self, ask: Ask) -> None:
+        """Cancel a form, or reject a permission. Raises NotThere: it was settled before."""
+        if ask.permission is not None:
+            await self.reply(ask, Refused())
+        elif self._is_first_shape:
+            await self._settle(ask, "/cancel", None)
+        else:
+            await self._settle(ask, "", None, method="DELETE")
+
+    async def _settle(self, ask: Ask, verb: str, sent: object, *, method: str = "POST") -> None:
+        source = ask.source
+        params = _at(source.directory) if source.session_id == GLOBAL else None
+        try:
+            await self.api.call(method, self._path(ask) + verb, params=params, body=sent)
+        except AgentRefused as error:
+            match error.tag:
+                case "FormAlreadySettledError":
+                    raise NotThere(str(error), tag=error.tag) from None
+                case "FormInvalidAnswerError":
+                    raise Unfit(str(error), tag=error.tag, said=error.said) from None
+                case "" if isinstance(error, NotThere):
+                    raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
+            raise
+
+    def _path(self, ask: Ask) -> str:
+        kind = "form" if ask.permission is None else "permission"
+        return _session(ask.source.session_id) + path_of(kind, ask.source.request_id or "")
+
+    # --- what became of an ask --------------------------------------------------------------------------------------
+
+    def sees_open(self, ask: Ask) -> bool:
+        """Tell whether the events show that it is open. A reply to one that is not is refused, and does nothing."""
+        return ask.source.request_id in self._open
+
+    async def verdict(self, ask: Ask) -> Verdict:
+        """Return the state of an ask, by the table in proof.py; takes up to some 2 s.
+
+        If the server does not run, the ask is gone: asks are kept in its memory alone.
+        """
+        try:
+            self._locate()
+        except NotRunning:
+            return Dead()
+        found = await (self._state(ask) if ask.permission is None else self._is_pending(ask))
+        if found is not None:
+            return found
+        judge = proof.judge if ask.permission is None else proof.judge_permission
+        for pause_s in _PAUSES_S:
+            verdict = judge(await self._evidence(ask))
+            if not isinstance(verdict, proof.Settling):
+                return Dead(reason="swept") if ask.source.session_id in self._swept else verdict
+            await self._sleep(pause_s)
+        return Dead()
+
+    async def _state(self, ask: Ask) -> Verdict | None:
+        """Return the verdict that the state of a form gives; None if the server does not know the form."""
+        directory = ask.source.directory if ask.source.session_id == GLOBAL else ""
+        try:
+            if self._is_first_shape:
+                kept: Any = (await self._get(wire.One, f"{self._path(ask)}/state", directory)).data
+            else:
+                kept = (await self._get(wire.One, self._path(ask), directory)).data.get("state")
+        except NotThere as error:
+            if error.tag:
+                return None
+            raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
+        match kept:
+            case {"status": "pending"}:
+                return StillOpen()
+            case {"status": "answered", "answer": answer}:
+                try:
+                    return AnsweredWith(told(fields_of(ask), answer))
+                except PayloadError as error:
+                    raise AgentRefused(f"OpenCode {self.name!r}: {error}") from None
+            case {"status": "cancelled"}:
+                return Dead(reason="swept") if await self._was_swept(ask.source.session_id) else WasDismissed()
+            case _:
+                raise AgentRefused(f"OpenCode {self.name!r}: a form has a state that Hermes does not know")
+
+    async def _was_swept(self, session_id: str) -> bool:
+        """Tell whether the turn was ended because nobody did anything; the event follows that of the form."""
+        for pause_s in _SWEEP_PAUSES_S:
+            if session_id in self._swept:
+                return True
+            await self._sleep(pause_s)
+        return session_id in self._swept
+
+    async def _is_pending(self, ask: Ask) -> Verdict | None:
+        try:
+            await self._get(wire.One, self._path(ask))
+        except NotThere as error:
+            if error.tag:
+                return None
+            raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
+        return StillOpen()
+
+    async def _evidence(self, ask: Ask) -> proof.Evidence:
+        call = None
+        with contextlib.suppress(NotThere):
+            call = await self._call(ask.source)
+        heard = self._replies.get(ask.source.request_id or "")
+        return proof.Evidence(call, ask.source.session_id in await self.busy(""), heard)
+
+    async def _call(self, source: Source) -> wire.ToolState | None:
+        """Return the state of the tool's call that asked; None if the ask names none."""
+        if source.message_id is None or source.session_id == GLOBAL:
+            return None
+        path = _session(source.session_id) + path_of("message", source.message_id)
+        parts = (await self._get(wire.OneMessage, path)).data.content
+        states = [part.state for part in parts if part.id == source.call_id and part.state is not None]
+        return states[-1] if states else None
+
+    # --- the context of an ask --------------------------------------------------------------------------------------
+
+    async def context(self, ask: Ask) -> Ask:
+        """Return the ask with its session's title, the root session's title, the last words, and its tool's input.
+
+        Raises no AgentError: a fact that cannot be read stays as it was.
+        """
+        if ask.source.session_id == GLOBAL:
+            return replace(ask, source=replace(ask.source, session_title=ask.source.session_title or "MCP"))
+        try:
+            ask = replace(ask, source=await self._titled(ask.source))
+            ask = replace(ask, source=replace(ask.source, last_text=await self._last_words(ask.source)))
+            for _ in range(_LOOKS):
+                if ask.permission is None or not ask.permission.partial:
+                    break
+                call = await self._call(ask.source)
+                if call is not None and call.status != "streaming":
+                    ask = adapter.with_input(ask, call.input)
+                    break
+                await self._sleep(_LOOK_S)
+        except AgentError as error:
+            _LOG.info("request %s goes without all of its context: %s", ask.source.request_id, error)
+        return ask
+
+    async def _titled(self, source: Source) -> Source:
+        own = root = await self._info(source.session_id)
+        for _ in range(_ANCESTORS):
+            if root.parent_id is None:
+                break
+            root = await self._info(root.parent_id)
+        directory = source.directory or own.location.directory
+        root_title = "" if root is own else root.title
+        return replace(source, session_title=own.title, root_title=root_title, directory=directory)
+
+    async def _info(self, session_id: str) -> wire.Session:
+        return (await self._get(wire.OneSession, _session(session_id))).data
+
+    async def _last_words(self, source: Source) -> str:
+        """Return the model's last text: of the message that asked, else of an earlier one."""
+        path = f"{_session(source.session_id)}/message"
+        for message in (await self._get(wire.Messages, path, limit=_RECENT)).data:
+            said = "\n\n".join(part.text for part in message.content if part.type == "text").strip()
+            if message.type == "assistant" and said:
+                return said[-_LAST_WORDS:]
+        return ""
+
+
+def _session(session_id: str) -> str:
+    return path_of("api", "session", session_id)
+
+
+def _at(directory: str) -> dict[str, str | int]:
+    """Return the query of a directory, exactly as the server names it: another spelling is another place there."""
+    return {"location[directory]": directory} if directory else {}
+
+
+def _keep(where: OrderedDict[str, T], key: str, value: T) -> None:
+    where[key] = value
+    while len(where) > _KEPT:
+        where.popitem(last=False)

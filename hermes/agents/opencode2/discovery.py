@@ -1,0 +1,107 @@
+"""Find the OpenCode 2 server of this user, by the file that it keeps while it runs.
+
+The file is only read: a server whose file is moved or replaced stops itself. It stays behind if the server is killed,
+so that its process is looked for, and the caller must compare what the server says of itself with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from hermes.agents.wire import Text, Wire, shaped
+from hermes.errors import AgentAway, AgentRefused, NotRunning
+
+NAME: Final = "opencode2"
+"""The name, on the phone and in `hermes status`, of the server that is found by its file."""
+_LARGEST: Final = 64 * 1024
+
+
+class _Kept(Wire):
+    id: Text
+    version: Text
+    url: Text
+    pid: int
+    password: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The URL and the password of a server. `pid` and `id` are those of its file; None and "" without a file."""
+
+    url: str
+    password: str = ""
+    username: str = "opencode"
+    pid: int | None = None
+    id: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Address {self.url} pid {self.pid}>"
+
+
+Locate = Callable[[], Address]
+"""Return the address of now. Raises NotRunning. AgentRefused: its file cannot be used."""
+
+
+def at(address: Address) -> Locate:
+    """Return what always tells this address."""
+    return lambda: address
+
+
+def found_by(file: Path) -> Locate:
+    """Return what reads this file anew each time."""
+    return lambda: read(file)
+
+
+def read(file: Path) -> Address:
+    """Read the file of a server.
+
+    Raises:
+        NotRunning: there is none, or its process has ended.
+        AgentAway: it is not whole.
+        AgentRefused: others may write it, or its URL is none.
+    """
+    try:
+        # Without O_NONBLOCK, a pipe in the place of the file would never be opened.
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+            status = os.fstat(opened.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise AgentRefused(f"{file}: not a file")
+            if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise AgentRefused(f"{file}: others can write it, so Hermes does not trust it; `chmod 600 {file}`")
+            content = opened.read(_LARGEST)
+    except FileNotFoundError:
+        raise NotRunning(f"{file} is not there: no OpenCode 2 runs") from None
+    except OSError as error:
+        raise AgentRefused(f"{file}: {error.strerror}") from None
+    try:
+        kept = shaped(_Kept, json.loads(content))
+    except (ValueError, RecursionError) as error:
+        # It may be half written just now; the next look tells.
+        raise AgentAway(
+            f"{file} cannot be read: {error if isinstance(error, ValueError) else 'nested too deeply'}"
+        ) from None
+    parts = urlsplit(kept.url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise AgentRefused(f"{file}: its url is not an http(s) URL")
+    if not _is_alive(kept.pid):
+        raise NotRunning(f"{file} was left behind: process {kept.pid} has ended")
+    return Address(kept.url, kept.password, pid=kept.pid, id=kept.id)
+
+
+def _is_alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return False  # a process of another user has taken the number
+    return True

@@ -1,0 +1,127 @@
+"""Read OpenCode 2's permission requests, the replies to them, and the input of the tools that need them. Pure.
+
+A request has `action`, `resources`, and in `save` the patterns that "always" allows for good. It carries neither the
+whole command nor a diff: the input of the tool, in the message that asked, has them.
+
+    action              `what` of the Permission    the tool's input adds
+    ------------------  --------------------------  ------------------------------------------------
+    shell               the commands                the whole command line
+    edit, write, patch  the names of the files      the change, and every other parameter
+    external_directory  the folders' patterns       what is done there
+    webfetch            the address                 every other parameter
+    any other           its resources               every parameter
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from hermes.agents.fields import Record, list_of, more_of, sound, text_of, words_of
+from hermes.errors import PayloadError
+from hermes.model.answer import Always, Once, Refused, Reply
+from hermes.model.ask import DeedKind, Permission
+
+_KINDS: Final[dict[str, DeedKind]] = {
+    "shell": "command",
+    "edit": "change",
+    "write": "change",
+    "patch": "change",
+    "external_directory": "folder",
+    "webfetch": "fetch",
+}
+_PATTERNS: Final = 100
+_SHOWN: Final[dict[DeedKind, frozenset[str]]] = {
+    "command": frozenset({"command"}),
+    "change": frozenset({"path", "filePath", "oldString", "newString", "content", "patch", "patchText"}),
+    "folder": frozenset({"command", "path", "filePath"}),
+    "fetch": frozenset({"url", "format", "timeout"}),
+}
+
+
+def read_permission(record: Record) -> Permission:
+    """Read `{action, resources, save?, metadata?, message?, source?}`; its tool's input is not known yet.
+
+    Raises:
+        PayloadError: it has another shape.
+    """
+    where = "permission"
+    tool = text_of(record, "action", where)
+    kind = _KINDS.get(tool, "other")
+    resources, save = _texts(record, "resources", where), _texts(record, "save", where)
+    metadata = record.get("metadata")
+    lines = [words_of(record, "message", where), *more_of(metadata if isinstance(metadata, dict) else {}, ())]
+    detail = "\n".join(line for line in lines if line)
+    if kind == "folder":
+        detail = f"\n{detail}"  # its first line is what is done in the folder, which is not known yet
+    always = save if max(len(resources), len(save)) <= _PATTERNS else ()  # a person cannot check more of them
+    # Of a command only its parts are told, without the operators between them; the tool's call has the rest.
+    partial = kind == "command" or isinstance(record.get("source"), dict)
+    return Permission(tool, kind, "\n".join(resources), detail, resources[:_PATTERNS], always, partial)
+
+
+def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
+    listed = list_of(record.get(key) or [], f"{where}.{key}")
+    if not all(isinstance(one, str) for one in listed):
+        raise PayloadError(f"OpenCode: {where}.{key} contains a value that is not text")
+    return tuple(sound(str(one)) for one in listed)
+
+
+def completed(permission: Permission, given: object) -> Permission:
+    """Return the permission with what the input of its tool (`state.input` of its part) adds."""
+    if not isinstance(given, dict) or not given:
+        return permission
+    command, path = _said(given, "command"), _said(given, "path") or _said(given, "filePath")
+    more = "\n".join(more_of(given, _SHOWN.get(permission.kind, ())))
+    whole = replace(permission, partial=False)
+    match permission.kind:
+        case "command":
+            return replace(whole, what=command or whole.what, detail=_lines(whole.detail, more))
+        case "change":
+            return replace(whole, detail=_lines(whole.detail, more, *_change(given)))
+        case "folder":
+            _, _, known = whole.detail.partition("\n")
+            return replace(whole, detail=f"{command or path}\n{_lines(known, more)}")
+        case "fetch":
+            return replace(whole, what=_said(given, "url") or whole.what, detail=_lines(whole.detail, more))
+        case _:
+            return replace(whole, detail=_lines(whole.detail, more))
+
+
+def _change(given: Record) -> Iterator[str]:
+    """Yield the lines of a change, as those of a diff."""
+    if "patch" in given or "patchText" in given:
+        yield _said(given, "patch") or _said(given, "patchText")
+    elif "content" in given:
+        yield from (f"+{line}" for line in _said(given, "content").splitlines())
+    elif "oldString" in given or "newString" in given:
+        old, new = _said(given, "oldString").splitlines(), _said(given, "newString").splitlines()
+        yield from list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
+
+
+def _said(given: Record, key: str) -> str:
+    value = given.get(key)
+    return sound(value) if isinstance(value, str) else ""
+
+
+def read_reply(record: Record, where: str) -> Reply:
+    """Read `reply` of `permission.replied`; its reason is not told.
+
+    Raises:
+        PayloadError: it is no reply.
+    """
+    match text_of(record, "reply", where):
+        case "once":
+            return Once()
+        case "always":
+            return Always()
+        case "reject":
+            return Refused(None)
+        case _:
+            raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")

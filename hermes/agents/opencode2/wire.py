@@ -1,0 +1,126 @@
+"""The shapes of OpenCode 2's HTTP answers and events, limited to the fields that Hermes reads.
+
+Two releases were described: a build of 7 August 2026, which was run, and 2.0.26, which was read. Each shape takes both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from hermes.agents.wire import Text, Wire
+
+
+class Info(Wire):
+    """`GET /api/info` (2.0.26) and `GET /api/health` (7 August)."""
+
+    version: Text
+    pid: int
+
+
+class Located(Wire):
+    """The `location` of a session or an event."""
+
+    directory: Text = ""
+
+
+class Times(Wire):
+    """Milliseconds since the epoch."""
+
+    created: float = 0
+    updated: float = 0
+
+
+class Session(Wire):
+    """A session."""
+
+    id: Text
+    title: Text = ""
+    parent_id: Text | None = Field(None, alias="parentID")
+    location: Located = Located()
+    time: Times = Times()
+
+
+class OneSession(Wire):
+    """`GET /api/session/{id}`."""
+
+    data: Session
+
+
+class Sessions(Wire):
+    """`GET /api/session`, the newest first."""
+
+    data: list[Session]
+
+
+class Active(Wire):
+    """`GET /api/session/active`: the sessions whose turn has not ended, also while they wait for a person."""
+
+    data: dict[str, Any]
+
+
+class Listed(Wire):
+    """A list of forms or permission requests; the adapter reads its items."""
+
+    data: list[Any]
+
+
+class One(Wire):
+    """One form, one permission request, or the state of a form; the adapter reads it."""
+
+    data: dict[str, Any]
+
+
+class Failure(Wire):
+    """The error of a tool call."""
+
+    type: Text = ""
+    message: Text = ""
+
+
+class ToolState(Wire):
+    """The state of a tool call: "streaming", "running", "completed" or "error"."""
+
+    status: Text
+    input: Any = None
+    error: Failure | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Part(Wire):
+    """A part of a message's content; a tool's `id` is the call id."""
+
+    type: Text
+    id: Text = ""
+    name: Text = ""
+    text: Text = ""
+    state: ToolState | None = None
+
+
+class Message(Wire):
+    """A message; only the model's has `content`."""
+
+    id: Text
+    type: Text
+    content: tuple[Part, ...] = ()
+
+
+class OneMessage(Wire):
+    """`GET /api/session/{id}/message/{id}`."""
+
+    data: Message
+
+
+class Messages(Wire):
+    """`GET /api/session/{id}/message`, the newest first."""
+
+    data: list[Message]
+
+
+class Event(Wire):
+    """One event of `GET /api/event`; `data` has another shape for each type."""
+
+    type: Text
+    data: dict[str, Any] = Field({})
+    location: Located | None = None

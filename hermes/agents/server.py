@@ -1,0 +1,156 @@
+"""What the listener needs of an agent's server, and the loop that follows its events and connects again.
+
+An event stream has no replay. So the caller must list the pending asks after every `Connected` and compare: subscribe
+first, then list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hermes.errors import AgentAway, AgentError, NotRunning
+from hermes.model.answer import Response
+from hermes.model.ask import Ask
+from hermes.model.signals import Signal
+from hermes.model.verdicts import Verdict
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_S, LONGEST_S = 0.2, 15.0
+"""The pauses between two attempts to connect grow from the first to the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The stream is connected, so that no later event is missed. The caller must list the earlier asks."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The stream broke or could not be connected; Hermes tries again. Repeated errors of one class yield one `Lost`."""
+
+    error: AgentError
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A signal and the directory that it came from ("" if it has none)."""
+
+    signal: Signal
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disposed:
+    """The instance of this directory ("": of every directory) was disposed, and all of its pending asks are gone."""
+
+    directory: str
+
+
+Followed = Connected | Lost | Heard | Disposed
+
+
+class AgentServer(Protocol):
+    """One server of an agent. Each method raises AgentAway, Unauthorized, NotThere or AgentRefused, unless it says."""
+
+    name: str
+
+    @property
+    def agent(self) -> str:
+        """The name of the adapter of its asks."""
+        ...
+
+    @property
+    def longest_pause_s(self) -> float:
+        """The longest pause between two attempts to connect."""
+        ...
+
+    @property
+    def heard_s(self) -> float:
+        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
+        ...
+
+    def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
+        """Connect, and yield what its events tell until the stream breaks. `follow` does so again and again."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+    async def directories(self, since_s: float, *, now: Callable[[], float] = ...) -> tuple[str, ...]:
+        """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
+        ...
+
+    async def questions(self, directory: str) -> tuple[Ask, ...]:
+        """Return the pending asks of a directory."""
+        ...
+
+    async def busy(self, directory: str) -> frozenset[str]:
+        """Return the ids of the sessions of a directory that are not idle."""
+        ...
+
+    async def context(self, ask: Ask) -> Ask:
+        """Return the ask with its titles, the agent's last words and the input of its tool. Raises no AgentError."""
+        ...
+
+    def sees_open(self, ask: Ask) -> bool:
+        """Tell whether an unbroken event stream shows that the ask still waits."""
+        ...
+
+    async def verdict(self, ask: Ask) -> Verdict:
+        """Return the state of an ask."""
+        ...
+
+    async def reply(self, ask: Ask, answers: Response) -> None:
+        """Send the answers to questions, or the reply to a permission. Raises Unfit if they do not fit."""
+        ...
+
+    async def reject(self, ask: Ask) -> None:
+        """Reject an ask."""
+        ...
+
+
+async def follow(
+    name: str,
+    listen: Callable[[], AsyncGenerator[Connected | Heard | Disposed, None]],
+    *,
+    longest_s: float = LONGEST_S,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> AsyncGenerator[Followed, None]:
+    """Follow a server without end: `listen` connects and yields until its stream breaks. Raises no AgentError.
+
+    The pauses between attempts grow from 0.2 s to `longest_s`, and start at 0.2 s again after an attempt that lasted
+    longer than that. To end it, close it (`contextlib.aclosing`) or cancel the task that iterates.
+    """
+    pause_s, told = FIRST_S, None
+    while True:
+        began_s = clock()
+        error: AgentError = AgentAway(f"OpenCode {name!r}: the event stream ended")
+        try:
+            async with contextlib.aclosing(listen()) as stream:
+                async for one in stream:
+                    told = None
+                    yield one
+        except AgentError as why:
+            error = why
+        if type(error) is not told:
+            if isinstance(error, NotRunning):
+                _LOG.info("server %s: %s", name, error)
+            else:
+                _LOG.warning("server %s is lost: %s", name, error)
+            yield Lost(error)
+            told = type(error)
+        if clock() - began_s > longest_s:
+            pause_s = FIRST_S
+        await sleep(pause_s)
+        pause_s = min(pause_s * 2, longest_s)

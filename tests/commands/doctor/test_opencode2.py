@@ -1,0 +1,87 @@
+"""The OpenCode 2 of this user under the doctor's eyes, and in `hermes status`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.commands.doctor import opencode, opencode2
+from hermes.commands.status.survey import gather
+from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
+from hermes.storage.store import Store
+from tests.commands.doctor.patient import Patient, named, told
+from tests.commands.status.test_status import lines
+from tests.listening import question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes.commands.status.survey import Status
+
+
+@pytest.fixture(params=["august", "released"])
+def agent(patient: Patient, request: pytest.FixtureRequest) -> Iterator[OpenCode2Agent]:
+    """A server that keeps its file."""
+    file = patient.root / "service.json"
+    patient.tables["opencode2"] = {"file": str(file)}
+    patient.write()
+    with running_opencode2(shape=request.param, file=file) as running:
+        yield running
+
+
+async def status(patient: Patient) -> Status:
+    """What `hermes status` shows."""
+    config = patient.around().config
+    return await gather(config, Store(config.store.path))
+
+
+async def test_all_is_well_but_nothing_starts_a_listener(patient: Patient, agent: OpenCode2Agent) -> None:
+    """Version, address, process and file; and what starts a listener, because no plugin does."""
+    agent.ask([question()])
+    found = await opencode2.look(patient.around())
+    assert told(found) == {"server": "good", "questions": "good", "listener": "warning"}
+    seen = named(found, "server").seen
+    for part in (f"OpenCode {agent.version}", agent.url, f"process {agent.pid}", "service.json"):
+        assert part in seen
+    assert "1 open" in named(found, "questions").seen
+    assert "install service" in named(found, "listener").mend
+    (server,) = (await status(patient)).servers
+    assert (server.name, server.version, server.trouble) == ("opencode2", agent.version, "")
+
+
+async def test_no_server_is_no_trouble(patient: Patient, agent: OpenCode2Agent) -> None:
+    """Stopped, killed, or switched off."""
+    agent.away(killed=True)
+    agent.pid = 2**22 + 1
+    agent.write_file(patient.root / "service.json", agent.url)
+    assert told(await opencode2.look(patient.around())) == {"server": "good"}
+    (server,) = (await status(patient)).servers
+    assert server.idle
+    assert "was left behind" in server.trouble
+    assert any("left behind" in line for line in lines(await status(patient)))
+    (patient.root / "service.json").unlink()
+    assert told(await opencode2.look(patient.around())) == {"server": "good"}
+    assert (await status(patient)).servers == ()
+
+
+async def test_what_is_wrong_is_said(patient: Patient, agent: OpenCode2Agent) -> None:
+    """Another password, a file that others may write, a server that starts, a version of tomorrow."""
+    agent.password = "another one"
+    assert named(await opencode2.look(patient.around()), "password").verdict == "broken"
+    agent.write_file(patient.root / "service.json", agent.url)
+    agent.is_starting = True
+    assert "503" in named(await opencode2.look(patient.around()), "server").seen
+    agent.is_starting, agent.version = False, "3.0.1"
+    assert named(await opencode2.look(patient.around()), "server").verdict == "warning"
+    (patient.root / "service.json").chmod(0o666)
+    assert "chmod 600" in named(await opencode2.look(patient.around()), "file").mend
+
+
+async def test_a_url_given_by_hand_is_recognised(patient: Patient, agent: OpenCode2Agent) -> None:
+    """As an OpenCode 2, by its probe."""
+    patient.serve(agent.url, name="mine", password=agent.password)
+    found = named(await opencode.look(patient.around()), "mine")
+    assert (found.verdict, found.seen) == ("good", f"OpenCode {agent.version} at {agent.url}")
+    server = next(one for one in (await status(patient)).servers if one.name == "mine")
+    assert server.version == agent.version

@@ -1,0 +1,365 @@
+"""OpenCode 2, in both shapes that were described: found by its file, followed, answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
+from tests.listening import House, house, question, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ASKED = "Which database?"
+home = house()
+SHAPES = ("august", "released")
+
+
+@pytest.fixture(params=SHAPES)
+async def agent(home: House, request: pytest.FixtureRequest) -> AsyncIterator[OpenCode2Agent]:
+    """A server that keeps its file where Hermes looks for it."""
+    with running_opencode2(shape=request.param, file=home.root / "service.json", now=home.clock.now) as running:
+        yield running
+        await home.stop()
+
+
+async def follows(home: House, agent: OpenCode2Agent) -> None:
+    """Start a listener, and wait until it follows."""
+    await home.start()
+    await until(lambda: agent.sinks, "an event stream")
+
+
+async def test_a_choice_reaches_the_agent(home: House, agent: OpenCode2Agent) -> None:
+    """With no table in the configuration and no plugin: found, asked, answered, confirmed by the form's state."""
+    await follows(home, agent)
+    form = agent.ask([question()], session=agent.session("Fix the build"), say="I looked around.")
+    asked = await home.person.sees(ASKED, buttons=True)
+    assert "OpenCode" in asked.text
+    assert "Fix the build" in asked.text
+    assert "I looked around." in asked.text
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert agent.came_of(form) == [(("SQLite",),)]
+    await until(lambda: "working again" in (home.person.find("✅ SQLite") or asked).text, "the agent at work")
+    await home.closed()
+
+
+async def test_words_and_several_questions(home: House, agent: OpenCode2Agent) -> None:
+    """A text of one's own; several choices with words beside them, in the order chosen."""
+    await follows(home, agent)
+    several = question("Which features?", ("Auth", "Cache"), multiple=True)
+    form = agent.ask([question(), several])
+    home.person.write('Neither: "DuckDB"', to=await home.person.sees(ASKED, buttons=True))
+    await home.person.taps(await home.person.sees("Which features?"), "☐ Cache")
+    home.person.write("and logs", to=await home.person.sees("Which features?"))
+    await home.person.taps(await home.person.sees("and logs"), "Review ▶")
+    await home.person.taps(await home.person.sees("Ready to send?"), "Send")
+    await until(lambda: agent.came_of(form), "the answer")
+    assert agent.came_of(form) == [(('Neither: "DuckDB"',), ("Cache", "and logs"))]
+
+
+async def test_skip_and_stop(home: House, agent: OpenCode2Agent) -> None:
+    """Skip answers nothing, so that the model goes on; Stop cancels the form, and the turn ends."""
+    await follows(home, agent)
+    skipped = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    await home.person.taps(asked, "⏭ Skip")
+    await home.person.taps(asked, "Yes")
+    await home.person.sees("⏭ Skipped", buttons=False)
+    assert agent.came_of(skipped) == [((),)]
+    stopped = agent.ask([question("Go on?")])
+    asked = await home.person.sees("Go on?", buttons=True)
+    await home.person.taps(asked, "⏹ Stop")
+    await home.person.taps(asked, "Yes, stop")
+    await home.person.sees("⏹ Stopped", buttons=False)
+    assert agent.came_of(stopped) == [None]
+    assert agent.forms[stopped].state["status"] == "cancelled"
+
+
+async def test_the_desk_is_first(home: House, agent: OpenCode2Agent) -> None:
+    """Answered or dismissed there: the buttons go, and the message says so."""
+    await follows(home, agent)
+    form = agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    agent.answer(form, [["PostgreSQL"]])
+    await home.person.sees("🖥 Answered on the computer: PostgreSQL", buttons=False)
+    form = agent.ask([question("Go on?")])
+    await home.person.sees("Go on?", buttons=True)
+    agent.dismiss(form)
+    await home.person.sees("🖥 Dismissed on the computer", buttons=False)
+
+
+async def test_the_desk_was_quicker_than_the_phone(home: House, agent: OpenCode2Agent) -> None:
+    """The phone's answer meets a settled form (409): the desk's counts, and the person hears that theirs was late."""
+    await follows(home, agent)
+    form = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    agent.hold_events()
+    agent.answer(form, [["PostgreSQL"]])
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("came too late: it had already been answered on the computer")
+    assert agent.came_of(form) == [(("PostgreSQL",),)]
+    agent.release_events()
+
+
+async def test_an_answer_whose_reply_was_lost_is_confirmed(home: House, agent: OpenCode2Agent) -> None:
+    """The connection broke after the answer took effect: it is sent no second time."""
+    await follows(home, agent)
+    form = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    agent.fault("reply", "cut_after")
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert agent.came_of(form) == [(("SQLite",),)]
+
+
+async def test_a_cancelled_question_of_a_run_is_never_posted(home: House, agent: OpenCode2Agent) -> None:
+    """`opencode run` takes its questions back within 50 ms."""
+    await follows(home, agent)
+    form = agent.ask([question("Of a run?")])
+    agent.dismiss(form)
+    agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    assert home.person.find("Of a run?") is None
+
+
+async def test_what_was_asked_while_nobody_listened(home: House, agent: OpenCode2Agent) -> None:
+    """Two directories and a subagent: each is found, and answered under the session of its own."""
+    agent.ask([question("Here?")])
+    agent.ask([question("There?")], directory="/home/dev/other/")
+    root = agent.session("The root")
+    child = agent.ask([question("Child?")], session=agent.session("do it", parent=root))
+    await follows(home, agent)
+    await home.person.sees("Here?", buttons=True)
+    assert "other" in (await home.person.sees("There?", buttons=True)).text
+    asked = await home.person.sees("Child?", buttons=True)
+    assert "The root" in asked.text
+    await home.person.taps(asked, "SQLite")
+    await until(lambda: agent.came_of(child), "the answer")
+
+
+async def test_two_forms_of_one_step_are_two(home: House, agent: OpenCode2Agent) -> None:
+    """The turn goes on once both are settled."""
+    await follows(home, agent)
+    first = agent.ask([question("First?")])
+    second = agent.ask([question("Second?")], beside=first)
+    for text in ("Second?", "First?"):
+        await home.person.taps(await home.person.sees(text, buttons=True), "SQLite")
+    await until(lambda: agent.came_of(first) and agent.came_of(second), "both answers")
+    await home.put_away()
+
+
+async def test_an_aborted_and_a_deleted_session(home: House, agent: OpenCode2Agent) -> None:
+    """Their questions are closed on the phone."""
+    await follows(home, agent)
+    session = agent.session()
+    agent.ask([question()], session=session)
+    await home.person.sees(ASKED, buttons=True)
+    agent.abort(session)
+    await home.closed()
+    agent.ask([question("Deleted?")], session=session)
+    await home.person.sees("Deleted?", buttons=True)
+    agent.delete(session)
+    await home.person.sees("The agent no longer needs this", buttons=False)
+    await home.closed()
+
+
+async def test_a_swept_question_says_so(home: House, agent: OpenCode2Agent) -> None:
+    """2.0 ends a turn in which nothing happened for an hour, and its question with it."""
+    await follows(home, agent)
+    session = agent.session()
+    agent.ask([question()], session=session)
+    await home.person.sees(ASKED, buttons=True)
+    agent.sweep(session)
+    await home.person.sees("gave up waiting and ended its turn", buttons=False)
+
+
+async def test_a_question_whose_folder_was_unloaded(home: House, agent: OpenCode2Agent) -> None:
+    """No event tells, and its session counts as running for ever: a look finds it out."""
+    await follows(home, agent)
+    agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    agent.evict(agent.directory)
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("came too late: the agent had stopped waiting")
+
+
+# --- permissions ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_command(home: House, agent: OpenCode2Agent) -> None:
+    """The whole command line is read from the tool's call; "Allow once" runs it."""
+    await follows(home, agent)
+    given = {"command": "make && rm -rf build"}
+    request = agent.ask_permission("shell", ["make", "rm -rf build"], given=given, save=["make *"])
+    asked = await home.person.sees("make && rm -rf build", buttons=True)
+    assert "parts of the command" not in asked.text
+    await home.person.taps(asked, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    assert agent.came_of(request) == [(("once",),)]
+
+
+async def test_always_says_that_it_stays(home: House, agent: OpenCode2Agent) -> None:
+    """It is kept for the project, and settles what else it covers."""
+    await follows(home, agent)
+    session = agent.session()
+    request = agent.ask_permission("shell", ["make"], given={"command": "make"}, save=["make *"], session=session)
+    asked = await home.person.sees("make", buttons=True)
+    await home.person.taps(asked, "Always…")
+    assert "for good" in (await home.person.sees("Always allow all of this?")).text
+    await home.person.taps(asked, "Yes, always")
+    await until(lambda: agent.came_of(request), "the reply")
+    assert agent.came_of(request) == [(("always",),)]
+    assert agent.saved == {(agent.directory, "shell", "make *")}
+
+
+async def test_a_refusal_and_a_reason(home: House, agent: OpenCode2Agent) -> None:
+    """A plain no ends the turn; a reason goes out with it, and for a command the phone says that nobody reads it."""
+    await follows(home, agent)
+    request = agent.ask_permission("shell", ["make"], given={"command": "make"})
+    asked = await home.person.sees("make", buttons=True)
+    await home.person.taps(asked, "✋ Refuse")
+    await home.person.taps(asked, "Yes, refuse")
+    await home.person.sees("✋ Refused", buttons=False)
+    assert agent.came_of(request) == [(("reject",),)]
+    request = agent.ask_permission("shell", ["ls"], given={"command": "ls -l"})
+    asked = await home.person.sees("ls -l", buttons=True)
+    await home.person.taps(asked, "✏️ Refuse with a reason")
+    await home.person.sees("it only hears that the command could not be run, not why")
+    home.person.write("Not there")
+    await until(lambda: agent.came_of(request), "the reply")
+    assert agent.came_of(request) == [(("reject", "Not there"),)]
+
+
+async def test_a_change_shows_what_it_changes(home: House, agent: OpenCode2Agent) -> None:
+    """The lines come from the tool's call, because the request has none."""
+    await follows(home, agent)
+    given = {"path": "src/a.py", "oldString": "x = 1", "newString": "x = 2"}
+    agent.ask_permission("edit", ["src/a.py"], given=given)
+    asked = await home.person.sees("src/a.py", buttons=True)
+    assert "-x = 1\n+x = 2" in asked.text
+
+
+# --- a form that is no question ---------------------------------------------------------------------------------------
+
+NUMBER: dict[str, Any] = {"key": "n", "type": "integer", "title": "How many?", "minimum": 1, "required": True}
+
+
+async def test_an_answer_that_does_not_fit_opens_the_ask_again(home: House, agent: OpenCode2Agent) -> None:
+    """The reason comes in words and rings; the next answer counts."""
+    await follows(home, agent)
+    form = agent.form([NUMBER], title="Workers")
+    home.person.write("0", to=await home.person.sees("How many? (a whole number, at least 1)"))
+    told = await home.person.sees("did not take your answer")
+    assert "Form field is too small: n" in told.text
+    home.person.write("a few", to=await home.person.sees("How many?"))
+    await home.person.sees("It must be a whole number.")
+    assert agent.came_of(form) == []
+    home.person.write("3", to=await home.person.sees("How many?"))
+    await home.person.sees("✅ “3”", buttons=False)
+    assert agent.forms[form].state["answer"] == {"n": 3}
+    await until(lambda: home.person.find("did not take your answer") is None, "the end of the word")
+
+
+async def test_options_are_answered_by_their_value(home: House, agent: OpenCode2Agent) -> None:
+    """Closed options and a yes or no: the label is shown, the value goes out."""
+    await follows(home, agent)
+    choice = {"key": "choice", "type": "string", "title": "Search the web?", "required": True}
+    choice["options"] = [{"value": "allow", "label": "Allow"}, {"value": "disable", "label": "Never"}]
+    form = agent.form([choice, {"key": "log", "type": "boolean", "title": "Log it?"}])
+    await home.person.taps(await home.person.sees("Search the web?"), "Never")
+    await home.person.taps(await home.person.sees("Log it?"), "Yes")
+    await home.person.taps(await home.person.sees("Ready to send?"), "Send")
+    await until(lambda: agent.came_of(form), "the answer")
+    assert agent.forms[form].state["answer"] == {"choice": "disable", "log": True}
+
+
+async def test_an_mcp_server_asks(home: House, agent: OpenCode2Agent) -> None:
+    """Its form belongs to a directory that no event names."""
+    await follows(home, agent)
+    place = "/home/dev/project2"
+    colour = {"key": "colour", "title": "Colour", "type": "string", "required": True}
+    colour["options"] = [{"value": "red", "label": "Red"}]
+    metadata = {"kind": "mcp-elicitation", "server": "el", "message": "Which one?"}
+    form = agent.form([colour], session="global", directory=place, title="el asks", metadata=metadata)
+    asked = await home.person.sees("Which one?", buttons=True)
+    assert "project2" in asked.text
+    await home.person.taps(asked, "Red")
+    await home.person.sees("✅ Red", buttons=False)
+    assert agent.forms[form].state == {"status": "answered", "answer": {"colour": "red"}}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"key": "k", "type": "string", "title": "Your API key"},
+        {"key": "k", "type": "external", "title": "Open this page", "url": "https://example.com"},
+        {"key": "k", "type": "string", "title": "Why?", "when": [{"key": "b", "op": "eq", "value": True}]},
+        {"key": "k", "type": "string", "title": "Word", "hidden": True},
+    ],
+    ids=["a credential", "a page to open", "a condition", "hidden"],
+)
+async def test_other_forms_are_left_to_the_computer(home: House, agent: OpenCode2Agent, field: dict[str, Any]) -> None:
+    """They are shown, without buttons."""
+    await follows(home, agent)
+    agent.form([field])
+    asked = await home.person.sees("Please answer this one on the computer.")
+    assert not asked.labels
+
+
+# --- the server comes and goes ----------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_starts_later_stops_and_moves(home: House, agent: OpenCode2Agent) -> None:
+    """Found within seconds, each time by its file: another port, another password."""
+    agent.away()
+    await home.start()
+    agent.back()
+    await until(lambda: agent.sinks, "the first stream")
+    agent.away(moves=True)
+    agent.password = "another one"
+    agent.back()
+    await until(lambda: agent.sinks, "the second stream")
+    agent.ask([question()])
+    await home.person.taps(await home.person.sees(ASKED, buttons=True), "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+
+
+async def test_an_answer_waits_for_a_server_that_is_away(home: House, agent: OpenCode2Agent) -> None:
+    """Killed, so that its file stays behind; the answer is saved, and goes out if the form is still there."""
+    await follows(home, agent)
+    form = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    agent.away(killed=True)
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("can't be reached")
+    agent.back()
+    await home.person.sees("✅ Delivered to")
+    assert agent.came_of(form) == [(("SQLite",),)]
+
+
+async def test_a_server_that_stops_takes_its_questions_along(home: House, agent: OpenCode2Agent) -> None:
+    """They were in its memory alone; a later answer would find nobody. The chat does not show it as missing."""
+    await follows(home, agent)
+    agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    agent.away()
+    await home.person.sees("The agent no longer needs this", buttons=False)
+    await home.closed()
+    assert "opencode2" not in home.listener._parts.agent.followers[0]._connected
+
+
+async def test_a_restart_asks_again_in_place_of_the_old_message(home: House, agent: OpenCode2Agent) -> None:
+    """The turn goes on by itself under a new form: one message with buttons, and the old one is gone."""
+    await follows(home, agent)
+    agent.ask([question()])
+    old = await home.person.sees(ASKED, buttons=True)
+    agent.restart()
+    await until(lambda: home.person.message(old.message_id).deleted, "the end of the old message")
+    new = await home.person.sees(ASKED, buttons=True)
+    assert new.message_id != old.message_id
+    await home.person.taps(new, "SQLite")
+    await home.person.sees("✅ SQLite", buttons=False)
+    assert len(home.person.shown()) == 1
