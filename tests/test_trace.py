@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import hermes
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
-from tests.listening import House, house, question
+from tests.listening import House, house, question, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -105,6 +105,8 @@ def judge(trace: Trace, route: str) -> None:
 async def test_a_question_of_a_server_enters_few_modules(home: House) -> None:
     """It comes as an event, is posted, answered by a tap, sent, and confirmed by the agent's own record."""
     trace = Trace()
+    # An ask that comes while the listener still reads the list is taken in twice, and merged.
+    await until(lambda: home.listener._parts.agent.followers[0].is_connected, "the end of the list")
     with home.clock.standing(), trace.running():
         home.agent.ask([question()])
         shown = await home.person.sees("Which database?", buttons=True)
