@@ -110,6 +110,7 @@ async def test_a_question_of_a_server_enters_few_modules(home: House) -> None:
     with home.clock.standing(), trace.running():
         home.agent.ask([question()])
         shown = await home.person.sees("Which database?", buttons=True)
+        await home.noted(shown)  # a tap before that is taken in another way
         home.person.tap(shown, "SQLite")
         await home.closed()
     assert len(home.agent.effects) == 1
@@ -124,6 +125,7 @@ async def test_a_question_of_a_hook_enters_few_modules(alone: House) -> None:
         waiting = await hook(alone, payload)
         assert waiting.stdout is not None
         shown = await alone.person.sees("Which database?", buttons=True)
+        await alone.noted(shown)
         alone.person.tap(shown, "SQLite")
         line = (await waiting.stdout.readline()).decode()
         assert CLAUDE_CODE.took(payload, line) == [["SQLite"]]
