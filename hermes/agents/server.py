@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ class Disposed:
     """The instance of this directory ("": of every directory) was disposed, and all of its pending asks are gone."""
 
     directory: str
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers that can be compared: (1, 18, 33)."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 Followed = Connected | Lost | Heard | Disposed

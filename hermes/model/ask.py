@@ -46,6 +46,7 @@ class Capabilities:
     - `hears_reason`: the agent's model reads the reason of a refusal.
     - `always_stays`: an "always" is kept for the project; else it holds until the agent restarts.
     - `post_after_s`: the agent may take back an ask that is younger than this, so it is not posted before.
+    - `gives_up_after_s`: the agent may end a turn in which nothing happened for so long, and its asks; 0: it does not.
     - `else_first`: the agent's own timer takes the first option if no option is recommended.
     """
 
@@ -61,6 +62,7 @@ class Capabilities:
     hears_reason: bool = True
     always_stays: bool = False
     post_after_s: float = 0.0
+    gives_up_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -24,7 +23,7 @@ from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
-from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard
+from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, numbers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
@@ -375,11 +374,6 @@ class OpenCodeServer:
     def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories; see `Api.listening`."""
         return self._api.listening()
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as numbers that can be compared: (1, 18, 33)."""
-    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 def _same(one: Source, other: Source) -> bool:

@@ -21,7 +21,7 @@ from hermes.agents.opencode2 import adapter, proof, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.opencode2.permissions import read_reply
-from hermes.agents.server import Connected, Disposed, Heard
+from hermes.agents.server import Connected, Disposed, Heard, numbers
 from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
@@ -41,6 +41,9 @@ _ANCESTORS: Final = 10
 _RECENT: Final = 8
 _KEPT: Final = 500
 _LAST_WORDS: Final = 3000
+_SWEEPING: Final = (2, 0)
+"""The versions that end a turn in which nothing happens for `_SWEPT_AFTER_S`."""
+_SWEPT_AFTER_S: Final = 3600.0
 
 
 class OpenCode2Server:
@@ -73,6 +76,7 @@ class OpenCode2Server:
         self._api: Api | None = None
         self._address: Address | None = None
         self._is_first_shape = False
+        self._gives_up_after_s = 0.0
         self._heard_s = 0.0
         self._open: OrderedDict[str, tuple[Field, ...]] = OrderedDict()
         self._replies: OrderedDict[str, Response] = OrderedDict()
@@ -110,6 +114,7 @@ class OpenCode2Server:
         info = await self._probe(self._api)
         if address.pid is not None and info.pid != address.pid:
             raise AgentAway(f"OpenCode {self.name!r}: another process answers at {address.url} than its file names")
+        self._gives_up_after_s = _SWEPT_AFTER_S if numbers(info.version)[:2] == _SWEEPING else 0.0
         return info
 
     async def _probe(self, api: Api) -> wire.Info:
@@ -170,7 +175,7 @@ class OpenCode2Server:
             directory = await self._place_of(event.data.get("form"))
         signal = adapter.read_event(event.type, event.data, self.origin(directory))
         if isinstance(signal, Asked):
-            self._note_open(signal.ask)
+            signal = replace(signal, ask=self._noted(signal.ask))
         return Heard(signal, directory)
 
     def _note(self, event: wire.Event) -> None:
@@ -185,8 +190,10 @@ class OpenCode2Server:
         if event.type == "session.execution.interrupted" and event.data.get("reason") == "inactivity":
             _keep(self._swept, str(session_id), None)
 
-    def _note_open(self, ask: Ask) -> None:
+    def _noted(self, ask: Ask) -> Ask:
+        """Remember that an ask is open, and return it with the time after which this version may give it up."""
         _keep(self._open, ask.source.request_id or "", fields_of(ask))
+        return replace(ask, capabilities=replace(ask.capabilities, gives_up_after_s=self._gives_up_after_s))
 
     async def _place_of(self, form: object) -> str:
         """Return the directory of a form that an event names without one; "" if it cannot be found."""
@@ -231,9 +238,8 @@ class OpenCode2Server:
         for read, listed in ((adapter.read_question, forms), (adapter.read_wish, wishes)):
             for one in listed:
                 try:
-                    ask = read(one, self.origin(directory))
+                    ask = self._noted(read(one, self.origin(directory)))
                     found[ask.source.request_id or ""] = ask
-                    self._note_open(ask)
                 except PayloadError as error:
                     _LOG.warning("server %s: a pending ask is left out: %s", self.name, error)
         return tuple(found.values())

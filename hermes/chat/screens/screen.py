@@ -171,10 +171,17 @@ def project(ask: Ask) -> Span:
 
 def origin(entry: Entry, look: Look) -> Line:
     """Return the line with the source of an ask, the time until which it waits, and its code."""
-    until_s = entry.timing.until_s
-    waits = "" if until_s is None else f"waits until {clock(until_s, look, near_s=entry.asked_s)}"
     ask = entry.ask
-    return dotted([project(ask), session(ask), agent(ask), Span(waits), code(entry)])
+    return dotted([project(ask), session(ask), agent(ask), Span(_waits(entry, look)), code(entry)])
+
+
+def _waits(entry: Entry, look: Look) -> str:
+    until_s, can = entry.timing.until_s, entry.ask.capabilities
+    given_up_s = entry.asked_s + can.gives_up_after_s
+    if can.gives_up_after_s and entry.timing.posted_s is not None and (until_s is None or until_s > given_up_s):
+        who = phrase(can.agent_name, _NAME, empty="the agent").text
+        return f"{who} may give up at {clock(given_up_s, look, near_s=entry.asked_s)}"
+    return "" if until_s is None else f"waits until {clock(until_s, look, near_s=entry.asked_s)}"
 
 
 # --- time -----------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hermes.agents.opencode import wire
-from hermes.agents.opencode.client import OpenCodeServer, numbers
+from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import Address, at
+from hermes.agents.server import numbers
 from hermes.agents.wire import decode
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.status.survey import client

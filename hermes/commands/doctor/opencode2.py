@@ -1,8 +1,8 @@
 """Check the OpenCode 2 server of this user: its file, its process, its password, and the lists that Hermes reads."""
 
-from hermes.agents.opencode.client import numbers
 from hermes.agents.opencode2 import discovery
 from hermes.agents.opencode2.client import OpenCode2Server
+from hermes.agents.server import numbers
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import Machine, service_state
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, Unauthorized

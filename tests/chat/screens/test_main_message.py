@@ -414,6 +414,19 @@ def test_the_time_names_its_day_where_it_is_not_today() -> None:
         assert f"· waits until {said} ·" in main(asked, LOOK).text
 
 
+def test_an_agent_that_gives_up_earlier_is_said_to() -> None:
+    """Once the message is on the phone: its time, where the phone would wait longer than the agent."""
+    can = replace(entries.OPENCODE, gives_up_after_s=3600)
+    for until_s, said in (
+        (UNTIL_1840, "waits until 18:40"),
+        (UNTIL_1840 + 7200, "OpenCode may give up at 19:10"),
+        (None, "OpenCode may give up at 19:10"),
+    ):
+        asked = entry(DATABASE, capabilities=can, timing=Timing(posted_s=entries.ASKED_S, until_s=until_s))
+        assert f"· {said} ·" in main(asked, LOOK).text
+    assert "give up" not in main(entry(DATABASE, capabilities=can, timing=Timing()), LOOK).text
+
+
 def test_last_words_are_cut_at_their_beginning() -> None:
     """As many as were asked for; none is none."""
     source = replace(entries.SOURCE, last_text="blah " * 200 + "so which one?")

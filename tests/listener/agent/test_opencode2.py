@@ -167,11 +167,12 @@ async def test_an_aborted_and_a_deleted_session(home: House, agent: OpenCode2Age
 
 
 async def test_a_swept_question_says_so(home: House, agent: OpenCode2Agent) -> None:
-    """2.0 ends a turn in which nothing happened for an hour, and its question with it."""
-    await follows(home, agent)
+    """2.0 ends a turn in which nothing happened for an hour, and its question with it; the question says when."""
+    await home.start(questions={"ttl": "2h"})
     session = agent.session()
     agent.ask([question()], session=session)
-    await home.person.sees(ASKED, buttons=True)
+    asked = await home.person.sees("OpenCode may give up at", buttons=True)
+    assert ASKED in asked.text
     agent.sweep(session)
     await home.person.sees("gave up waiting and ended its turn", buttons=False)
 
