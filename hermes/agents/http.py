@@ -152,10 +152,22 @@ class Api:
                 await _accept(what, response)
                 if response.status_code == httpx.codes.NO_CONTENT:
                     return b""
-                kind = response.headers.get("content-type", "").partition(";")[0]
+                kind = _kind(response)
                 if kind != "application/json":  # 1.18.33 answers an unknown route with its web page
                     raise AgentRefused(f"{what}: {kind or 'nothing'} instead of JSON; is this an OpenCode server?")
                 return await _body(what, response)
+
+    async def seen(self, path: str, *, params: Params | None = None) -> tuple[int, str, bytes]:
+        """Send a GET request, and return status, content type and content of its answer, whatever they are."""
+        what = f"OpenCode {self.name!r}: GET {path}"
+        with translated(what):
+            async with self._http.stream("GET", path, params=params, timeout=BOOT) as response:
+                return response.status_code, _kind(response), await _body(what, response)
+
+
+def _kind(response: httpx.Response) -> str:
+    kind: str = response.headers.get("content-type", "").partition(";")[0]
+    return kind
 
 
 def _tls(url: str) -> ssl.SSLContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -100,10 +101,17 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Fix what can be fixed without loss, then check again.")] = False,
     test: Annotated[bool, typer.Option("--test", help="Ask a real question on the phone, end to end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Check nothing; write how your OpenCode 2 answers, without its texts."),
+    ] = None,
 ) -> None:
     """Check everything, and say how to fix it; status 1 if something is broken."""
-    from hermes.commands.doctor import checkup
+    from hermes.commands.doctor import checkup, recording
 
     discard_log()
+    if record is not None:
+        typer.echo(recording.record(config, record, environ=os.environ))
+        return
     if not asyncio.run(checkup.run(config, environ=os.environ, fix=fix, test=test, as_json=as_json)):
         raise typer.Exit(1)

@@ -65,6 +65,7 @@ class Http:
             Route(path, self._endpoint(name), methods=[method]) for name, (method, path, _) in self.routes.items()
         ]
         routes.append(Route("/api/event", self._events, methods=["GET"]))
+        routes.append(Route("/openapi.json", self._described, methods=["GET"]))
         routes.append(Route("/{rest:path}", self._unknown, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]))
         return Starlette(routes=routes, exception_handlers={ClientDisconnect: _nobody})
 
@@ -117,6 +118,13 @@ class Http:
     async def _unknown(self, request: Request) -> Response:
         """Answer a route that this version does not have: 404 without a `_tag`."""
         return self._refused(request, "unknown", await request.body()) or Response(status_code=404)
+
+    async def _described(self, request: Request) -> Response:
+        """Answer the server's own description, of which only the paths and their methods are made here."""
+        paths: dict[str, Json] = {"/api/event": {"get": {}}}
+        for method, path, _ in self.routes.values():
+            paths.setdefault(path, {})[method.lower()] = {}
+        return self._refused(request, "described", b"") or JSONResponse({"openapi": "3.1.0", "paths": paths})
 
     # --- lists and look-ups -----------------------------------------------------------------------------------------
 

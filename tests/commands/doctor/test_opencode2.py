@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.commands.doctor import opencode, opencode2
+from hermes.commands.doctor import opencode, opencode2, recording
 from hermes.commands.status.survey import gather
+from hermes.errors import HermesError, NotRunning
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
 from hermes.storage.store import Store
 from tests.commands.doctor.patient import Patient, named, told
@@ -76,6 +77,25 @@ async def test_what_is_wrong_is_said(patient: Patient, agent: OpenCode2Agent) ->
     assert named(await opencode2.look(patient.around()), "server").verdict == "warning"
     (patient.root / "service.json").chmod(0o666)
     assert "chmod 600" in named(await opencode2.look(patient.around()), "file").mend
+
+
+def test_its_answers_are_recorded(patient: Patient, agent: OpenCode2Agent) -> None:
+    """Into a new file of this user alone, without the password; it says that no question was open."""
+    file = patient.root / "recorded.json"
+    said = recording.record(patient.config_file, file, environ=patient.environ)
+    assert f"answers of OpenCode {agent.version} to {file}" in said
+    assert "No question was open" in said
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert agent.password not in file.read_text()
+    with pytest.raises(HermesError, match="is there already"):
+        recording.record(patient.config_file, file, environ=patient.environ)
+    agent.ask([question()])
+    said = recording.record(patient.config_file, patient.root / "more.json", environ=patient.environ)
+    assert "No question was open" not in said
+    agent.away()
+    with pytest.raises(NotRunning, match="no OpenCode 2 runs"):
+        recording.record(patient.config_file, patient.root / "none.json", environ=patient.environ)
+    assert not (patient.root / "none.json").exists()
 
 
 async def test_a_url_given_by_hand_is_recognised(patient: Patient, agent: OpenCode2Agent) -> None:
