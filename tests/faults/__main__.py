@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from tests.faults import opencode2
 from tests.faults.faults import FAMILIES
 from tests.faults.playing import A_WORLD, log_of, played
 from tests.faults.round import STALLED
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ROUNDS: Final = 2000
 REAL: Final = 5
+SECOND: Final = 500
 
 
 def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
@@ -52,12 +54,14 @@ def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
             )
             console.print(f"  Hermes' log up to then: {log_of(outcome)}", markup=False)
         if len(outcomes) % 50 == 0:
-            console.print(f"{len(outcomes)} of {given.rounds} rounds, {time.monotonic() - began_s:.0f} s")
+            console.print(
+                f"{len(outcomes)} of {given.rounds + given.second} rounds, {time.monotonic() - began_s:.0f} s"
+            )
     report = _report(outcomes, time.monotonic() - began_s)
     _show(report, console)
     if given.json:
         given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
-    wanted = 1 if given.only is not None else given.rounds + given.real * len(versions)
+    wanted = 1 if given.only is not None else given.rounds + given.second + given.real * len(versions)
     return 1 if report["violations"] or len(outcomes) != wanted else 0
 
 
@@ -66,9 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
     parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
-    parser.add_argument("--opencode", default="", choices=VERSIONS, help="play that one round with this OpenCode")
+    versions = (*VERSIONS, opencode2.VERSION)
+    parser.add_argument("--opencode", default="", choices=versions, help="play that one round with this OpenCode")
     parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="these kinds of faults and no others")
     parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
+    parser.add_argument("--second", type=int, default=SECOND, metavar="N", help="rounds with two OpenCode 2 besides")
     parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser
@@ -96,13 +102,18 @@ def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> I
     if given.only is not None:
         yield from play(seed, [given.only], given.opencode, given.kinds)
         return
-    batches = [list(range(first, min(first + A_WORLD, given.rounds))) for first in range(0, given.rounds, A_WORLD)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.worlds, mp_context=context, max_tasks_per_child=1) as pool:
-        scripted = [pool.submit(played, seed, batch, "", given.kinds) for batch in batches]
+        scripted = [pool.submit(played, seed, batch, "", given.kinds) for batch in _batches(given.rounds)]
+        second = [pool.submit(played, seed, batch, opencode2.VERSION, given.kinds) for batch in _batches(given.second)]
         real = [pool.submit(played, seed, list(range(given.real)), version) for version in versions]
-        for done in as_completed([*scripted, *real]):
+        for done in as_completed([*scripted, *second, *real]):
             yield from done.result()
+
+
+def _batches(rounds: int) -> list[list[int]]:
+    """Return the numbers of so many rounds, those of one world in each list."""
+    return [list(range(first, min(first + A_WORLD, rounds))) for first in range(0, rounds, A_WORLD)]
 
 
 def _report(outcomes: Sequence[Outcome], took_s: float) -> dict[str, Any]:

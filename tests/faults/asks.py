@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from tests.faults.programs import NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
 Json = dict[str, Any]
@@ -118,9 +119,11 @@ class Ask:
         return tuple((DESK,) for _ in self.questions)
 
 
-def invented(rng: Random, token: str, agents: tuple[str, ...], *, fleeting: bool) -> Ask:
+def invented(
+    rng: Random, token: str, agents: tuple[str, ...], *, fleeting: bool, routes: Sequence[Route] = ROUTES
+) -> Ask:
     """Make an ask up. `fleeting`: time runs out in this world, so some are left alone."""
-    route = rng.choice(ROUTES)
+    route = rng.choice(routes)
     agent = "terminal" if route == "terminal" else rng.choice(agents)
     fate: Fate = rng.choice(FATES)
     if fleeting and rng.random() < 0.4:

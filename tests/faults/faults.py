@@ -211,11 +211,16 @@ def _agent_frozen(play: Round) -> None:
 
 
 def _agent_restarts(play: Round) -> None:
+    """What was asked is gone; OpenCode 2 goes on by itself, and its model asks the same under another id."""
     agent = play.agent()
+    again = agent.do("restart") or {}
     for person in play.persons:
-        if person.ask.route != "terminal" and person.ask.agent == agent.manner and person.ask.request_id:
-            person.ask.ended_by.add("restarted")
-    agent.do("restart")
+        ask = person.ask
+        if ask.route != "terminal" and ask.agent == agent.manner and ask.request_id:
+            if ask.request_id in again:
+                person.begin_again(again[ask.request_id])
+            else:
+                ask.ended_by.add("restarted")
 
 
 def _disposed(play: Round) -> None:

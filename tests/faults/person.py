@@ -117,6 +117,8 @@ class Person:
     over_s: float = 0.0
     touches_s: list[float] = field(default_factory=list)
     """When this person did something about the question; any tap or text starts its time anew."""
+    asked_again: bool = False
+    """Whether the agent asked the same again, by itself, after it was restarted."""
     time_was_up: bool = False
     """Whether nobody answered, and the timer did."""
     _tap: Tap | None = None
@@ -140,6 +142,12 @@ class Person:
         self.time_was_up = self.time_was_up or any("⌛ Expired" in message.text for message in about)
         if not self.over_s and (came() or self.time_was_up):
             self.over_s = self.now()
+
+    def begin_again(self, request_id: str) -> None:
+        """Turn to the question that came in the place of one that is gone."""
+        self.ask.request_id, self.asked_again = request_id, True
+        self.ask.promised = self.done = self._armed = False
+        self._tap, self._wrote, self._seen = None, (), (0, 0)
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""

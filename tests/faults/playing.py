@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from tests.faults import opencode2
 from tests.faults.real import with_real_opencode
 from tests.faults.round import Outcome, Round
 from tests.faults.world import created
@@ -26,7 +27,7 @@ GROUPS: Final = (1, 3)
 
 
 def played(seed: int, numbers: Sequence[int], version: str = "", kinds: Sequence[str] = ()) -> list[Outcome]:
-    """Play these rounds in one world: with a real OpenCode, if a version is named; of these kinds alone, if any."""
+    """Play these rounds in one world: with this version of OpenCode, if one is named; of these kinds alone, if any."""
     # Servers that are cut and stopped in the middle say so at length; what counts stands in the outcomes.
     logging.getLogger().addHandler(logging.NullHandler())
     outcomes: list[Outcome] = []
@@ -46,7 +47,10 @@ def _play(seed: int, numbers: Sequence[int], version: str, kinds: Sequence[str],
     with ExitStack() as stack:
         root = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-faults-", ignore_cleanup_errors=True)))
         group = (numbers[0] // A_WORLD) % FLEETING in GROUPS
-        made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting, group=group)
+        if version == opencode2.VERSION:
+            made = opencode2.with_opencode2(root, fleeting=fleeting, group=group)
+        else:
+            made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting, group=group)
         world = stack.enter_context(made)
         world.kinds = tuple(kinds) or world.kinds
         for number in numbers:

@@ -64,6 +64,10 @@ class RealAgent:
         """Its process id."""
         return self._opencode.proc.pid
 
+    def table(self, name: str) -> Json:
+        """Return its table of the configuration."""
+        return {"name": name, "url": self.url}
+
     def do(self, act: str, **wish: Any) -> Any:
         """Do something; what came of it. Raises LookupError where it is impossible."""
         return self._acts[act](**wish)

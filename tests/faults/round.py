@@ -75,7 +75,7 @@ class Outcome:
     settled_s: float = 0.0
     ends: list[str] = field(default_factory=list)
     version: str = ""
-    """Of the real OpenCode, where it was played with one."""
+    """Of OpenCode, where it was played with a real one, or with version 2."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it for a report."""
@@ -156,7 +156,8 @@ class Round:
         rng = self.rng
         self.planned = self._chosen()
         for place in range(0 if LONELY & set(self.planned) else rng.randint(1, 4)):
-            ask = invented(rng, token(self.number, "wxyz"[place]), self.servers, fleeting=self.world.fleeting)
+            named, routes = token(self.number, "wxyz"[place]), self.world.routes
+            ask = invented(rng, named, self.servers, fleeting=self.world.fleeting, routes=routes)
             if self.world.is_real and ask.is_permission:
                 # "Always" would let all later commands go, by whomever it was said.
                 ask.shape = "once" if ask.shape == "always" else ask.shape
@@ -210,6 +211,7 @@ class Round:
 
     def ask_more(self, letter: str, shape: Shape, route: Route, **more: Any) -> Person:
         """Let one more ask come, now, and return its person, who answers it at once; `more` as of `Ask`."""
+        route = route if route in self.world.routes else "server"
         agent = self.rng.choice(self.servers) if route in {"server", "both"} else route
         ask = Ask(token(self.number, letter), shape, route, agent, **more)
         person = self._person(ask)
@@ -389,7 +391,7 @@ class Round:
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
-            self.violations += laws.shown_once(person.ask, view) if is_sure else ()
+            self.violations += laws.shown_once(person.ask, view) if is_sure and not person.asked_again else ()
             self.violations += laws.time_ran_out_rightly(
                 person,
                 fleeting=self.world.fleeting,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.faults import hostname
+from tests.faults import hostname, opencode2
 from tests.faults.faults import MILD
 from tests.faults.playing import played
 from tests.faults.round import SETTLING_S, STALLED, Round
@@ -98,6 +98,20 @@ def test_time_runs_out_rightly_in_trouble() -> None:
 def test_nothing_is_lost_with_the_real_one(opencode_version: str) -> None:
     """A round with a real OpenCode holds, too."""
     assert violations(played(3, [0], opencode_version)) == []
+
+
+OF_THE_SECOND: Final = {"listener killed, started": 2, "agent restarted": 22, "instance disposed": 0, "events late": 3}
+"""Kinds of trouble for two OpenCode 2, with a round of each."""
+
+
+@ONE_AT_A_TIME
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", OF_THE_SECOND)
+def test_nothing_is_lost_with_the_second_one(kind: str) -> None:
+    """A stand-in of each shape: one is given by hand, one is found by its file."""
+    (outcome,) = played(3, [OF_THE_SECOND[kind]], opencode2.VERSION, [kind])
+    assert violations([outcome]) == []
+    assert kind in outcome.faults
 
 
 # --- a Hermes that is broken on purpose -----------------------------------------------------------------------------

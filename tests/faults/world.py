@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from hermes.hook import runtime, spool
 from hermes.sandbox.botapi.world import Chat, User
 from tests.faults import hostname
+from tests.faults.asks import ROUTES
 from tests.faults.programs import Programs
 from tests.faults.terminal import Terminal
 from tests.faults.trap import trapping
@@ -30,7 +31,7 @@ from tests.scenes.stage import ANN, BOB, Stage, staged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tests.faults.asks import Answers, Ask, Json
+    from tests.faults.asks import Answers, Ask, Json, Route
     from tests.faults.trap import Trap
     from tests.harness.processes import Proc
 
@@ -61,6 +62,10 @@ class Agent(Protocol):
         """Its process id."""
         ...
 
+    def table(self, name: str) -> Json | None:
+        """Return its table of the configuration, None if it needs none."""
+        ...
+
     def do(self, act: str, **wish: Any) -> Any:
         """Do something; what came of it. Raises LookupError where it is impossible."""
         ...
@@ -73,10 +78,10 @@ class Agent(Protocol):
 class AgentProcess:
     """A scripted agent server in a process of its own; `do` lets it, or its desk, do something."""
 
-    def __init__(self, manner: str, test_clock: Path) -> None:
+    def __init__(self, manner: str, module: Sequence[str]) -> None:
+        """`module` is the module that serves, and its arguments."""
         self.manner = manner
-        command = [sys.executable, "-m", "hermes.sandbox.opencode.server", "--manner", manner, "--directory", DIRECTORY]
-        command += ["--test-clock", str(test_clock)]
+        command = [sys.executable, "-m", *module]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._url: str = self._told()["url"]
 
@@ -89,6 +94,10 @@ class AgentProcess:
     def pid(self) -> int:
         """Its process id."""
         return self.process.pid
+
+    def table(self, name: str) -> Json | None:
+        """Return its table of the configuration."""
+        return {"name": name, "url": self.url}
 
     def do(self, act: str, **wish: Any) -> Any:
         """Do something; what came of it. Raises LookupError where it is impossible."""
@@ -140,6 +149,8 @@ class World:
     """Whether its processes have a host name of their own."""
     kinds: tuple[str, ...] | None = None
     """The faults that can be had here; None: all."""
+    routes: tuple[Route, ...] = ROUTES
+    """The ways by which asks come here."""
     planted: dict[str, bytes] = field(default_factory=dict)
     processes: list[Proc] = field(default_factory=list)
     """The listeners that were started by hand, the dead ones, too."""
@@ -342,6 +353,7 @@ def created(
     fleeting: bool = False,
     group: bool = False,
     agents: Mapping[str, Agent] | None = None,
+    tables: Mapping[str, Json] | None = None,
     directory: str = DIRECTORY,
     pace: float = PACE,
     ttl_s: int = 0,
@@ -351,7 +363,7 @@ def created(
     """Set a world up, its listener at work; with scripted agents, if none are given.
 
     `ttl_s` is how long an ask can be answered, 0 for Hermes' own; `disk` is the size of its store's own disk, "" for
-    none. `prefix` is a command that is given Hermes' own
+    none. `tables` are further tables of the configuration. `prefix` is a command that is given Hermes' own
     command line, and runs it. In a `group` the bot hears everybody.
     """
     root.mkdir(parents=True, exist_ok=True)
@@ -369,8 +381,9 @@ def created(
         stage.prefix = (*_obedient(), *prefix)
         if group:
             stage.chat_id, stage.users = GROUP.id, (ANN.id, BOB.id)
-        agents = agents or {manner: AgentProcess(manner, clock_file) for manner in SERVERS}
-        stage.servers = [{"name": name, "url": agent.url} for name, agent in agents.items()]
+        agents = agents or {manner: AgentProcess(manner, _scripted(manner, clock_file)) for manner in SERVERS}
+        stage.servers = [table for table in (agent.table(name) for name, agent in agents.items()) if table]
+        stage.settings.update(tables or {})
         ttl_s = FLEETING_S if fleeting else ttl_s
         questions = {"ttl": f"{ttl_s}s"} if ttl_s else {}
         hook = [*stage.prefix, sys.executable, "-I", "-m", "hermes", "hook"]
@@ -383,10 +396,16 @@ def created(
             pace=pace, directory=directory, is_group=group, has_hostname=has_hostname,
         )  # fmt: skip
         try:
-            world.processes.append(stage.start(questions=questions, log={"level": "info", "file": str(stage.log)}))
+            log = {"level": "info", "file": str(stage.log)}
+            world.processes.append(stage.start(questions=questions, log=log))
             yield world
         finally:
             world.close()
+
+
+def _scripted(manner: str, test_clock: Path) -> list[str]:
+    arguments = ["--manner", manner, "--directory", DIRECTORY, "--test-clock", str(test_clock)]
+    return ["hermes.sandbox.opencode.server", *arguments]
 
 
 def _obedient() -> tuple[str, ...]:

@@ -38,7 +38,8 @@ from hermes.sandbox.opencode2.world import GLOBAL, Form, Invalid, Json, OpenCode
 HEARTBEAT_S: Final = 15.0
 ACTS: Final = frozenset(
     {"session", "ask", "form", "ask_permission", "finish", "answer", "dismiss", "permit", "abort", "sweep", "delete"}
-    | {"evict", "restart", "came_of", "pending", "fault", "clear_faults", "cut_events", "away", "back", "request_count"}
+    | {"evict", "restart", "came_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
+    | {"cut_events", "hold_events", "release_events", "double_events"}
 )
 _PERMISSION_PREFIX, _FORM_PREFIX, _SESSION_PREFIX = "per", "frm", "ses"
 
@@ -491,11 +492,12 @@ class OpenCode2Agent(OpenCode2World):
         if self.file is not None and not killed:
             self.file.unlink(missing_ok=True)
 
-    def restart(self, *, killed: bool = False) -> None:
+    def restart(self, *, killed: bool = False) -> dict[str, str]:
         """Stop and start again; see `OpenCode2World.restart`."""
-        super().restart(killed=killed)
+        again = super().restart(killed=killed)
         if self.file is not None:
             self.write_file(self.file, self.url)
+        return again
 
     def close(self) -> None:
         """Stop the server and free the port."""

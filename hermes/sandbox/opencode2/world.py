@@ -227,11 +227,11 @@ class OpenCode2World(Events):
         with self.lock:
             del self.forms[form_id]
 
-    def restart(self, *, killed: bool = False) -> None:
+    def restart(self, *, killed: bool = False) -> dict[str, str]:
         """Stop and start again: forms and permissions are gone, no event tells so, and the event streams are cut.
 
         Interrupted turns go on by themselves (in "august" not after a kill): the question tool has failed, and the
-        model asks the same again. The caller writes the file anew.
+        model asks the same again. The caller writes the file anew. Return the new id of each form that is asked again.
         """
         with self.lock:
             self.id = secrets.token_hex(16)
@@ -244,8 +244,8 @@ class OpenCode2World(Events):
                 if resumes:
                     self._fail_calls(session, "aborted", INTERRUPTED)
         self.cut_events()
-        for form in waiting if resumes else ():
-            self.ask(form.questions or (), session=form.record["sessionID"])
+        again = waiting if resumes else []
+        return {one.record["id"]: self.ask(one.questions or (), session=one.record["sessionID"]) for one in again}
 
     def came_of(self, request_id: str) -> list[Any]:
         """Return the answers of every effect of this request, see `Effect`."""
