@@ -11,7 +11,7 @@ LOCK_ARGS ?=
 DEMO_ARGS ?=
 UV := uv==0.13.8
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" .cache/lock/bin/uv pip compile --quiet --no-config --universal \
-	--python-version 3.11 --generate-hashes --no-annotate
+	--python-version 3.11 --generate-hashes --no-annotate --no-strip-extras
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := $(if $(wildcard .venv/.ready),.venv,.cache/demo)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes.sandbox.opencode2.world import VERSIONS
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def shown_once(ask: Ask, view: View) -> Iterator[str]:
 
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
     """Return the words of which one must be shown."""
+    if not came and ask.agent in VERSIONS and ask.ended_by & {"aborted", "deleted"}:
+        return [NO_LONGER, "🖥 Dismissed on the computer"]  # OpenCode 2 cancels a form, whatever ended its turn
     if not came:
         return [TIME_OUT if person.time_was_up and "left" in ask.ended_by else NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
