@@ -12,22 +12,22 @@ import contextlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from hermes.agents.http import BOOT, PROBE, Api, path_of
+from hermes.agents.http import BOOT, PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.opencode2.permissions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
-from hermes.agents.wire import decode
+from hermes.agents.wire import decode, shaped
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
 from hermes.model.ask import Ask, Source
 from hermes.model.signals import Asked
-from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Verdict, WasDismissed
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 _LOG = logging.getLogger(__name__)
 
@@ -107,26 +107,26 @@ class OpenCode2Server:
         address = self._locate()
         if address != self._address or self._api is None:
             await self.aclose()
-            self._api = Api(
-                self.name, address.url, events="/api/event", username=address.username, password=address.password
-            )
+            with translated(f"OpenCode {self.name!r}"):
+                self._api = Api(
+                    self.name, address.url, events="/api/event", username=address.username, password=address.password
+                )
             self._address = address
-        info = await self._probe(self._api)
+        info, is_first_shape = await self._probe(self._api)
         if address.pid is not None and info.pid != address.pid:
             raise AgentAway(f"OpenCode {self.name!r}: another process answers at {address.url} than its file names")
+        self._is_first_shape = is_first_shape
         self._gives_up_after_s = _SWEPT_AFTER_S if numbers(info.version)[:2] == _SWEEPING else 0.0
         return info
 
-    async def _probe(self, api: Api) -> wire.Info:
-        """Ask for version and process; 7 August has another route than 2.0.26, and so other routes for its forms."""
-        self._is_first_shape = False
+    async def _probe(self, api: Api) -> tuple[wire.Info, bool]:
+        """Return version and process, and whether its routes are those of 7 August, which differ from 2.0.26's."""
         try:
-            return await api.get(wire.Info, "/api/info", timeout=PROBE)
+            return await api.get(wire.Info, "/api/info", timeout=PROBE), False
         except NotThere as error:
             if error.tag:
                 raise
-        self._is_first_shape = True
-        return await api.get(wire.Info, "/api/health", timeout=PROBE)
+        return await api.get(wire.Info, "/api/health", timeout=PROBE), True
 
     @property
     def api(self) -> Api:
@@ -144,7 +144,6 @@ class OpenCode2Server:
         """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
         info = await self.connect()
         self._open.clear()
-        self._replies.clear()
         try:
             async with self.api.listening() as events:
                 async for event in events:
@@ -189,6 +188,8 @@ class OpenCode2Server:
         session_id = event.data.get("sessionID")
         if event.type == "session.execution.interrupted" and event.data.get("reason") == "inactivity":
             _keep(self._swept, str(session_id), None)
+        if event.type == "session.execution.started":
+            self._swept.pop(str(session_id), None)
 
     def _noted(self, ask: Ask) -> Ask:
         """Remember that an ask is open, and return it with the time after which this version may give it up."""
@@ -196,18 +197,20 @@ class OpenCode2Server:
         return replace(ask, capabilities=replace(ask.capabilities, gives_up_after_s=self._gives_up_after_s))
 
     async def _place_of(self, form: object) -> str:
-        """Return the directory of a form that an event names without one; "" if it cannot be found."""
+        """Return the directory of a form that an event names without one, because only there it can be answered.
+
+        Raises PayloadError: it is in none. An AgentError breaks the stream, and the next connection lists the form.
+        """
         wanted = form.get("id") if isinstance(form, dict) else None
         for directory in await self._loaded():
-            with contextlib.suppress(AgentError):
-                listed = await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)
-                if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
-                    return directory
-        return ""
+            listed = await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)
+            if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
+                return directory
+        raise PayloadError("OpenCode 2: a form belongs to no directory that is loaded")
 
     async def _loaded(self) -> tuple[str, ...]:
         """Return the directories that the server has loaded, none if it does not tell."""
-        with contextlib.suppress(AgentError):
+        with contextlib.suppress(AgentRefused):
             return tuple(one.directory for one in await self._get(list[wire.Located], "/api/debug/location"))
         return ()
 
@@ -217,15 +220,15 @@ class OpenCode2Server:
     # --- directories and pending asks -------------------------------------------------------------------------------
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        """Return the directories whose sessions were updated in the last `since_s` seconds, or have a turn."""
+        """Return the directories that are loaded, or whose sessions were updated in the last `since_s` seconds."""
         since_ms = (now() - since_s) * 1000
-        listed = (await self._get(wire.Sessions, "/api/session")).data  # the newest fifty
+        listed = [*_sound((await self._get(wire.Listed, "/api/session")).data)]  # the newest fifty
         active = (await self._get(wire.Active, "/api/session/active")).data
         recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
         for session_id in active.keys() - {one.id for one in listed}:
             with contextlib.suppress(NotThere):
                 recent.append(await self._info(session_id))
-        found = (one.location.directory for one in recent)
+        found = (*(one.location.directory for one in recent), *await self._loaded())
         return tuple(dict.fromkeys(directory for directory in found if directory))
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
@@ -261,6 +264,7 @@ class OpenCode2Server:
         """
         sent = adapter.reply_body(answers) if not isinstance(answers, tuple) else body(ask, answers)
         await self._settle(ask, "/reply", sent)
+        _keep(self._replies, ask.source.request_id or "", answers)
 
     async def reject(self, ask: Ask) -> None:
         """Cancel a form, or reject a permission. Raises NotThere: it was settled before."""
@@ -312,9 +316,11 @@ class OpenCode2Server:
         for pause_s in _PAUSES_S:
             verdict = judge(await self._evidence(ask))
             if not isinstance(verdict, proof.Settling):
-                return Dead(reason="swept") if ask.source.session_id in self._swept else verdict
+                was_swept = verdict == Dead() and ask.source.session_id in self._swept
+                return Dead(reason="swept") if was_swept else verdict
             await self._sleep(pause_s)
-        return Dead()
+        # What was allowed may run for hours; a form of a running call is gone if its folder was closed.
+        return Dead() if ask.permission is None else Unproven()
 
     async def _state(self, ask: Ask) -> Verdict | None:
         """Return the verdict that the state of a form gives; None if the server does not know the form."""
@@ -428,6 +434,13 @@ def _session(session_id: str) -> str:
 def _at(directory: str) -> dict[str, str | int]:
     """Return the query of a directory, exactly as the server names it: another spelling is another place there."""
     return {"location[directory]": directory} if directory else {}
+
+
+def _sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
+    """Yield the sessions of a shape that is known: one odd session hides no other."""
+    for one in sessions:
+        with contextlib.suppress(ValueError):
+            yield shaped(wire.Session, one)
 
 
 def _keep(where: OrderedDict[str, T], key: str, value: T) -> None:

@@ -87,12 +87,20 @@ def read(file: Path) -> Address:
         raise AgentAway(
             f"{file} cannot be read: {error if isinstance(error, ValueError) else 'nested too deeply'}"
         ) from None
-    parts = urlsplit(kept.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+    if not _is_url(kept.url):
         raise AgentRefused(f"{file}: its url is not an http(s) URL")
     if not _is_alive(kept.pid):
         raise NotRunning(f"{file} was left behind: process {kept.pid} has ended")
     return Address(kept.url, kept.password, pid=kept.pid, id=kept.id)
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0  # to read it raises ValueError if it is none
+    except ValueError:
+        return False
+    return has_port and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
 
 
 def _is_alive(pid: int) -> bool:

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import recommended
@@ -33,13 +33,16 @@ from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 GLOBAL: Final = "global"
 """The session id of a form that belongs to a directory and to no session; an MCP server sends such forms."""
 YES, NO = "true", "false"
+_LARGEST: Final = 2**53 - 1
 _TYPES: Final = frozenset({"string", "multiselect", "integer", "number", "boolean"})
 _KNOWN: Final = frozenset(
     {"key", "type", "title", "description", "options", "custom", "required"}
     | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "placeholder", "default"}
 )
 _CREDENTIAL: Final = re.compile(
-    r"pass(word|phrase|code)|secret|token|credential|api[-_ ]?key|private[-_ ]?key|\bpin\b|\botp\b", re.IGNORECASE
+    r"passw(or)?d|pass(phrase|code)|\bpwd\b|secret|token|credential|(api|private|access)[-_ ]?key|\bpin\b|\botp\b"
+    r"|verification code|seed phrase",
+    re.IGNORECASE,
 )
 
 
@@ -74,17 +77,33 @@ def read_form(form: object, origin: Source, capabilities: Capabilities) -> Ask:
     )
     listed = [record_of(one, f"{where}.fields") for one in list_of(record.get("fields", []), f"{where}.fields")]
     is_question = metadata.get("kind") == "question"
-    questions = tuple(_question(one, f"{where}.fields[{place}]") for place, one in enumerate(listed))
+    read = [_read_field(one, f"{where}.fields[{place}]") for place, one in enumerate(listed)]
+    questions = tuple(question for question, _, _ in read)
+    words = words_of(metadata, "message", where) or words_of(record, "title", where)
     if not is_question:
-        questions = _introduced(questions, words_of(metadata, "message", where) or words_of(record, "title", where))
+        questions = _introduced(questions, words)
     can = replace(
         capabilities,
         # Only the question tool ends the turn if it is cancelled; other tools report an error, and the turn goes on.
         reject_stops=is_question,
         can_skip=not any(one.get("required") is True for one in listed),
     )
-    answerable = all(_is_plain(one) and (is_question or not _asks_credential(one)) for one in listed)
-    return Ask(source, questions, can, answerable, given=_kept([_field(one) for one in listed]))
+    has_credential = not is_question and (bool(_CREDENTIAL.search(words)) or any(map(_asks_credential, listed)))
+    answerable = all(is_plain for _, _, is_plain in read) and not has_credential
+    return Ask(source, questions, can, answerable, given=_kept([field for _, field, _ in read]))
+
+
+def _read_field(field: Record, where: str) -> tuple[Question, Field, bool]:
+    """Return what is asked, what its answer needs, and whether the phone can answer it.
+
+    A field of an unknown shape is shown as far as it can be read.
+    """
+    try:
+        return _question(field, where), _field(field), _is_plain(field)
+    except PayloadError:
+        words = (field.get(key) for key in ("description", "title", "key"))
+        text = next((sound(one) for one in words if isinstance(one, str) and one), "")
+        return Question(text), Field("", ""), False
 
 
 def _question(field: Record, where: str) -> Question:
@@ -99,7 +118,7 @@ def _question(field: Record, where: str) -> Question:
         header=title if described else "",
         options=options,
         multiple=kind == "multiselect",
-        custom=kind != "boolean" and flag_of(field, "custom", where, absent=not options),
+        custom=kind != "boolean" and (flag_of(field, "custom", where, absent=False) or not options),
         recommended=recommended(options),
     )
 
@@ -114,10 +133,13 @@ def _bounds(field: Record, kind: str) -> str:
     if kind not in {"integer", "number"}:
         return ""
     named = "a whole number" if kind == "integer" else "a number"
-    low, high = (field.get(key) for key in ("minimum", "maximum"))
-    least = f", at least {low:g}" if isinstance(low, int | float) else ""
-    most = f", at most {high:g}" if isinstance(high, int | float) else ""
-    return f" ({named}{least}{most})"
+    bounds = ((" at least ", field.get("minimum")), (" at most ", field.get("maximum")))
+    said = [f",{words}{_written(bound)}" for words, bound in bounds if _is_number(bound)]
+    return f" ({named}{''.join(said)})"
+
+
+def _is_number(bound: object) -> TypeGuard[int | float]:
+    return isinstance(bound, int | float) and not isinstance(bound, bool)
 
 
 def _introduced(questions: tuple[Question, ...], words: str) -> tuple[Question, ...]:
@@ -191,6 +213,8 @@ def _number(field: Field, text: str) -> str:
 
 
 def _written(number: float) -> str:
+    if isinstance(number, int):
+        return str(number)
     return str(int(number)) if math.isfinite(number) and number == int(number) else str(number)
 
 
@@ -213,7 +237,7 @@ def _sent(field: Field, texts: tuple[str, ...]) -> object:
             case "boolean":
                 return texts[0] == YES
             case "integer":
-                return int(texts[0])
+                return _exact(int(texts[0]))
             case "number":
                 number = float(texts[0])
                 return int(number) if number == int(number) else number
@@ -222,6 +246,13 @@ def _sent(field: Field, texts: tuple[str, ...]) -> object:
     except (ValueError, OverflowError):
         named = "a whole number" if field.type == "integer" else "a number"
         raise Unfit(f"OpenCode: a form field wants {named}", said=f"It must be {named}.") from None
+
+
+def _exact(number: int) -> int:
+    """Return a whole number that JavaScript can hold. Raises Unfit: it would store another one."""
+    if abs(number) > _LARGEST:
+        raise Unfit("OpenCode: a form field has no room for so large a number", said="It is too large.")
+    return number
 
 
 def told(fields: tuple[Field, ...], answer: object) -> Answers:

@@ -33,12 +33,14 @@ _KINDS: Final[dict[str, DeedKind]] = {
     "webfetch": "fetch",
 }
 _PATTERNS: Final = 100
-_SHOWN: Final[dict[DeedKind, frozenset[str]]] = {
-    "command": frozenset({"command"}),
-    "change": frozenset({"path", "filePath", "oldString", "newString", "content", "patch", "patchText"}),
-    "folder": frozenset({"command", "path", "filePath"}),
-    "fetch": frozenset({"url", "format", "timeout"}),
+_CHANGES: Final = ("patch", "patchText", "content", "oldString", "newString")
+_UNSAID: Final[dict[DeedKind, frozenset[str]]] = {
+    "change": frozenset({"path", "filePath"}),
+    "fetch": frozenset({"format", "timeout"}),
 }
+"""Parameters that nobody needs; the names of changed files are in the resources."""
+_DIFF_LINES: Final = 1000
+"""A longer change is told as all of its old and all of its new lines, because a diff takes seconds."""
 
 
 def read_permission(record: Record) -> Permission:
@@ -70,34 +72,52 @@ def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
 
 
 def completed(permission: Permission, given: object) -> Permission:
-    """Return the permission with what the input of its tool (`state.input` of its part) adds."""
+    """Return the permission with what the input of its tool (`state.input` of its part) adds.
+
+    Each parameter is told, because a model may add one that its tool ignores, in order to hide another.
+    """
     if not isinstance(given, dict) or not given:
         return permission
-    command, path = _said(given, "command"), _said(given, "path") or _said(given, "filePath")
-    more = "\n".join(more_of(given, _SHOWN.get(permission.kind, ())))
+    told = [key for key in _told(permission.kind) if _said(given, key)]
+    told = told if permission.kind == "change" else told[:1]
+    more = "\n".join(more_of(given, {*told, *_UNSAID.get(permission.kind, ())}))
+    first = _said(given, told[0]) if told else ""
     whole = replace(permission, partial=False)
     match permission.kind:
-        case "command":
-            return replace(whole, what=command or whole.what, detail=_lines(whole.detail, more))
+        case "command" | "fetch":
+            return replace(whole, what=first or whole.what, detail=_lines(whole.detail, more))
         case "change":
             return replace(whole, detail=_lines(whole.detail, more, *_change(given)))
         case "folder":
             _, _, known = whole.detail.partition("\n")
-            return replace(whole, detail=f"{command or path}\n{_lines(known, more)}")
-        case "fetch":
-            return replace(whole, what=_said(given, "url") or whole.what, detail=_lines(whole.detail, more))
+            return replace(whole, detail=f"{first}\n{_lines(known, more)}")
         case _:
             return replace(whole, detail=_lines(whole.detail, more))
 
 
+def _told(kind: DeedKind) -> tuple[str, ...]:
+    """Return the parameters that have a place of their own; of all kinds but a change, the first that is there."""
+    match kind:
+        case "command":
+            return ("command",)
+        case "change":
+            return _CHANGES
+        case "folder":
+            return ("command", "path", "filePath")
+        case "fetch":
+            return ("url",)
+        case _:
+            return ()
+
+
 def _change(given: Record) -> Iterator[str]:
     """Yield the lines of a change, as those of a diff."""
-    if "patch" in given or "patchText" in given:
-        yield _said(given, "patch") or _said(given, "patchText")
-    elif "content" in given:
-        yield from (f"+{line}" for line in _said(given, "content").splitlines())
-    elif "oldString" in given or "newString" in given:
-        old, new = _said(given, "oldString").splitlines(), _said(given, "newString").splitlines()
+    yield from (_said(given, key) for key in ("patch", "patchText"))
+    yield from (f"+{line}" for line in _said(given, "content").splitlines())
+    old, new = _said(given, "oldString").splitlines(), _said(given, "newString").splitlines()
+    if len(old) + len(new) > _DIFF_LINES:
+        yield from (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
+    else:
         yield from list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
 
 

@@ -13,7 +13,7 @@
                                             none                       AnsweredWith the reply in the events; else Dead
 
 A permission has no state: as long as it is known it is open. After that, `permission.replied` in the events says how it
-ended, and after a gap in the events only the tool's call.
+ended, and after a gap in the events only the tool's call. A call that failed in its own words proves nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.agents.questions import read_answers
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Refused, Response
-from hermes.model.verdicts import AnsweredWith, Dead, Verdict, WasDismissed
+from hermes.model.verdicts import AnsweredWith, Dead, Unproven, Verdict, WasDismissed
 
 if TYPE_CHECKING:
     from hermes.agents.opencode2.wire import ToolState
@@ -80,7 +80,7 @@ def judge_permission(evidence: Evidence) -> Verdict | Settling:
         error = _error(call)
         if _DECLINED in error or _NOT_RUN in error:
             return AnsweredWith(Refused(None))
-        return Dead() if call.error is not None and call.error.type == "aborted" else AnsweredWith(Allowed())
+        return Dead() if call.error is not None and call.error.type == "aborted" else Unproven()
     return Settling() if evidence.is_active else Dead()
 
 

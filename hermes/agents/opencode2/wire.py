@@ -48,12 +48,6 @@ class OneSession(Wire):
     data: Session
 
 
-class Sessions(Wire):
-    """`GET /api/session`, the newest first."""
-
-    data: list[Session]
-
-
 class Active(Wire):
     """`GET /api/session/active`: the sessions whose turn has not ended, also while they wait for a person."""
 
@@ -61,7 +55,7 @@ class Active(Wire):
 
 
 class Listed(Wire):
-    """A list of forms or permission requests; the adapter reads its items."""
+    """A list of sessions, forms or permission requests, whose items are read one by one."""
 
     data: list[Any]
 

@@ -25,7 +25,8 @@ async def look(around: Around) -> tuple[Finding, ...]:
     except NotRunning as error:
         return (AREA.good("server", str(error)),)
     except AgentRefused as error:
-        return (AREA.broken("file", str(error), f"chmod 600 {settings.file}"),)
+        mend = f"chmod 600 {settings.file}" if "chmod" in str(error) else _RESTART
+        return (AREA.broken("file", str(error), mend),)
     except AgentAway as error:
         return (AREA.warning("file", str(error), _RESTART),)
     async with OpenCode2Server(discovery.NAME, discovery.at(address), machine="") as server:

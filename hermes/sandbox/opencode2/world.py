@@ -81,6 +81,8 @@ class OpenCode2World(Events):
         self.loaded: list[str] = []
         self.effects: list[Effect] = []
         self.is_starting = False
+        self.holds_calls = False
+        """Whether a tool that was allowed keeps running."""
         self._now = now
         self._last_ms = 0
 
@@ -408,6 +410,8 @@ class OpenCode2World(Events):
 
     def _used(self, request: Json, reply: str, message: str) -> None:
         if reply != "reject":
+            if self.holds_calls:
+                return
             self._end_call(request["source"], request, {"status": "completed", "content": [], "metadata": {}})
             return
         error = {"type": "aborted", "message": DECLINED}

@@ -364,3 +364,101 @@ async def test_a_restart_asks_again_in_place_of_the_old_message(home: House, age
     await home.person.taps(new, "SQLite")
     await home.person.sees("✅ SQLite", buttons=False)
     assert len(home.person.shown()) == 1
+
+
+# --- what a gap or an odd server may not do ---------------------------------------------------------------------------
+
+
+async def test_an_accepted_reply_is_proof_enough(home: House, agent: OpenCode2Agent) -> None:
+    """No event comes, and the command runs on; or the edit fails with the words of its tool."""
+    await follows(home, agent)
+    agent.holds_calls = True
+    ran = agent.ask_permission("shell", ["make"], given={"command": "make"})
+    asked = await home.person.sees("make", buttons=True)
+    agent.hold_events()
+    await home.person.taps(asked, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    agent.release_events()
+    refused = agent.ask_permission("edit", ["a.py"], given={"path": "a.py", "content": "x = 1"})
+    asked = await home.person.sees("a.py", buttons=True)
+    agent.hold_events()
+    await home.person.taps(asked, "✏️ Refuse with a reason")
+    await home.person.sees("Write why not")
+    home.person.write("Not there")
+    await home.person.sees("✋ Refused", buttons=False)
+    agent.release_events()
+    assert (agent.came_of(ran), agent.came_of(refused)) == ([(("once",),)], [(("reject", "Not there"),)])
+    assert home.person.find("came too late") is None
+
+
+async def test_a_sweep_says_nothing_of_the_next_turn(home: House, agent: OpenCode2Agent) -> None:
+    """The session works again: what is allowed and stopped then is told as such."""
+    await follows(home, agent)
+    session = agent.session()
+    agent.ask([question()], session=session)
+    await home.person.sees(ASKED, buttons=True)
+    agent.sweep(session)
+    await home.person.sees("gave up waiting", buttons=False)
+    agent.ask_permission("shell", ["make"], given={"command": "make"}, session=session)
+    await home.person.taps(await home.person.sees("make", buttons=True), "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    agent.ask([question("Go on?")], session=session)
+    asked = await home.person.sees("Go on?", buttons=True)
+    await home.person.taps(asked, "⏹ Stop")
+    await home.person.taps(asked, "Yes, stop")
+    await home.person.sees("⏹ Stopped", buttons=False)
+    assert home.person.find("came too late") is None
+
+
+async def test_a_form_without_a_place_waits_until_its_place_is_known(home: House, agent: OpenCode2Agent) -> None:
+    """Its directory cannot be found for a moment; it is listed, and answered there."""
+    await follows(home, agent)
+    agent.fault("locations", "error")
+    field = {"key": "colour", "type": "string", "title": "Colour", "options": [{"value": "red", "label": "Red"}]}
+    metadata = {"kind": "mcp-elicitation", "server": "one", "message": "Which one?"}
+    form = agent.form([field], session="global", directory="/home/dev/other", metadata=metadata)
+    await home.person.taps(await home.person.sees("Which one?", buttons=True), "Red")
+    await until(lambda: agent.came_of(form), "the answer")
+
+
+async def test_an_odd_session_hides_no_question(home: House, agent: OpenCode2Agent) -> None:
+    """Its title is no text; the question of another one was asked before the listener came."""
+    odd: Any = agent.sessions[agent.session()]
+    odd.title = None
+    agent.ask([question()])
+    await home.start()
+    await home.person.sees(ASKED, buttons=True)
+
+
+async def test_a_field_of_tomorrow_is_shown(home: House, agent: OpenCode2Agent) -> None:
+    """As far as it can be read; the computer answers it. So is a credential that the form asks for in its own words."""
+    await follows(home, agent)
+    agent.form([{"key": "k", "type": "rating", "title": "Rate it", "options": [1, 2, 3]}])
+    assert "answer this one on the computer" in (await home.person.sees("Rate it")).text
+    metadata = {"kind": "mcp-elicitation", "server": "one", "message": "Please paste your GitHub password"}
+    agent.form([{"key": "value", "type": "string", "title": "Value"}], metadata=metadata)
+    assert "answer this one on the computer" in (await home.person.sees("GitHub password")).text
+
+
+async def test_a_number_that_the_server_would_change_comes_back(home: House, agent: OpenCode2Agent) -> None:
+    """JavaScript holds whole numbers up to 2^53; nothing larger is sent."""
+    await follows(home, agent)
+    form = agent.form([{"key": "n", "type": "integer", "title": "How many?", "minimum": 1, "maximum": 9_999_999}])
+    asked = await home.person.sees("How many? (a whole number, at least 1, at most 9999999)", buttons=True)
+    home.person.write("9007199254740993", to=asked)
+    await home.person.sees("“It is too large.”")
+    home.person.write("37", to=await home.person.sees("How many?", buttons=True))
+    await until(lambda: agent.came_of(form), "the answer")
+    assert agent.came_of(form) == [(("37",),)]
+
+
+async def test_a_file_with_a_bad_url_breaks_nothing(
+    home: House, agent: OpenCode2Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server is lost with a sentence; a good file is followed."""
+    agent.write_file(home.root / "service.json", "http://[::1")
+    await home.start()
+    await until(lambda: "its url is not an http(s) URL" in caplog.text, "the sentence")
+    assert "a part of the listener failed" not in caplog.text
+    agent.write_file(home.root / "service.json", agent.url)
+    await until(lambda: agent.sinks, "an event stream")
