@@ -92,3 +92,12 @@ def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
             plain = isinstance(value, str) and len(value.splitlines()) <= 1
             shown = value if plain else json.dumps(value, ensure_ascii=False)
             yield sound(f"{key if key.isidentifier() else json.dumps(key)}: {shown}")
+
+
+def texts_of(record: Record, key: str, where: str) -> tuple[str, ...]:
+    """Return a list of texts, empty if the key is missing or null. Raises PayloadError: it is another value."""
+    value = record.get(key)
+    listed = list_of([] if value is None else value, f"{where}.{key}")
+    if not all(isinstance(one, str) for one in listed):
+        raise PayloadError(f"{where}.{key} contains a value that is not text")
+    return tuple(sound(str(one)) for one in listed)

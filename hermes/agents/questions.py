@@ -11,7 +11,7 @@ import re
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
-from hermes.model.answer import Always, Answer, Answers, Decision, Once, Refused, Reply
+from hermes.model.answer import Allowed, Always, Answer, Answers, Decision, Once, Refused, Reply
 from hermes.model.ask import Ask, Option, Question, Source
 from hermes.model.signals import Dismissed, Replied
 
@@ -144,3 +144,22 @@ def permission_reply(decision: Decision) -> Reply:
             return Refused(why)
         case _:
             return Refused()
+
+
+def read_reply(record: Record, where: str) -> Reply:
+    """Read `{reply, message?}` of `permission.replied`; only the plugin adds the message, the reason of a refusal.
+
+    Raises:
+        PayloadError: it is no reply.
+    """
+    match text_of(record, "reply", where):
+        case "once":
+            return Once()
+        case "always":
+            return Always()
+        case "allowed":  # from the plugin, if only the tool part shows the reply
+            return Allowed()
+        case "reject":
+            return Refused(words_of(record, "message", where) or None)
+        case _:
+            raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")

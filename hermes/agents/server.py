@@ -56,11 +56,6 @@ class Disposed:
     directory: str
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as numbers that can be compared: (1, 18, 33)."""
-    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
-
-
 Followed = Connected | Lost | Heard | Disposed
 
 
@@ -123,6 +118,11 @@ class AgentServer(Protocol):
     async def reject(self, ask: Ask) -> None:
         """Reject an ask."""
         ...
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers that can be compared: (1, 18, 33)."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 async def follow(

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, record_of, sound, text_of, words_of
-from hermes.agents.opencode.permissions import completed, read_permission, read_reply
-from hermes.agents.questions import labels, permission_reply, read_answers, read_questions
+from hermes.agents.opencode.permissions import completed, read_permission
+from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source

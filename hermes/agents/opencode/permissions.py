@@ -19,9 +19,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, list_of, more_of, sound, text_of, words_of
-from hermes.errors import PayloadError
-from hermes.model.answer import Allowed, Always, Once, Refused, Reply
+from hermes.agents.fields import Record, id_of, more_of, sound, text_of, texts_of
+from hermes.model.answer import Refused
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
@@ -53,12 +52,12 @@ def read_permission(record: Record) -> Permission:
     id_of(record, "id", where)
     tool = text_of(record, "permission", where)
     kind = _KINDS.get(tool, "other")
-    patterns = _texts(record, "patterns", where)
+    patterns = texts_of(record, "patterns", where)
     metadata = _quiet(record.get("metadata"))
     what, detail = _deed(kind, patterns, metadata)
     # 1.1.53 sends only the single commands of a line, without the operators and redirections between them.
     partial = kind == "command" and not _said(metadata, "command")
-    always = _texts(record, "always", where)
+    always = texts_of(record, "always", where)
     if len(patterns) > _PATTERNS:
         always = ()  # too many for a person to check, so "always" is not offered
     return Permission(tool, kind, what, detail, patterns[:_PATTERNS], always, partial)
@@ -122,32 +121,6 @@ def _said(metadata: Record, key: str) -> str:
 def _quiet(value: object) -> Record:
     """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
-
-
-def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
-    listed = list_of(record.get(key, []), f"{where}.{key}")
-    if not all(isinstance(one, str) for one in listed):
-        raise PayloadError(f"OpenCode: {where}.{key} contains a value that is not text")
-    return tuple(sound(str(one)) for one in listed)
-
-
-def read_reply(record: Record, where: str) -> Reply:
-    """Read `{reply, message?}` of `permission.replied`; only the plugin adds the message, the reason of a refusal.
-
-    Raises:
-        PayloadError: it is no reply.
-    """
-    match text_of(record, "reply", where):
-        case "once":
-            return Once()
-        case "always":
-            return Always()
-        case "allowed":  # from the plugin, if only the tool part shows the reply
-            return Allowed()
-        case "reject":
-            return Refused(words_of(record, "message", where) or None)
-        case _:
-            raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")
 
 
 def read_error(error: str) -> Refused | None:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hermes.agents.opencode.permissions import read_reply
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session
-from hermes.agents.questions import read_answers
+from hermes.agents.questions import read_answers, read_reply
 from hermes.agents.wire import shaped
 from hermes.model.answer import Response
 from hermes.model.ask import Source

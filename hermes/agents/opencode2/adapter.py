@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, record_of, sound, words_of
 from hermes.agents.opencode2.forms import read_form, told_alone, values
-from hermes.agents.opencode2.permissions import completed, read_permission, read_reply
-from hermes.agents.questions import permission_reply
+from hermes.agents.opencode2.permissions import completed, read_permission
+from hermes.agents.questions import permission_reply, read_reply
 from hermes.errors import PayloadError
 from hermes.model.answer import Always, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source

@@ -20,7 +20,7 @@ from hermes.agents.http import BOOT, PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
-from hermes.agents.opencode2.permissions import read_reply
+from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
 from hermes.agents.wire import decode, shaped
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
@@ -41,6 +41,7 @@ _ANCESTORS: Final = 10
 _RECENT: Final = 8
 _KEPT: Final = 500
 _LAST_WORDS: Final = 3000
+_DAY_S: Final = 86400.0
 _SWEEPING: Final = (2, 0)
 """The versions that end a turn in which nothing happens for `_SWEPT_AFTER_S`."""
 _SWEPT_AFTER_S: Final = 3600.0
@@ -174,7 +175,8 @@ class OpenCode2Server:
             directory = await self._place_of(event.data.get("form"))
         signal = adapter.read_event(event.type, event.data, self.origin(directory))
         if isinstance(signal, Asked):
-            signal = replace(signal, ask=self._noted(signal.ask))
+            ask = self._noted(signal.ask)
+            signal = replace(signal, ask=replace(ask, answerable=False) if _is_lost(ask.source) else ask)
         return Heard(signal, directory)
 
     def _note(self, event: wire.Event) -> None:
@@ -197,16 +199,16 @@ class OpenCode2Server:
         return replace(ask, capabilities=replace(ask.capabilities, gives_up_after_s=self._gives_up_after_s))
 
     async def _place_of(self, form: object) -> str:
-        """Return the directory of a form that an event names without one, because only there it can be answered.
+        """Return the directory of a form that an event names without one, "" if it is in none that can be found.
 
-        Raises PayloadError: it is in none. An AgentError breaks the stream, and the next connection lists the form.
+        An AgentError breaks the stream, and the next connection lists the form.
         """
         wanted = form.get("id") if isinstance(form, dict) else None
-        for directory in await self._loaded():
+        for directory in await self.directories(_DAY_S, now=self._now):
             listed = await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)
             if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
                 return directory
-        raise PayloadError("OpenCode 2: a form belongs to no directory that is loaded")
+        return ""
 
     async def _loaded(self) -> tuple[str, ...]:
         """Return the directories that the server has loaded, none if it does not tell."""
@@ -309,6 +311,8 @@ class OpenCode2Server:
             self._locate()
         except NotRunning:
             return Dead()
+        if _is_lost(ask.source):
+            return Unproven()  # another directory would say that it knows no such form
         found = await (self._state(ask) if ask.permission is None else self._is_pending(ask))
         if found is not None:
             return found
@@ -425,6 +429,11 @@ class OpenCode2Server:
             if message.type == "assistant" and said:
                 return said[-_LAST_WORDS:]
         return ""
+
+
+def _is_lost(source: Source) -> bool:
+    """Tell whether a form can only be answered in its directory, and that is not known."""
+    return source.session_id == GLOBAL and not source.directory
 
 
 def _session(session_id: str) -> str:

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hermes.agents.fields import Record, list_of, more_of, sound, text_of, words_of
-from hermes.errors import PayloadError
-from hermes.model.answer import Always, Once, Refused, Reply
+from hermes.agents.fields import Record, more_of, sound, text_of, texts_of, words_of
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: Final[dict[str, DeedKind]] = {
@@ -33,7 +31,13 @@ _KINDS: Final[dict[str, DeedKind]] = {
     "webfetch": "fetch",
 }
 _PATTERNS: Final = 100
-_CHANGES: Final = ("patch", "patchText", "content", "oldString", "newString")
+_TOLD: Final[dict[DeedKind, tuple[str, ...]]] = {
+    "command": ("command",),
+    "change": ("patch", "patchText", "content", "oldString", "newString"),
+    "folder": ("command", "path", "filePath"),
+    "fetch": ("url",),
+}
+"""The parameters that have a place of their own: of a change each, of the others the first that is there."""
 _UNSAID: Final[dict[DeedKind, frozenset[str]]] = {
     "change": frozenset({"path", "filePath"}),
     "fetch": frozenset({"format", "timeout"}),
@@ -52,7 +56,7 @@ def read_permission(record: Record) -> Permission:
     where = "permission"
     tool = text_of(record, "action", where)
     kind = _KINDS.get(tool, "other")
-    resources, save = _texts(record, "resources", where), _texts(record, "save", where)
+    resources, save = texts_of(record, "resources", where), texts_of(record, "save", where)
     metadata = record.get("metadata")
     lines = [words_of(record, "message", where), *more_of(metadata if isinstance(metadata, dict) else {}, ())]
     detail = "\n".join(line for line in lines if line)
@@ -64,13 +68,6 @@ def read_permission(record: Record) -> Permission:
     return Permission(tool, kind, "\n".join(resources), detail, resources[:_PATTERNS], always, partial)
 
 
-def _texts(record: Record, key: str, where: str) -> tuple[str, ...]:
-    listed = list_of(record.get(key) or [], f"{where}.{key}")
-    if not all(isinstance(one, str) for one in listed):
-        raise PayloadError(f"OpenCode: {where}.{key} contains a value that is not text")
-    return tuple(sound(str(one)) for one in listed)
-
-
 def completed(permission: Permission, given: object) -> Permission:
     """Return the permission with what the input of its tool (`state.input` of its part) adds.
 
@@ -78,7 +75,7 @@ def completed(permission: Permission, given: object) -> Permission:
     """
     if not isinstance(given, dict) or not given:
         return permission
-    told = [key for key in _told(permission.kind) if _said(given, key)]
+    told = [key for key in _TOLD.get(permission.kind, ()) if _said(given, key)]
     told = told if permission.kind == "change" else told[:1]
     more = "\n".join(more_of(given, {*told, *_UNSAID.get(permission.kind, ())}))
     first = _said(given, told[0]) if told else ""
@@ -93,21 +90,6 @@ def completed(permission: Permission, given: object) -> Permission:
             return replace(whole, detail=f"{first}\n{_lines(known, more)}")
         case _:
             return replace(whole, detail=_lines(whole.detail, more))
-
-
-def _told(kind: DeedKind) -> tuple[str, ...]:
-    """Return the parameters that have a place of their own; of all kinds but a change, the first that is there."""
-    match kind:
-        case "command":
-            return ("command",)
-        case "change":
-            return _CHANGES
-        case "folder":
-            return ("command", "path", "filePath")
-        case "fetch":
-            return ("url",)
-        case _:
-            return ()
 
 
 def _change(given: Record) -> Iterator[str]:
@@ -128,20 +110,3 @@ def _lines(*texts: str) -> str:
 def _said(given: Record, key: str) -> str:
     value = given.get(key)
     return sound(value) if isinstance(value, str) else ""
-
-
-def read_reply(record: Record, where: str) -> Reply:
-    """Read `reply` of `permission.replied`; its reason is not told.
-
-    Raises:
-        PayloadError: it is no reply.
-    """
-    match text_of(record, "reply", where):
-        case "once":
-            return Once()
-        case "always":
-            return Always()
-        case "reject":
-            return Refused(None)
-        case _:
-            raise PayloadError(f"OpenCode: {where}.reply is none of once, always and reject")

@@ -102,7 +102,8 @@ class Recorder:
             await self._note("GET /api/session/ID/permission", f"{one}/permission")
             forms = await self._note("GET /api/session/ID/form", f"{one}/form")
             for form in _records(forms):
-                await self._asked(form, "form", (form.get("metadata") or {}).get("tool"))
+                metadata = form.get("metadata")
+                await self._asked(form, "form", metadata.get("tool") if isinstance(metadata, dict) else None)
             await self._asked({"id": f"frm_{_ABSENT}", "sessionID": session_id}, "form", None)
 
     async def _asked(self, ask: Json, kind: str, call: object, at: Params | None = None) -> None:
@@ -126,10 +127,11 @@ class Recorder:
             if not self.answers:
                 raise
             status, kind, content = 0, "", b""
-        body = None
+        body = plain = None
         with contextlib.suppress(ValueError, RecursionError):
             body = json.loads(content) if kind == "application/json" else None
-        self.answers.append({"route": route, "status": status, "type": kind, "body": self._plain(body)})
+            plain = self._plain(body)
+        self.answers.append({"route": route, "status": status, "type": kind, "body": plain})
         return body
 
     async def _routes(self) -> list[str]:

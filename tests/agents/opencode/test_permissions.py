@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hermes.agents.opencode.adapter import answers, read, reply_body, waiter_text
-from hermes.agents.opencode.permissions import completed, read_permission, read_reply
+from hermes.agents.opencode.permissions import completed, read_permission
 from hermes.agents.opencode.proof import Evidence, Settling, ToolPart, judge_permission
+from hermes.agents.questions import read_reply
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Answer, Decision, Once, Refused, Reply
 from hermes.model.signals import Asked, Replied

@@ -421,6 +421,18 @@ async def test_a_form_without_a_place_waits_until_its_place_is_known(home: House
     await until(lambda: agent.came_of(form), "the answer")
 
 
+async def test_a_form_whose_place_cannot_be_found_is_shown(home: House, agent: OpenCode2Agent) -> None:
+    """The server does not tell which folders it has loaded: the computer answers it, and the phone hears of that."""
+    await follows(home, agent)
+    agent.fault("locations", "error", status=404, times=50)
+    metadata = {"kind": "mcp-elicitation", "server": "one", "message": "Which one?"}
+    field = {"key": "name", "type": "string", "title": "Name"}
+    form = agent.form([field], session="global", directory="/home/dev/other", metadata=metadata)
+    assert "answer this one on the computer" in (await home.person.sees("Which one?")).text
+    agent.dismiss(form)
+    await home.person.sees("🖥 Dismissed on the computer")
+
+
 async def test_an_odd_session_hides_no_question(home: House, agent: OpenCode2Agent) -> None:
     """Its title is no text; the question of another one was asked before the listener came."""
     odd: Any = agent.sessions[agent.session()]
