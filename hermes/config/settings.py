@@ -3,6 +3,7 @@
 The description names correct values; `reading` builds error sentences from it, and `values` has the checks of values.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -174,12 +175,17 @@ class OpenCode(_Section):
     )
 
 
+def _state_folder() -> Path:
+    """Return the folder in which OpenCode 2 keeps its file, on a Mac as well: platformdirs names another one there."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+
+
 class OpenCode2(_Section):
     """The OpenCode 2 server of this user, which is found by its own file."""
 
     enabled: bool = Field(default=True, description="true or false")
     file: FullPath = Field(
-        default_factory=lambda: platformdirs.user_state_path("opencode") / "service.json",
+        default_factory=lambda: _state_folder() / "opencode" / "service.json",
         description='the absolute path of a file, such as "~/.local/state/opencode/service.json"',
     )
 

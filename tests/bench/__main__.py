@@ -39,6 +39,7 @@ class Group(NamedTuple):
 GROUPS: Mapping[str, Group] = {
     "hook": Group(lambda _: hooks.FIGURES, hooks.measure),
     "opencode": Group(lambda _: questions.WITH_OPENCODE, questions.with_opencode),
+    "opencode2": Group(lambda _: questions.SECOND, questions.with_second),
     "permission": Group(lambda _: questions.PERMISSIONS, questions.permissions),
     "plugin": Group(lambda _: questions.PLUGIN, questions.with_plugin),
     "tap": Group(lambda _: questions.SCRIPTED, questions.with_script),

@@ -1,4 +1,4 @@
-"""The agent's end of a question, by a real OpenCode or by the scripted server as a process of its own."""
+"""The agent's end of a question, by a real OpenCode or by a scripted server as a process of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 
 from hermes.sandbox.model_server import running_model
@@ -24,8 +26,41 @@ TITLE = "Fix login flow"
 WORDS = "The schema is small."
 
 
+@dataclass(frozen=True, slots=True)
+class Events:
+    """How a version of OpenCode tells of a question: where its stream is, and what its events hold."""
+
+    path: str
+    asked: str
+    replied: str
+    text: Callable[[Json], str]
+    request_id: Callable[[Json], str]
+    replied_id: Callable[[Json], str]
+
+
+FIRST: Final = Events(
+    path="/global/event",
+    asked="question.asked",
+    replied="question.replied",
+    text=lambda properties: str(properties["questions"][0]["question"]),
+    request_id=lambda properties: str(properties["id"]),
+    replied_id=lambda properties: str(properties["requestID"]),
+)
+SECOND: Final = Events(
+    path="/api/event",
+    asked="form.created",
+    replied="form.replied",
+    text=lambda data: str(data["form"]["fields"][0]["description"]),
+    request_id=lambda data: str(data["form"]["id"]),
+    replied_id=lambda data: str(data["id"]),
+)
+
+
 class Agent(Protocol):
-    """Asks one single-choice question at a time."""
+    """Asks one single-choice question at a time. `password` is "" if it wants none."""
+
+    events: Events
+    password: str
 
     @property
     def url(self) -> str:
@@ -37,12 +72,35 @@ class Agent(Protocol):
         ...
 
 
+class Answerable(Agent, Protocol):
+    """An agent that can be answered without Hermes."""
+
+    def answer(self, request_id: str) -> float:
+        """Answer the newest question by one plain request; return the moment (monotonic) at which it left."""
+        ...
+
+
 class ScriptedProcess:
     """The scripted agent server, told by lines what to do."""
+
+    events = FIRST
+    password = ""
+    module = "hermes.sandbox.opencode.server"
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.url: str = self._said()["url"]
+
+    @classmethod
+    @contextmanager
+    def running(cls) -> Iterator[Self]:
+        """One that ends with this."""
+        command = [sys.executable, "-m", cls.module]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield cls(process)
+            finally:
+                process.terminate()
 
     def act(self, do: str, **wish: Any) -> Any:
         """Let the agent do something, see `hermes.sandbox.opencode.server.ACTS`."""
@@ -63,19 +121,29 @@ class ScriptedProcess:
         self.act("ask", questions=[question(text)], session=self.act("session", title=TITLE), say=WORDS)
 
 
-@contextmanager
-def scripted() -> Iterator[ScriptedProcess]:
-    """A scripted agent server, which ends with this."""
-    command = [sys.executable, "-m", "hermes.sandbox.opencode.server"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield ScriptedProcess(process)
-        finally:
-            process.terminate()
+class SecondProcess(ScriptedProcess):
+    """The stand-in for OpenCode 2."""
+
+    events = SECOND
+    password = "a-password-of-its-own"
+    module = "hermes.sandbox.opencode2.server"
+
+    def ask(self, text: str) -> None:
+        """As `Agent.ask`."""
+        self._session = self.act("session", title=TITLE)
+        self.act("ask", questions=[question(text)], session=self._session, say=WORDS)
+
+    def answer(self, request_id: str) -> float:
+        """As `Answerable.answer`."""
+        path = f"/api/session/{self._session}/form/{request_id}/reply"
+        return _posted(self, "/api/info", path, {"answer": {"q0": "SQLite"}})
 
 
 class RealOpenCode:
     """A real OpenCode with a scripted model."""
+
+    events = FIRST
+    password = ""
 
     def __init__(self, server: OpenCode) -> None:
         self._server = server
@@ -92,17 +160,22 @@ class RealOpenCode:
         self._server.prompt(self._server.session(title=TITLE), [step])
 
     def answer(self, request_id: str) -> float:
-        """Answer by one plain request on a connection that is there; the moment (monotonic) at which it left."""
-        place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port)
-        with closing(connection):
-            connection.request("GET", "/global/health")
-            connection.getresponse().read()
-            body = json.dumps({"answers": [["SQLite"]]})
-            left_s = time.monotonic()
-            connection.request("POST", f"/question/{request_id}/reply", body, {"content-type": "application/json"})
-            assert connection.getresponse().status == http.client.OK
-        return left_s
+        """As `Answerable.answer`."""
+        return _posted(self, "/global/health", f"/question/{request_id}/reply", {"answers": [["SQLite"]]})
+
+
+def _posted(agent: Agent, before: str, path: str, body: Json) -> float:
+    """Post on a connection that another request has opened; return the moment (monotonic) at which the post left."""
+    place = urlsplit(agent.url)
+    credentials = b64encode(f"opencode:{agent.password}".encode()).decode()
+    headers = {"content-type": "application/json", "authorization": f"Basic {credentials}"}
+    with closing(http.client.HTTPConnection(place.hostname or "", place.port)) as connection:
+        connection.request("GET", before, headers=headers)
+        connection.getresponse().read()
+        left_s = time.monotonic()
+        connection.request("POST", path, json.dumps(body), headers)
+        assert connection.getresponse().status in {http.client.OK, http.client.NO_CONTENT}
+    return left_s
 
 
 @contextmanager
@@ -119,33 +192,51 @@ def real(root: Path, prepared: Callable[[Home], object] = lambda _: None) -> Ite
 class Heard:
     """When events about questions arrived at a follower of the agent's own stream."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, events: Events) -> None:
         self._file = file
+        self._events = events
+
+    def asked(self, text: str) -> tuple[float, str]:
+        """Wait until a question with this text is told; return when (monotonic), and the id of the request."""
+        events = self._events
+        at_s, told = self.first(
+            lambda told: told["type"] == events.asked and events.text(told["properties"]) == text, f"question {text!r}"
+        )
+        return at_s, events.request_id(told)
+
+    def replied(self, request_id: str) -> float:
+        """Wait until the answer to this request is told; return when (monotonic)."""
+        events = self._events
+        return self.first(
+            lambda told: told["type"] == events.replied and events.replied_id(told["properties"]) == request_id,
+            events.replied,
+        )[0]
 
     def first(self, fits: Callable[[Json], bool], what: str) -> tuple[float, Json]:
         """Wait for the first event that fits, by its payload; when (monotonic) it came, and its properties."""
 
         def found() -> list[tuple[float, Json]]:
-            return [(at_s, event["payload"]["properties"]) for at_s, event in self._events() if fits(event["payload"])]
+            return [(at_s, told["properties"]) for at_s, told in self._noted() if fits(told)]
 
         return until(found, 60, what)[0]
 
-    def _events(self) -> Iterator[tuple[float, Json]]:
+    def _noted(self) -> Iterator[tuple[float, Json]]:
         for line in self._file.read_bytes().splitlines(keepends=True):
             at_s, tab, event = line.partition(b"\t")
             if tab and event.endswith(b"\n"):
-                yield float(at_s), json.loads(event)
+                told = json.loads(event)
+                yield float(at_s), told["payload"] if "payload" in told else {**told, "properties": told["data"]}
 
 
 @contextmanager
-def followed(url: str, root: Path) -> Iterator[Heard]:
+def followed(agent: Agent, root: Path) -> Iterator[Heard]:
     """Follow the agent's events by a process of its own."""
     root.mkdir(parents=True, exist_ok=True)
     notes = root / "events"
-    command = [sys.executable, "-I", "-S", follower.__file__, url, str(notes)]
-    with Proc(command, cwd=root, environ={}, log_dir=root, name="follower"):
+    command = [sys.executable, "-I", "-S", follower.__file__, f"{agent.url}{agent.events.path}", str(notes)]
+    with Proc(command, cwd=root, environ={follower.PASSWORD: agent.password}, log_dir=root, name="follower"):
         until(lambda: notes.exists() and notes.read_bytes().startswith(follower.FOLLOWING), 30, "an event stream")
-        yield Heard(notes)
+        yield Heard(notes, agent.events)
 
 
 def monotonic_s(epoch_s: float) -> float:

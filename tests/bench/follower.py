@@ -1,18 +1,22 @@
 """Follows the events of an OpenCode server and notes when those about questions and permissions arrived.
 
-`python follower.py URL FILE` adds one line an event to FILE: monotonic seconds, a tab, the event. A process of its
-own on the bare standard library, so that nothing that the benchmark does delays its clock.
+`python follower.py URL FILE` adds one line an event to FILE: monotonic seconds, a tab, the event; URL is that of the
+stream. A process of its own on the bare standard library, so that nothing that the benchmark does delays its clock. The
+environment may hold the password.
 """
 
 from __future__ import annotations
 
+import base64
 import http.client
+import os
 import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-KINDS = ("question.asked", "question.replied", "permission.asked", "permission.replied")
+KINDS = ("question.asked", "question.replied", "permission.asked", "permission.replied", "form.created", "form.replied")
+PASSWORD = "FOLLOWER_PASSWORD"  # its name, not its value
 FOLLOWING = b"following\n"
 WANTED = tuple(f'"{kind}"'.encode() for kind in KINDS)
 
@@ -21,7 +25,9 @@ def main(url: str, file: str) -> None:
     """Follow until the stream ends."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port)
-    connection.request("GET", "/global/event", headers={"accept": "text/event-stream"})
+    credentials = base64.b64encode(f"opencode:{os.environ.get(PASSWORD, '')}".encode()).decode()
+    headers = {"accept": "text/event-stream", "authorization": f"Basic {credentials}"}
+    connection.request("GET", place.path, headers=headers)
     response = connection.getresponse()
     rest, told = b"", FOLLOWING
     with Path(file).open("ab", buffering=0) as notes:

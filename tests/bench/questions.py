@@ -13,10 +13,23 @@ from typing import Final
 
 from hermes.agents.opencode.install import install
 from hermes.sandbox.phone_values import ShownMessage
-from tests.bench.agents import OPENCODE, TITLE, WORDS, Agent, Heard, RealOpenCode, followed, monotonic_s, real, scripted
+from tests.bench.agents import (
+    OPENCODE,
+    TITLE,
+    WORDS,
+    Agent,
+    Answerable,
+    Heard,
+    RealOpenCode,
+    ScriptedProcess,
+    SecondProcess,
+    followed,
+    monotonic_s,
+    real,
+)
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
 from tests.harness.processes import Proc, until
-from tests.scenes.stage import Json, Stage, staged
+from tests.scenes.stage import Stage, staged
 
 ASKED: Final = Figure(f"question.asked on the event stream → sendMessage, real OpenCode {OPENCODE}", "ms", 8.0)
 REPLIED: Final = Figure(f"tap → question.replied on the event stream, real OpenCode {OPENCODE}", "ms")
@@ -34,6 +47,10 @@ SCRIPTED: Final = (TAP, BARE_TAP)
 PLUGIN_ASKED: Final = Figure("question.asked → sendMessage by the plugin, against the route by a server", "×", 1.5)
 PLUGIN_REPLIED: Final = Figure("tap → question.replied by the plugin, against the route by a server", "×")
 PLUGIN: Final = (PLUGIN_ASKED, PLUGIN_REPLIED)
+SECOND_ASKED: Final = Figure("form.created on the event stream → sendMessage, stand-in for OpenCode 2", "ms")
+SECOND_REPLIED: Final = Figure("tap → form.replied on the event stream, stand-in for OpenCode 2", "ms")
+SECOND_FLOOR: Final = Figure("the floor of that: a plain HTTP reply → form.replied, no Hermes on the way", "ms")
+SECOND: Final = (SECOND_ASKED, SECOND_REPLIED, SECOND_FLOOR)
 
 QUIET_S: Final = 0.3
 """Nobody looks while it is measured: looking takes the processor that is needed."""
@@ -52,14 +69,8 @@ class Round:
 
 def with_opencode(effort: Effort, root: Path) -> list[Figure]:
     """Measure with a real OpenCode. Raises BinaryMissingError where there is none."""
-    by_hand_s: list[float] = []
     with real(root / "opencode") as agent:
-        rounds = _rounds(
-            agent,
-            effort,
-            root / "hermes",
-            beside=lambda stage, heard, text: by_hand_s.append(_answered_by_hand(stage, agent, heard, text)),
-        )
+        rounds, by_hand_s = _with_floor(agent, effort, root / "hermes")
     told = sum(one.with_context for one in rounds)
     kinds = sum((one.calls for one in rounds), Counter[str]())
     per_question = ", ".join(f"{name} {count / len(rounds):g}" for name, count in sorted(kinds.items()))
@@ -67,9 +78,22 @@ def with_opencode(effort: Effort, root: Path) -> list[Figure]:
         ASKED.measured(*ms([one.to_phone_s for one in rounds]), note=f"with its context: {told} of {len(rounds)}"),
         REAL_TAP.measured(*ms([one.to_toast_s for one in rounds])),
         REPLIED.measured(*ms([one.to_agent_s for one in rounds])),
-        FLOOR.measured(*ms(by_hand_s[effort.warm_up :])),
-        BESIDE_FLOOR.measured(*ratios([one.to_agent_s for one in rounds], by_hand_s[effort.warm_up :])),
+        FLOOR.measured(*ms(by_hand_s)),
+        BESIDE_FLOOR.measured(*ratios([one.to_agent_s for one in rounds], by_hand_s)),
         CALLS.measured(*(float(one.calls.total()) for one in rounds), note=per_question),
+    ]
+
+
+def with_second(effort: Effort, root: Path) -> list[Figure]:
+    """Measure with the stand-in for OpenCode 2."""
+    with SecondProcess.running() as agent:
+        rounds, by_hand_s = _with_floor(agent, effort, root)
+    told = sum(one.with_context for one in rounds)
+    waits = f"waits a second, because `run` cancels its own questions; with its context: {told} of {len(rounds)}"
+    return [
+        SECOND_ASKED.measured(*ms([one.to_phone_s for one in rounds]), note=waits),
+        SECOND_REPLIED.measured(*ms([one.to_agent_s for one in rounds])),
+        SECOND_FLOOR.measured(*ms(by_hand_s)),
     ]
 
 
@@ -78,7 +102,7 @@ def permissions(effort: Effort, root: Path) -> list[Figure]:
     with (
         real(root / "opencode") as agent,
         staged(root / "hermes", spawned=True) as stage,
-        followed(agent.url, root / "follower") as heard,
+        followed(agent, root / "follower") as heard,
     ):
         stage.servers.append({"name": "desk", "url": agent.url})
         stage.start(log={"level": "info", "file": str(stage.log)})
@@ -98,8 +122,8 @@ def with_plugin(effort: Effort, root: Path) -> list[Figure]:
         stage.start(log={"level": "info", "file": str(stage.log)})
         with (
             real(root / "plugin", lambda home: stage.install(install, home.environ())) as plugged,
-            followed(server.url, root / "at-server") as at_server,
-            followed(plugged.url, root / "at-plugin") as at_plugin,
+            followed(server, root / "at-server") as at_server,
+            followed(plugged, root / "at-plugin") as at_plugin,
         ):
             for number in range(effort.warm_up + effort.rounds):
                 for route, agent, heard in (("server", server, at_server), ("plugin", plugged, at_plugin)):
@@ -138,7 +162,7 @@ def _permitted(stage: Stage, agent: RealOpenCode, heard: Heard, command: str) ->
 def with_script(effort: Effort, root: Path) -> list[Figure]:
     """Measure with the scripted agent server: the listener's own part, with little else on the machine."""
     bare_s: list[float] = []
-    with scripted() as agent:
+    with ScriptedProcess.running() as agent:
         rounds = _rounds(agent, effort, root, then=lambda stage: bare_s.extend(_bare(stage, effort)))
     return [TAP.measured(*ms([one.to_toast_s for one in rounds])), BARE_TAP.measured(*ms(bare_s))]
 
@@ -172,8 +196,8 @@ def _rounds(
     then: Callable[[Stage], object] = lambda _: None,
 ) -> list[Round]:
     """Go through all rounds; after each, do what is measured `beside` it, by turns, and `then` the rest."""
-    with staged(root) as stage, followed(agent.url, root / "follower") as heard:
-        stage.servers.append({"name": "desk", "url": agent.url})
+    with staged(root) as stage, followed(agent, root / "follower") as heard:
+        stage.servers.append({"name": "desk", "url": agent.url, "password": agent.password})
         stage.start(log={"level": "info", "file": str(stage.log)})
         rounds = []
         for number in range(effort.warm_up + effort.rounds):
@@ -194,15 +218,27 @@ def _paced(effort: Effort) -> Iterator[None]:
     time.sleep(max(0.0, began_s + effort.pause_s - time.monotonic()))
 
 
-def _answered_by_hand(stage: Stage, agent: RealOpenCode, heard: Heard, text: str) -> float:
+def _with_floor(agent: Answerable, effort: Effort, root: Path) -> tuple[list[Round], list[float]]:
+    """Go through all rounds, and by turns answer without Hermes: the rounds, and the seconds of the others."""
+    by_hand_s: list[float] = []
+    rounds = _rounds(
+        agent,
+        effort,
+        root,
+        beside=lambda stage, heard, text: by_hand_s.append(_answered_by_hand(stage, agent, heard, text)),
+    )
+    return rounds, by_hand_s[effort.warm_up :]
+
+
+def _answered_by_hand(stage: Stage, agent: Answerable, heard: Heard, text: str) -> float:
     """Ask, answer without Hermes, and return the seconds until the agent told of it."""
     agent.ask(text)
-    _, request = _asked(heard, text)
+    _, request_id = heard.asked(text)
     stage.asked(text)
     time.sleep(QUIET_S)
-    left_s = agent.answer(request["id"])
+    left_s = agent.answer(request_id)
     time.sleep(QUIET_S)
-    replied_s, _ = heard.first(lambda told: _replies(told, request["id"]), "question.replied")
+    replied_s = heard.replied(request_id)
     stage.wait_closed()
     return replied_s - left_s
 
@@ -211,7 +247,7 @@ def _round(stage: Stage, agent: Agent, heard: Heard, text: str) -> Round:
     """Ask, tap, and wait until it is over; each leg by itself, with nobody looking meanwhile."""
     before = _calls(stage)
     agent.ask(text)
-    asked_s, request = _asked(heard, text)
+    asked_s, request_id = heard.asked(text)
     time.sleep(QUIET_S)
     message = stage.asked(text)
     (sent,) = [call for call in stage.phone.calls("sendMessage") if text in call.params["text"]]
@@ -219,23 +255,10 @@ def _round(stage: Stage, agent: Agent, heard: Heard, text: str) -> Round:
     tapped_s = monotonic_s(tap.at_s)
     time.sleep(QUIET_S)
     answered_s = _when(lambda: _answers(stage, tap.tap_id))
-    replied_s, _ = heard.first(lambda told: _replies(told, request["id"]), "question.replied")
+    replied_s = heard.replied(request_id)
     stage.wait_closed()
     with_context = all(words in sent.params["text"] for words in (TITLE, WORDS))
     return Round(sent.at_s - asked_s, answered_s - tapped_s, replied_s - tapped_s, _calls(stage) - before, with_context)
-
-
-def _asked(heard: Heard, text: str) -> tuple[float, Json]:
-    """Wait for the event by what it asks; its request id is not known before."""
-    return heard.first(lambda told: told["type"] == "question.asked" and _text(told) == text, f"question.asked {text}")
-
-
-def _replies(told: Json, request_id: str) -> bool:
-    return told["type"] == "question.replied" and bool(told["properties"]["requestID"] == request_id)
-
-
-def _text(told: Json) -> str:
-    return str(told["properties"]["questions"][0]["question"])
 
 
 def _answers(stage: Stage, tap_id: str) -> list[float]:

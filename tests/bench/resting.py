@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.bench.agents import scripted
+from tests.bench.agents import ScriptedProcess
 from tests.bench.figures import Effort, Figure
 from tests.bench.probes import PASS, Memory, cpu_share, memory, settle
 from tests.scenes.stage import Stage, question, staged
@@ -31,7 +31,7 @@ def measure(effort: Effort, root: Path) -> list[Figure]:
     idle, waiter, busy = figures(effort)
     with staged(root) as stage, ExitStack() as servers:
         for number in range(SERVERS):
-            url = servers.enter_context(scripted()).url
+            url = servers.enter_context(ScriptedProcess.running()).url
             stage.servers.append({"name": f"desk-{number}", "url": url})
         listener = stage.start(log={"level": "info", "file": str(stage.log)})
         settle(listener.pid, look_s=effort.settle_s)

@@ -37,6 +37,22 @@ def told(folder: Path, text: str, environ: dict[str, str] | None = None) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("state", "folder"), [(None, ".local/state"), ("", ".local/state"), ("elsewhere", "elsewhere")]
+)
+def test_opencode_2_is_found_where_it_keeps_its_file(
+    state: str | None, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It follows XDG_STATE_HOME on every system, on a Mac too."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    if state is not None:
+        monkeypatch.setenv("XDG_STATE_HOME", state and str(tmp_path / state))
+    monkeypatch.setattr("platformdirs.user_state_path", lambda _: tmp_path / "Library")  # as on a Mac
+    config = load(written(tmp_path, NEEDED), environ={})
+    assert config.opencode2.file == tmp_path / folder / "opencode" / "service.json"
+
+
 def test_the_needed_keys_are_enough(tmp_path: Path) -> None:
     """Token, chat and users make a configuration; all else has a default."""
     config = load(written(tmp_path, NEEDED), environ={})

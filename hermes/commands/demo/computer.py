@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 from hermes.commands.demo.plugin import Plugin
 from hermes.sandbox.opencode.server import ScriptedAgent
 from hermes.sandbox.opencode.world import AgentWorld
+from hermes.sandbox.opencode2.server import OpenCode2Agent
 
 if TYPE_CHECKING:
     from hermes.commands.demo.processes import Daemon
@@ -59,9 +60,13 @@ class Row:
 
 
 class Computer(Protocol):
-    """The computer that an agent works on. `servers` are the [[opencode]] tables of the configuration for it."""
+    """The computer that an agent works on. `servers` are the [[opencode]] tables of the configuration for it.
+
+    `ways` are the ways in which Hermes can learn of what it asks.
+    """
 
     name: str
+    ways: frozenset[Through]
     servers: tuple[Json, ...]
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
@@ -87,7 +92,7 @@ class Computer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    world: AgentWorld
+    world: AgentWorld | OpenCode2Agent
     first: Row
 
     def row(self) -> Row:
@@ -102,14 +107,19 @@ class _Asked:
 
 
 class ScriptedComputer:
-    """A scripted agent with a port, and one without a port, whose plugin tells Hermes of its asks."""
+    """Three scripted agents: one with a port, one without, whose plugin tells Hermes of its asks, and an OpenCode 2.
+
+    The last is started when it first asks, and Hermes finds it by its file.
+    """
 
     name = "a scripted agent"
+    ways: frozenset[Through] = frozenset({"server", "plugin", "opencode2"})
 
     def __init__(self) -> None:
         self._agent = ScriptedAgent(directory=f"{HOME}/shop-api")
         self._agent.back()
         self._portless = AgentWorld(directory=f"{HOME}/notes")
+        self._second: OpenCode2Agent | None = None
         self._plugins: list[Plugin] = []
         self._here = threading.Event()
         self._here.set()
@@ -118,6 +128,9 @@ class ScriptedComputer:
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
         """Let the agent ask this, in a new session."""
+        if scene.through == "opencode2":
+            self._show_form(scene, daemon)
+            return
         world = self._agent if scene.through == "server" else self._portless
         session = world.session(scene.title, directory=f"{HOME}/{scene.folder}")
         with world.lock:
@@ -142,10 +155,14 @@ class ScriptedComputer:
         """Stop the agent's server, and make its plugin wait before it applies an answer."""
         self._here.clear()
         self._agent.away()
+        if self._second is not None:
+            self._second.away(killed=True)  # otherwise its file went, which says that its questions are gone, too
 
     def back(self) -> None:
         """Start the server again, and let the plugin go on."""
         self._agent.back()
+        if self._second is not None:
+            self._second.back()
         self._here.set()
 
     def close(self) -> None:
@@ -154,3 +171,13 @@ class ScriptedComputer:
         for plugin in self._plugins:
             plugin.close()
         self._agent.close()
+        if self._second is not None:
+            self._second.close()
+
+    def _show_form(self, scene: Scene, daemon: Daemon) -> None:
+        if self._second is None:
+            self._second = OpenCode2Agent(directory=f"{HOME}/shop-api", file=daemon.opencode2_file)
+            self._second.back()
+        session = self._second.session(scene.title, directory=f"{HOME}/{scene.folder}")
+        form = self._second.form(scene.fields, session=session, title=scene.say)
+        self._asked.append(_Asked(self._second, Row.waiting(form, scene)))

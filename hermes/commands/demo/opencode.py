@@ -24,13 +24,13 @@ from hermes.commands.demo.processes import tied
 from hermes.errors import HermesError
 from hermes.sandbox import opencode_home
 from hermes.sandbox.model_server import ScriptedModel, running_model, script
-from hermes.sandbox.opencode.server import HOST, bound
+from hermes.sandbox.serving import HOST, bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes.commands.demo.processes import Daemon
-    from hermes.commands.demo.scenes import Scene
+    from hermes.commands.demo.scenes import Scene, Through
 
 START_S: Final = 60.0
 CALL_S: Final = 20.0
@@ -117,6 +117,7 @@ class OpenCodeComputer:
         self._model: ScriptedModel = self._open.enter_context(running_model())
         self._version = self._asked_version()
         self.name = f"OpenCode {self._version} with a scripted model"
+        self.ways: frozenset[Through] = frozenset({"server", "plugin"})
         self._prompts: list[_Prompt] = []
         self._servers: list[Server] = []
         self._plugged: Server | None = None

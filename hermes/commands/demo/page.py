@@ -23,10 +23,9 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hermes.commands.demo.scenes import SCENES
 from hermes.errors import HermesError
 from hermes.sandbox.botapi.wire import ApiError
-from hermes.sandbox.opencode.server import HOST, STOP_S, AbruptServer, bound
+from hermes.sandbox.serving import HOST, STOP_S, AbruptServer, bound
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -111,7 +110,9 @@ class Page:
 
     async def _scenes(self, _: Request) -> Response:
         ttl = f"{self._stage.spans.hurried:g}"
-        told = [{"name": one.name, "label": one.label.format(ttl=ttl), "hint": one.hint} for one in SCENES]
+        told = [
+            {"name": one.name, "label": one.label.format(ttl=ttl), "hint": one.hint} for one in self._stage.scenes()
+        ]
         return JSONResponse(told)
 
     async def _events(self, _: Request) -> Response:

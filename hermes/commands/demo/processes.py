@@ -156,6 +156,11 @@ class Daemon:
         )
 
     @property
+    def opencode2_file(self) -> Path:
+        """The file by which Hermes finds an OpenCode 2, in the home of the demo."""
+        return self.root / ".local" / "state" / "opencode" / "service.json"
+
+    @property
     def _log(self) -> Path:
         return self.root / "hermes.log"
 

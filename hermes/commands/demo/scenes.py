@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Json = dict[str, Any]
-Through = Literal["server", "plugin"]
+Through = Literal["server", "plugin", "opencode2"]
 
 RTL: Final = "\u202eexe.gpj\u202c \u200fالعربية ← مرحبا"
 """Right-to-left letters, and a control character that reverses the text after it."""
@@ -22,9 +22,10 @@ LONG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One prepared ask: `questions` (in OpenCode's shape), or a permission to run `command`.
+    """One prepared ask: `questions` (in OpenCode's shape), a form of `fields`, or a permission to run `command`.
 
-    `through` says how Hermes learns of it: from the agent's server, or from the hook that its plugin starts.
+    `through` says how Hermes learns of it: from the agent's server, from the hook that its plugin starts, or from the
+    server of OpenCode 2, which alone has forms.
     `hurried`: while it is open, the time to answer is short (`Spans.hurried`, half a minute).
     """
 
@@ -35,14 +36,16 @@ class Scene:
     folder: str
     say: str
     questions: tuple[Json, ...] = ()
+    fields: tuple[Json, ...] = ()
     command: str = ""
     through: Through = "server"
     hurried: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The texts of the questions, or the command."""
-        return tuple(question["question"] for question in self.questions) or (self.command,)
+        """The texts of the questions or fields, or the command."""
+        texts = (*(one["question"] for one in self.questions), *(one["description"] for one in self.fields))
+        return texts or (self.command,)
 
 
 def _question(text: str, header: str, options: Sequence[tuple[str, str]] = (), *, multiple: bool = False) -> Json:
@@ -100,6 +103,20 @@ _MERGE = _question("The tests are green. Shall I merge?", "Merge", (("Yes", ""),
 _PORT = _question(
     "Port 8080 is taken. Which one instead?", "Port", (("8081", ""), ("9000", ""), ("Any free one", "printed at start"))
 )
+_WORKERS: Final = {
+    "key": "workers",
+    "title": "Workers",
+    "description": "How many workers shall import at once?",
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 16,
+}
+_AGAIN: Final = {
+    "key": "again",
+    "title": "Again",
+    "description": "Shall a row that fails be tried again?",
+    "type": "boolean",
+}
 
 SCENES: Final = (
     Scene(
@@ -167,6 +184,16 @@ SCENES: Final = (
         "The server did not start: something listens there already.",
         (_PORT,),
         through="plugin",
+    ),
+    Scene(
+        "opencode2",
+        "OpenCode 2",
+        "number, yes or no",
+        "Import the orders",
+        "shop-api",
+        "One worker needs four hours for all orders.",
+        fields=(_WORKERS, _AGAIN),
+        through="opencode2",
     ),
     Scene(
         "hurried",

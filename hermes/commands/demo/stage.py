@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes.commands.demo.processes import Daemon
-from hermes.commands.demo.scenes import SCENES
+from hermes.commands.demo.scenes import SCENES, Scene
 from hermes.errors import HermesError
 from hermes.sandbox.botapi import RunningBotApi, User, running_botapi
 
@@ -89,9 +89,13 @@ class Stage:
 
     # --- actions of a visitor -------------------------------------------------------------------------------------
 
+    def scenes(self) -> tuple[Scene, ...]:
+        """Return what the agent can ask."""
+        return tuple(scene for scene in SCENES if scene.through in self.computer.ways)
+
     def ask(self, name: str) -> None:
         """Let the agent ask the scene of this name. Raises LookupError: no such scene, or the agent cannot ask."""
-        scene = next((scene for scene in SCENES if scene.name == name), None)
+        scene = next((scene for scene in self.scenes() if scene.name == name), None)
         if scene is None:
             raise LookupError(f"no scene is called {name!r}")
         with self._lock:

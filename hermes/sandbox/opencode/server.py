@@ -20,31 +20,24 @@ import json
 import os
 import posixpath
 import secrets
-import socket
 import sys
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 from urllib.parse import unquote
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hermes import clock
-from hermes.sandbox.botapi.cutting import ABORT, CuttableProtocol, cut
+from hermes.sandbox.botapi.cutting import ABORT, cut
 from hermes.sandbox.opencode.routes import ROUTES, Answers, Asked, unknown
 from hermes.sandbox.opencode.world import AgentWorld, Fault, Json, Manner, Received
+from hermes.sandbox.serving import Served, obey
 
-HOST: Final = "127.0.0.1"
-LOOK_S: Final = 0.02
-CUTS: Final = 3
-STOP_S: Final = 5.0
 PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
 HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
@@ -183,93 +176,31 @@ def _json(content: bytes) -> Any:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-class AbruptServer(uvicorn.Server):
-    """A uvicorn server for a thread; it stops almost at once."""
-
-    async def main_loop(self) -> None:
-        """Check `should_exit` every `LOOK_S`; uvicorn's own loop checks it ten times a second."""
-        await self.on_tick(0)
-        while not self.should_exit:  # noqa: ASYNC110 - uvicorn's flag is not an event
-            await asyncio.sleep(LOOK_S)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop as a cut cable does: abort every connection, finish no answer, and wait for no client."""
-        for server in self.servers:
-            server.close()
-        for one in sockets or []:
-            one.close()
-        # A connection that the loop has just accepted appears late, so abort a few times. Tasks that remain are
-        # cancelled, but only those, because a cancelled task logs a traceback.
-        tasks = self.server_state.tasks
-        for _ in range(CUTS):
-            for connection in list(self.server_state.connections):
-                connection.transport.abort()
-            if not tasks:
-                return
-            await asyncio.wait(tasks, timeout=LOOK_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 class ScriptedAgent(AgentWorld):
     """A scripted agent with an address, `url`, which stays the same while the agent is away."""
 
     def __init__(self, *, port: int = 0, **world: Any) -> None:
         super().__init__(**world)
-        self._reserved = bound(port)
-        self._server: AbruptServer | None = None
-        self._thread: threading.Thread | None = None
-        self.port: int = self._reserved.getsockname()[1]
+        self._served = Served(Http(self).app(), port)
 
     @property
     def url(self) -> str:
         """The server's address."""
-        return f"http://{HOST}:{self.port}"
+        return self._served.url
 
     def back(self) -> None:
         """Serve (again), and return when the server answers. Safe to repeat."""
-        if self._server is not None:
-            return
-        config = uvicorn.Config(
-            Http(self).app(), http=CuttableProtocol, ws="none", lifespan="off", log_config=None, log_level="error",
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        self._server = AbruptServer(config)
-        self._reserved.listen(128)
-        sockets = [self._reserved]
-        self._thread = threading.Thread(target=self._server.run, args=(sockets,), name="agent", daemon=True)
-        self._thread.start()
-        while not self._server.started and self._thread.is_alive():
-            time.sleep(LOOK_S / 4)
+        self._served.start()
 
     def away(self) -> None:
         """Cut every connection and refuse new ones; the port stays reserved. Safe to repeat."""
-        if self._server is None or self._thread is None:
-            return
         self.cut_events()
-        self._server.should_exit = True
-        self._thread.join(STOP_S)
-        self._server = self._thread = None
-        self._reserved = bound(self.port)  # bound, not listening: it refuses, and no other process can take it
+        self._served.stop()
 
     def close(self) -> None:
         """Stop the server and free the port."""
-        self.away()
-        self._reserved.close()
-
-
-def bound(port: int) -> socket.socket:
-    """Return a loopback socket at this port (0: a free one) that does not listen yet; raise OSError if that fails."""
-    # The socket names TCP, so that asyncio turns Nagle's algorithm off.
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-    except OSError:
-        made.close()
-        raise
-    return made
+        self.cut_events()
+        self._served.close()
 
 
 @contextmanager
@@ -298,26 +229,7 @@ def main(
     password, told = environ.get(PASSWORD_VARIABLE, ""), clock.bent(given.test_clock)
     world = {"manner": given.manner, "directory": given.directory, "password": password}
     with running_agent(**world, port=given.port, now=told.now, pace=told.pace) as agent:
-        _say({"url": agent.url})
-        for line in sys.stdin if stdin is None else stdin:
-            _say(_done(agent, line))
-
-
-def _done(agent: ScriptedAgent, line: str) -> Json:
-    """Do the action that one line names, and return its result or its error."""
-    try:
-        wish = json.loads(line)
-        act = wish.pop("do")
-        if act not in ACTS:
-            return {"error": f"nothing is called {act!r}; there are {', '.join(sorted(ACTS))}"}
-        return {"done": getattr(agent, act)(**wish)}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        return {"error": str(error)}
-
-
-def _say(told: Json) -> None:
-    sys.stdout.write(f"{json.dumps(told)}\n")
-    sys.stdout.flush()
+        obey(agent, ACTS, sys.stdin if stdin is None else stdin)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,6 +95,7 @@ def output(questions: Sequence[Json], answers: Sequence[Sequence[str]]) -> str:
 
 
 def as_lists(fields: Sequence[Json], answer: Mapping[str, Any]) -> list[list[str]]:
-    """Return an answer as the question tool stores it: one list for each question."""
+    """Return an answer as the question tool stores it: one list for each field, with what is no text as JSON."""
     given = [answer.get(field["key"], []) for field in fields]
-    return [value if isinstance(value, list) else [str(value)] for value in given]
+    lists = [value if isinstance(value, list) else [value] for value in given]
+    return [[one if isinstance(one, str) else json.dumps(one) for one in values] for values in lists]

@@ -17,23 +17,20 @@ import base64
 import json
 import secrets
 import sys
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO, get_args
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hermes.sandbox.botapi.cutting import ABORT, CuttableProtocol, cut
+from hermes.sandbox.botapi.cutting import ABORT, cut
 from hermes.sandbox.opencode.events import Fault, Received
-from hermes.sandbox.opencode.server import HOST, LOOK_S, STOP_S, AbruptServer, bound
 from hermes.sandbox.opencode2.world import GLOBAL, Form, Invalid, Json, OpenCode2World, Session, Shape
+from hermes.sandbox.serving import Served, obey
 
 HEARTBEAT_S: Final = 15.0
 ACTS: Final = frozenset(
@@ -452,44 +449,22 @@ class OpenCode2Agent(OpenCode2World):
     def __init__(self, *, port: int = 0, file: Path | None = None, **world: Any) -> None:
         super().__init__(**world)
         self.file = file
-        self._reserved = bound(port)
-        self._server: AbruptServer | None = None
-        self._thread: threading.Thread | None = None
-        self.port: int = self._reserved.getsockname()[1]
+        self._served = Served(Http(self).app(), port)
 
     @property
     def url(self) -> str:
         """The server's address."""
-        return f"http://{HOST}:{self.port}"
+        return self._served.url
 
     def back(self) -> None:
         """Serve (again), and return when the server answers. Safe to repeat."""
-        if self._server is not None:
-            return
-        config = uvicorn.Config(
-            Http(self).app(), http=CuttableProtocol, ws="none", lifespan="off", log_config=None, log_level="error",
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        self._server = AbruptServer(config)
-        self._reserved.listen(128)
-        self._thread = threading.Thread(target=self._server.run, args=([self._reserved],), name="agent", daemon=True)
-        self._thread.start()
-        while not self._server.started and self._thread.is_alive():
-            time.sleep(LOOK_S / 4)
-        if self.file is not None:
+        if self._served.start() and self.file is not None:
             self.write_file(self.file, self.url)
 
     def away(self, *, killed: bool = False, moves: bool = False) -> None:
         """Stop: the file goes, unless it was killed; the port stays, unless it moves. Safe to repeat."""
-        if self._server is None or self._thread is None:
-            return
         self.cut_events()
-        self._server.should_exit = True
-        self._thread.join(STOP_S)
-        self._server = self._thread = None
-        self._reserved = bound(0 if moves else self.port)
-        self.port = self._reserved.getsockname()[1]
-        if self.file is not None and not killed:
+        if self._served.stop(moves=moves) and self.file is not None and not killed:
             self.file.unlink(missing_ok=True)
 
     def restart(self, *, killed: bool = False) -> dict[str, str]:
@@ -502,7 +477,7 @@ class OpenCode2Agent(OpenCode2World):
     def close(self) -> None:
         """Stop the server and free the port."""
         self.away()
-        self._reserved.close()
+        self._served.close()
 
 
 @contextmanager
@@ -525,26 +500,7 @@ def main(arguments: Sequence[str] | None = None, *, stdin: TextIO | None = None)
     parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")
     given = parser.parse_args(arguments)
     with running_opencode2(file=given.file, shape=given.shape, directory=given.directory, port=given.port) as agent:
-        _say({"url": agent.url})
-        for line in sys.stdin if stdin is None else stdin:
-            _say(_done(agent, line))
-
-
-def _done(agent: OpenCode2Agent, line: str) -> Json:
-    """Do the action that one line names, and return its result or its error."""
-    try:
-        wish = json.loads(line)
-        act = wish.pop("do")
-        if act not in ACTS:
-            return {"error": f"nothing is called {act!r}; there are {', '.join(sorted(ACTS))}"}
-        return {"done": getattr(agent, act)(**wish)}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        return {"error": str(error)}
-
-
-def _say(told: Json) -> None:
-    sys.stdout.write(f"{json.dumps(told)}\n")
-    sys.stdout.flush()
+        obey(agent, ACTS, sys.stdin if stdin is None else stdin)
 
 
 if __name__ == "__main__":

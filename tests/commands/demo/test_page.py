@@ -133,6 +133,20 @@ def test_an_agent_without_a_port_is_answered_through_its_hook(visitor: Visitor) 
     visitor.sees("✅ 9000")
 
 
+def test_an_opencode_2_is_found_by_its_file_and_asks_for_a_number(visitor: Visitor) -> None:
+    """A number that does not fit comes back with the reason; then both values arrive as what they are."""
+    visitor.ask("opencode2")
+    visitor.write("40", to="at least 1, at most 16")
+    visitor.tap("tried again", "Yes")
+    visitor.tap("Ready to send?", "Send")
+    visitor.sees("too large")
+    visitor.tap("Ready to send?", "1")
+    visitor.write("4", to="at least 1, at most 16")
+    visitor.tap("“4”", "Send")
+    assert visitor.received("Import the orders") == ["4", "true"]
+    assert "OpenCode 2" in visitor.row("Import the orders").inner_text()
+
+
 def test_a_question_that_nobody_answers_expires(visitor: Visitor, stage: Stage) -> None:
     """A final call comes, then the agent is told no; the page says how the time came to be so short."""
     # The final call stands for two seconds only: it goes when it has been seen.

@@ -83,3 +83,18 @@ def test_an_agent_that_is_away_is_away_for_its_plugin_too(stage: Stage, monkeypa
     assert row(stage, "received").received == (("9000",),)
     until(lambda: stage.agent_back_s is None, PATIENCE_S, "the agent")
     stage.ask("text")
+
+
+def test_an_answer_waits_for_an_opencode_2_that_is_away(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file stays, so what it asked still counts; it takes the answer when it is back."""
+    monkeypatch.setattr(stage, "spans", replace(stage.spans, away=600.0))
+    stage.ask("opencode2")
+    tap(stage, "Again ▶")
+    stage.agent_away()
+    tap(stage, "No")
+    tap(stage, "Send")
+    tap(stage, "Yes, send")
+    until(lambda: "Saved." in stage.api.control.messages()[-1].text, PATIENCE_S, "the word that it waits")
+    assert row(stage, "waiting").received == ()
+    stage.agent_back_s = time.time()
+    assert row(stage, "received").received == ((), ("false",))

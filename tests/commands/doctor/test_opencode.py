@@ -59,7 +59,7 @@ async def test_a_server_that_is_away_is_one_line(patient: Patient, agent: Script
         found = await opencode.look(patient.around())
     assert [one.verdict for one in found] == ["broken", "good", "good", "good", "good"]
     assert "nobody answers there" in found[0].seen
-    assert found[0].mend == f"opencode serve --port {agent.port}"
+    assert found[0].mend == f"opencode serve --port {agent.url.rpartition(':')[2]}"
 
 
 async def test_a_server_elsewhere_is_started_there(patient: Patient) -> None:

@@ -253,6 +253,7 @@ chat.onscroll = () => isAtEnd() && (at("newest").hidden = true)
 
 // ---- the computer
 
+const WAYS = { server: "", plugin: ", by its plugin", opencode2: ", OpenCode 2" }
 const STATES = { waiting: "waits for you", received: "received", refused: "told no" }
 
 function drawRows(all, first) {
@@ -267,7 +268,7 @@ function drawRow(row, there) {
   const node = there ?? element("li", { className: "row-card" })
   node.dataset.state = state
   const name = element("strong", {}, row.title)
-  const place = element("span", { className: "place" }, ` ${row.folder}${row.through === "plugin" ? ", by its plugin" : ""}`)
+  const place = element("span", { className: "place" }, ` ${row.folder}${WAYS[row.through]}`)
   const chip = element("span", { className: "chip" }, times > 1 ? `received ${times} times` : STATES[state])
   const head = element("header", {}, element("p", {}, name, place), chip)
   const asked = row.asked.map((words, place) =>
