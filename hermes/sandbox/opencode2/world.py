@@ -170,6 +170,14 @@ class OpenCode2World(Events):
         with self.lock:
             self._ended(self.sessions[session], "succeeded")
 
+    def go_on(self, session: str) -> None:
+        """Take another turn after a kill: what it left running has failed."""
+        with self.lock:
+            again = self.sessions[session]
+            self._fail_calls(again, "aborted", f"{INTERRUPTED}: question")
+            self._begin(again)
+            self._ended(again, "succeeded")
+
     # --- actions of a person at the desk ----------------------------------------------------------------------------
 
     def answer(self, form_id: str, answers: Sequence[Sequence[str]]) -> None:
@@ -193,9 +201,11 @@ class OpenCode2World(Events):
         self.settle(request_id, reply, message)
 
     def abort(self, session: str, reason: str = "user") -> None:
-        """Interrupt the turn, which cancels its forms with events; its permissions go without."""
+        """Interrupt the turn and those of its subagents: forms are cancelled with events, permissions go without."""
         with self.lock:
             stopped = self.sessions[session]
+            for child in [one.id for one in self.sessions.values() if one.parent_id == session and one.active]:
+                self.abort(child, reason)
             for form in list(self.forms.values()):
                 if form.record["sessionID"] == session and form.state["status"] == "pending":
                     self._cancelled(form)

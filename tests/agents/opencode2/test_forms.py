@@ -41,6 +41,13 @@ def test_title_and_description_are_the_right_way_round() -> None:
     assert read.capabilities.can_skip
 
 
+@pytest.mark.parametrize(("options", "custom"), [([], True), ([{"value": "x", "label": "Ex"}], False)])
+def test_a_closed_field_takes_its_options_alone(options: list[object], custom: bool) -> None:
+    """Without options there is nothing to choose, so that a text is taken whatever `custom` says."""
+    read = ask({"key": "s", "type": "string", "custom": False, "options": options})
+    assert read.questions[0].custom is custom
+
+
 def test_a_skip_leaves_all_fields_out() -> None:
     """Also those that are left open."""
     read = ask(*made([QUESTION]), kind="question")

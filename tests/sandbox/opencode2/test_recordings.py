@@ -2,67 +2,175 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 Json = dict[str, Any]
 PAYLOADS = Path(__file__).parents[2] / "payloads" / "opencode2"
 RECORDINGS = sorted(path.stem for path in PAYLOADS.glob("*.json") if not path.stem.endswith("events"))
 ID = re.compile(r"\b(?:ses|frm|per|msg|call)_[A-Za-z0-9]+")
 # What the stand-in does not have: the routes of prompts, and those that Hermes never calls.
-ABSENT = re.compile(r"/(prompt|pending|saved|synthetic|shell|command|wait|mcp)\b|^/api/(permission/saved|mcp)")
-# These hold only in a world that was older than the recording: they depend on earlier sessions.
-VOLATILE = ("/api/session/active", "/api/session?")
+ABSENT = re.compile(
+    r"GET /api/(server|location|agent|command|model|provider|skill|project|question/request|config|plugin|mcp)$"
+    r"|\w+ /api/permission/saved"
+    r"|\w+ /api/session/\w+/(prompt|pending|synthetic|shell|command|wait|rename|model|agent|compact|context)\b"
+    r"|DELETE /api/debug/location$"
+)
+# These depend on what was there before the recording: on earlier sessions, or on a header that it leaves out.
+VOLATILE = re.compile(r"/api/session/active|/api/session\?|/api/debug/location|/api/form/request$")
+NOT_REPLAYED = {0: "nobody answered", 500: "a folder is not there, and the stand-in looks at no folders"}
+QUESTION = {"header": "Database", "question": "Which?", "options": []}
+Step = Callable[["Replay"], object]
+
+
+def _nothing(_: Replay) -> None:
+    pass
+
+
+def _without_password(play: Replay) -> None:
+    play.has_password = False
+
+
+def _asks(at: int) -> Step:
+    return lambda play: play.form(at)
+
+
+def _child_asks(at: int) -> Step:
+    def asks(play: Replay) -> None:
+        child, _ = play.names(at)
+        play.ids[child] = play.agent.session("do it", parent=list(play.ids.values())[-1])
+        play.form(at)
+
+    return asks
+
+
+def _answers(at: int, label: str) -> Step:
+    return lambda play: play.agent.answer(play.form(at), [[label]])
+
+
+def _dismisses(at: int) -> Step:
+    return lambda play: play.agent.dismiss(play.form(at))
+
+
+def _forgets(at: int) -> Step:
+    return lambda play: play.agent.forget(play.form(at))
+
+
+def _evicts(directory: str) -> Step:
+    return lambda play: play.agent.evict(directory)
+
+
+def _stops(play: Replay) -> None:
+    """Restart; the model then answers a prompt that waited, instead of asking again."""
+    for session in {play.agent.forms[form].record["sessionID"] for form in play.agent.restart().values()}:
+        play.agent.abort(session)
+
+
+def _is_killed(play: Replay) -> None:
+    play.agent.restart(killed=True)
+
+
+def _goes_on(play: Replay) -> None:
+    (session,) = play.agent.sessions
+    play.agent.go_on(session)
+
+
+# What happened beside the requests of a recording: before which of them, and what. A step finds the names of session
+# and form in the path of the request that it is given.
+BESIDE: dict[str, dict[int, Step]] = {
+    "01-info-auth-lists": dict.fromkeys((2, 3, 7, 8, 9), _without_password),
+    "21-subagent-cancel": {2: _child_asks(2)},
+    "22-subagent-parent-gone": {2: _child_asks(3), 7: _child_asks(8)},
+    "31-location-ttl-20s-nosse": {13: _forgets(13)},
+    "31-location-ttl-20s-sse": {12: _forgets(12)},
+    "32-location-evicted-nosse": {4: _evicts("/home/dev/oc2/proj5")},
+    "32-location-evicted-sse": {4: _evicts("/home/dev/oc2/proj5")},
+    "33-tui": {8: _answers(8, "SQLite"), 12: _dismisses(12)},
+    "34-server-stop": {11: _stops},
+    "35-server-kill9": {4: _is_killed, 9: _goes_on},
+    "36-run": {0: _dismisses(0)},
+    "37-hold-main": {0: _asks(1)},
+    "37-hold-quiet": {0: _asks(1)},
+    "41-frozen": {9: _answers(9, "Redis")},
+    "43-websearch-form": {2: _asks(2)},
+}
 
 
 class Replay:
     """One recording against one stand-in of the recorded build; ids are mapped from the recorded to ours."""
 
-    def __init__(self, agent: OpenCode2Agent, recording: list[Json]) -> None:
+    def __init__(self, agent: OpenCode2Agent, recording: list[Json], beside: dict[int, Step]) -> None:
         self.agent = agent
         self.recording = recording
+        self.beside = beside
         self.ids: dict[str, str] = {}
         self.count = 0
-        auth = base64.b64encode(f"opencode:{agent.password}".encode()).decode()
         self.calls: set[str] = set()
-        self.http = httpx.Client(base_url=agent.url, headers={"authorization": f"Basic {auth}"}, trust_env=False)
+        self.has_password = True
+        self.http = httpx.Client(base_url=agent.url, trust_env=False)
+
+    def names(self, at: int) -> list[str]:
+        """Return the recorded names of session and form in the path of a request."""
+        return ID.findall(self.recording[at]["request"]["path"])
+
+    def form(self, at: int) -> str:
+        """Return our id of the form in the path of a request; if no answer before it shows the form, ask."""
+        session, form = self.names(at)
+        if session not in self.ids:
+            self._make(session)
+        if form not in self.ids:
+            self.ids[form] = self.agent.ask([QUESTION], session=self.ids[session])
+        return self.ids[form]
 
     def run(self) -> None:
         """Send all that the stand-in knows, and compare."""
-        for one in self.recording:
+        for place, one in enumerate(self.recording):
             request, response = one["request"], one["response"]
-            if request["method"] == "POST" and request["path"] == "/api/session":
-                made = self.agent.session(request["body"]["title"], directory=request["body"]["location"]["directory"])
-                self.ids[response["body"]["data"]["id"]] = made
-            elif not ABSENT.search(request["path"]) and not request["path"].startswith(VOLATILE) and response["status"]:
+            self.has_password = True
+            self.beside.get(place, _nothing)(self)
+            route = f"{request['method']} {request['path'].partition('?')[0]}"
+            if route == "POST /api/session":
+                told = response["body"]["data"]
+                title = [record.get("title", "") for record in self._records(told["id"])][-1]  # the model gives one
+                if told["id"] not in self.ids:
+                    self.ids[told["id"]] = self.agent.session(title, directory=told["location"]["directory"])
+            elif (
+                not ABSENT.match(route)
+                and not VOLATILE.match(request["path"])
+                and response["status"] not in NOT_REPLAYED
+            ):
                 self._prepare(request, response)
                 self._send(request, response)
 
     def _prepare(self, request: Json, response: Json) -> None:
         """Let the agent have asked what this answer shows for the first time."""
-        if response["status"] == 404 or (request["path"].endswith("/form") and request["method"] == "POST"):
+        if request["path"].endswith("/form") and request["method"] == "POST":
             return
         named = ID.findall(request["path"]) + ID.findall(json.dumps(response["body"]))
+        if response["status"] == 404:
+            is_there = response["body"] and response["body"]["_tag"] != "SessionNotFoundError"
+            named = [name for name in named if is_there and name.startswith("ses_")]
         for name in dict.fromkeys(named):
             if name not in self.ids and name.startswith(("ses_", "frm_", "per_")):
                 self._make(name)
 
     def _make(self, name: str) -> None:
-        if name.startswith("ses_"):
-            self.ids[name] = self.agent.session("t")
-            return
         record = next(self._records(name), None)
+        if name.startswith("ses_"):
+            told = record or {"title": "t"}
+            place = told.get("location", {}).get("directory", "/home/dev/project")
+            self.ids[name] = self.agent.session(
+                told["title"], directory=place, parent=self.ids.get(told.get("parentID", ""))
+            )
+            return
         if record is None:
             return
         if record["sessionID"] not in self.ids and record["sessionID"] != "global":
@@ -117,6 +225,8 @@ class Replay:
             more = {"content": body, "headers": {"content-type": wrong[1] if wrong else "application/json"}}
         elif body is None:
             more = {}
+        if self.has_password:
+            more["auth"] = ("opencode", self.agent.password)
         told = self.http.request(request["method"], path, **more)
         where = f"{request['method']} {request['path']} {body}"
         assert told.status_code == response["status"], f"{where}: {told.text}"
@@ -139,6 +249,8 @@ class Replay:
         if isinstance(data, list) and any(isinstance(one, dict) and "type" in one for one in data):
             parts = [part for one in data for part in one.get("content", ()) if part["type"] == "tool"]
             return sorted((_tool(part) for part in parts if part["id"] in self.calls), key=str)
+        if isinstance(data, dict) and "pid" in data:
+            return {**data, "pid": 0}
         if isinstance(data, dict) and "location" in data:
             return {"title": data["title"], "location": data["location"], "parent": "parentID" in data}
         return data
@@ -159,8 +271,8 @@ def _tool(part: Json) -> Json:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_stand_in_answers_as_it_was_recorded(name: str) -> None:
     """Every request of the recording that Hermes' own routes and those around them take."""
-    with running_opencode2(shape="august") as agent:
-        replay = Replay(agent, json.loads((PAYLOADS / f"{name}.json").read_text()))
+    with running_opencode2(shape="august", directory="/home/dev") as agent:
+        replay = Replay(agent, json.loads((PAYLOADS / f"{name}.json").read_text()), BESIDE.get(name, {}))
         with replay.http:
             replay.run()
     assert replay.count > 0
