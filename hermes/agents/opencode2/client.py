@@ -12,18 +12,18 @@ import contextlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from hermes.agents.http import BOOT, PROBE, Api, path_of, translated
-from hermes.agents.opencode2 import adapter, proof, wire
+from hermes.agents.http import PROBE, Api, path_of, translated
+from hermes.agents.opencode2 import adapter, proof, sessions, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
-from hermes.agents.wire import decode, shaped
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
+from hermes.agents.wire import decode
+from hermes.errors import AgentAway, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
 from hermes.model.ask import Ask, Source
 from hermes.model.signals import Asked
@@ -36,11 +36,7 @@ LONGEST_PAUSE_S: Final = 2.0
 """A look for the file costs next to nothing, so a server that starts is found within this time."""
 _PAUSES_S: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _SWEEP_PAUSES_S: Final = (0.05, 0.1, 0.2)
-_LOOKS, _LOOK_S = 5, 0.1
-_ANCESTORS: Final = 10
-_RECENT: Final = 8
 _KEPT: Final = 500
-_LAST_WORDS: Final = 3000
 _DAY_S: Final = 86400.0
 _SWEEPING: Final = (2, 0)
 """The versions that end a turn in which nothing happens for `_SWEPT_AFTER_S`."""
@@ -205,7 +201,7 @@ class OpenCode2Server:
         """
         wanted = form.get("id") if isinstance(form, dict) else None
         for directory in await self.directories(_DAY_S, now=self._now):
-            listed = await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)
+            listed = await sessions.get(self.api, wire.Listed, f"{sessions.session_path(GLOBAL)}/form", directory)
             if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
                 return directory
         return ""
@@ -213,32 +209,31 @@ class OpenCode2Server:
     async def _loaded(self) -> tuple[str, ...]:
         """Return the directories that the server has loaded, none if it does not tell."""
         with contextlib.suppress(AgentRefused):
-            return tuple(one.directory for one in await self._get(list[wire.Located], "/api/debug/location"))
+            return tuple(
+                one.directory for one in await sessions.get(self.api, list[wire.Located], "/api/debug/location")
+            )
         return ()
-
-    async def _get(self, kind: type[T], path: str, directory: str = "", **params: str | int) -> T:
-        return await self.api.get(kind, path, params=_at(directory) | params or None, timeout=BOOT)
 
     # --- directories and pending asks -------------------------------------------------------------------------------
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
         """Return the directories that are loaded, or whose sessions were updated in the last `since_s` seconds."""
         since_ms = (now() - since_s) * 1000
-        listed = [*_sound((await self._get(wire.Listed, "/api/session")).data)]  # the newest fifty
-        active = (await self._get(wire.Active, "/api/session/active")).data
+        listed = [*sessions.sound((await sessions.get(self.api, wire.Listed, "/api/session")).data)]  # the newest fifty
+        active = (await sessions.get(self.api, wire.Active, "/api/session/active")).data
         recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
         for session_id in active.keys() - {one.id for one in listed}:
             with contextlib.suppress(NotThere):
-                recent.append(await self._info(session_id))
+                recent.append(await sessions.info(self.api, session_id))
         found = (*(one.location.directory for one in recent), *await self._loaded())
         return tuple(dict.fromkeys(directory for directory in found if directory))
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
         """Return the pending asks of a directory, forms first. One of another shape is logged and left out."""
         path = "/api/form/request" if self._is_first_shape else "/api/form"
-        forms = (await self._get(wire.Listed, path, directory)).data
-        forms += (await self._get(wire.Listed, f"{_session(GLOBAL)}/form", directory)).data
-        wishes = (await self._get(wire.Listed, "/api/permission/request", directory)).data
+        forms = (await sessions.get(self.api, wire.Listed, path, directory)).data
+        forms += (await sessions.get(self.api, wire.Listed, f"{sessions.session_path(GLOBAL)}/form", directory)).data
+        wishes = (await sessions.get(self.api, wire.Listed, "/api/permission/request", directory)).data
         found: dict[str, Ask] = {}
         for read, listed in ((adapter.read_question, forms), (adapter.read_wish, wishes)):
             for one in listed:
@@ -255,7 +250,7 @@ class OpenCode2Server:
 
     async def busy(self, directory: str) -> frozenset[str]:  # noqa: ARG002 (demanded by the protocol)
         """Return the ids of the sessions, of all directories, whose turn has not ended."""
-        return frozenset((await self._get(wire.Active, "/api/session/active")).data)
+        return frozenset((await sessions.get(self.api, wire.Active, "/api/session/active")).data)
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
@@ -279,7 +274,7 @@ class OpenCode2Server:
 
     async def _settle(self, ask: Ask, verb: str, sent: object, *, method: str = "POST") -> None:
         source = ask.source
-        params = _at(source.directory) if source.session_id == GLOBAL else None
+        params = sessions.at(source.directory) if source.session_id == GLOBAL else None
         try:
             await self.api.call(method, self._path(ask) + verb, params=params, body=sent)
         except AgentRefused as error:
@@ -294,7 +289,7 @@ class OpenCode2Server:
 
     def _path(self, ask: Ask) -> str:
         kind = "form" if ask.permission is None else "permission"
-        return _session(ask.source.session_id) + path_of(kind, ask.source.request_id or "")
+        return sessions.session_path(ask.source.session_id) + path_of(kind, ask.source.request_id or "")
 
     # --- what became of an ask --------------------------------------------------------------------------------------
 
@@ -331,9 +326,9 @@ class OpenCode2Server:
         directory = ask.source.directory if ask.source.session_id == GLOBAL else ""
         try:
             if self._is_first_shape:
-                kept: Any = (await self._get(wire.One, f"{self._path(ask)}/state", directory)).data
+                kept: Any = (await sessions.get(self.api, wire.One, f"{self._path(ask)}/state", directory)).data
             else:
-                kept = (await self._get(wire.One, self._path(ask), directory)).data.get("state")
+                kept = (await sessions.get(self.api, wire.One, self._path(ask), directory)).data.get("state")
         except NotThere as error:
             if error.tag:
                 return None
@@ -361,7 +356,7 @@ class OpenCode2Server:
 
     async def _is_pending(self, ask: Ask) -> Verdict | None:
         try:
-            await self._get(wire.One, self._path(ask))
+            await sessions.get(self.api, wire.One, self._path(ask))
         except NotThere as error:
             if error.tag:
                 return None
@@ -371,85 +366,18 @@ class OpenCode2Server:
     async def _evidence(self, ask: Ask) -> proof.Evidence:
         call = None
         with contextlib.suppress(NotThere):
-            call = await self._call(ask.source)
+            call = await sessions.call(self.api, ask.source)
         heard = self._replies.get(ask.source.request_id or "")
         return proof.Evidence(call, ask.source.session_id in await self.busy(""), heard)
 
-    async def _call(self, source: Source) -> wire.ToolState | None:
-        """Return the state of the tool's call that asked; None if the ask names none."""
-        if source.message_id is None or source.session_id == GLOBAL:
-            return None
-        path = _session(source.session_id) + path_of("message", source.message_id)
-        parts = (await self._get(wire.OneMessage, path)).data.content
-        states = [part.state for part in parts if part.id == source.call_id and part.state is not None]
-        return states[-1] if states else None
-
-    # --- the context of an ask --------------------------------------------------------------------------------------
-
     async def context(self, ask: Ask) -> Ask:
-        """Return the ask with its session's title, the root session's title, the last words, and its tool's input.
-
-        Raises no AgentError: a fact that cannot be read stays as it was.
-        """
-        if ask.source.session_id == GLOBAL:
-            return replace(ask, source=replace(ask.source, session_title=ask.source.session_title or "MCP"))
-        try:
-            ask = replace(ask, source=await self._titled(ask.source))
-            ask = replace(ask, source=replace(ask.source, last_text=await self._last_words(ask.source)))
-            for _ in range(_LOOKS):
-                if ask.permission is None or not ask.permission.partial:
-                    break
-                call = await self._call(ask.source)
-                if call is not None and call.status != "streaming":
-                    ask = adapter.with_input(ask, call.input)
-                    break
-                await self._sleep(_LOOK_S)
-        except AgentError as error:
-            _LOG.info("request %s goes without all of its context: %s", ask.source.request_id, error)
-        return ask
-
-    async def _titled(self, source: Source) -> Source:
-        own = root = await self._info(source.session_id)
-        for _ in range(_ANCESTORS):
-            if root.parent_id is None:
-                break
-            root = await self._info(root.parent_id)
-        directory = source.directory or own.location.directory
-        root_title = "" if root is own else root.title
-        return replace(source, session_title=own.title, root_title=root_title, directory=directory)
-
-    async def _info(self, session_id: str) -> wire.Session:
-        return (await self._get(wire.OneSession, _session(session_id))).data
-
-    async def _last_words(self, source: Source) -> str:
-        """Return the model's last text: of the message that asked, else of an earlier one."""
-        path = f"{_session(source.session_id)}/message"
-        for message in (await self._get(wire.Messages, path, limit=_RECENT)).data:
-            said = "\n\n".join(part.text for part in message.content if part.type == "text").strip()
-            if message.type == "assistant" and said:
-                return said[-_LAST_WORDS:]
-        return ""
+        """As `sessions.context`."""
+        return ask if self._api is None else await sessions.context(self._api, ask, self._sleep)
 
 
 def _is_lost(source: Source) -> bool:
     """Tell whether a form can only be answered in its directory, and that is not known."""
     return source.session_id == GLOBAL and not source.directory
-
-
-def _session(session_id: str) -> str:
-    return path_of("api", "session", session_id)
-
-
-def _at(directory: str) -> dict[str, str | int]:
-    """Return the query of a directory, exactly as the server names it: another spelling is another place there."""
-    return {"location[directory]": directory} if directory else {}
-
-
-def _sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
-    """Yield the sessions of a shape that is known: one odd session hides no other."""
-    for one in sessions:
-        with contextlib.suppress(ValueError):
-            yield shaped(wire.Session, one)
 
 
 def _keep(where: OrderedDict[str, T], key: str, value: T) -> None:

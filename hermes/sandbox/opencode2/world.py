@@ -7,7 +7,6 @@ action (no such form, no such session) raises LookupError.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import secrets
@@ -15,35 +14,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from hermes.sandbox.opencode.events import Events
 from hermes.sandbox.opencode.turns import Effect
 from hermes.sandbox.opencode2.forms import Invalid, as_lists, check, fields_of, output
+from hermes.sandbox.opencode2.turns import INTERRUPTED, Json, Session, Shape, Turns
 
-Json = dict[str, Any]
-Shape = Literal["august", "released"]
 VERSIONS: Final[dict[Shape, str]] = {"august": "2.0.0", "released": "2.0.26"}
 DISMISSED: Final = "The user dismissed this question"
 DECLINED: Final = "The user declined this tool call"
-INTERRUPTED: Final = "Tool execution interrupted"
 GLOBAL: Final = "global"
 
-__all__ = ["GLOBAL", "VERSIONS", "Effect", "Form", "Invalid", "OpenCode2World", "Session", "Shape"]
-
-
-@dataclass(slots=True)
-class Session:
-    """A session; `active` while a turn has not ended."""
-
-    id: str
-    title: str
-    directory: str
-    parent_id: str | None
-    created_ms: int
-    updated_ms: int
-    active: bool = False
-    messages: list[Json] = field(default_factory=list)
+__all__ = ["GLOBAL", "VERSIONS", "Effect", "Form", "Invalid", "Json", "OpenCode2World", "Session", "Shape"]
 
 
 @dataclass(slots=True)
@@ -56,7 +38,7 @@ class Form:
     state: Json = field(default_factory=lambda: {"status": "pending"})
 
 
-class OpenCode2World(Events):
+class OpenCode2World(Turns):
     """See the module. `effects` are the answers that reached a waiting agent, over HTTP and from the desk."""
 
     def __init__(
@@ -67,37 +49,21 @@ class OpenCode2World(Events):
         password: str = "a-password-of-its-own",  # noqa: S107 (of no real server)
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__("new")
+        super().__init__(directory, now)
         self.shape: Shape = shape
         self.version = VERSIONS[shape]
-        self.directory = directory
         self.password = password
         self.pid = os.getpid()
         self.id = secrets.token_hex(16)
-        self.sessions: dict[str, Session] = {}
         self.forms: dict[str, Form] = {}
         self.permissions: dict[str, Json] = {}
         self.saved: set[tuple[str, str, str]] = set()
-        self.loaded: list[str] = []
         self.effects: list[Effect] = []
         self.is_starting = False
         self.holds_calls = False
         """Whether a tool that was allowed keeps running."""
-        self._now = now
-        self._last_ms = 0
 
     # --- actions of the agent ---------------------------------------------------------------------------------------
-
-    def session(self, title: str = "A session", *, directory: str | None = None, parent: str | None = None) -> str:
-        """Create a session (with `parent`, a subagent's) and return its id."""
-        with self.lock:
-            at_ms = self.now_ms()
-            made = Session(self.new_id("ses"), title, directory or self.directory, parent, at_ms, at_ms)
-            self.sessions[made.id] = made
-            self.load(made.directory)
-            data = {"sessionID": made.id, "title": title, "location": {"directory": made.directory}}
-            self.tell("session.created", data, made.directory)
-            return made.id
 
     def ask(
         self,
@@ -164,19 +130,6 @@ class OpenCode2World(Events):
             self.permissions[request["id"]] = request
             self.tell("permission.asked", request, asking.directory)
             return str(request["id"])
-
-    def finish(self, session: str) -> None:
-        """End the session's turn."""
-        with self.lock:
-            self._ended(self.sessions[session], "succeeded")
-
-    def go_on(self, session: str) -> None:
-        """Take another turn after a kill: what it left running has failed."""
-        with self.lock:
-            again = self.sessions[session]
-            self._fail_calls(again, "aborted", f"{INTERRUPTED}: question")
-            self._begin(again)
-            self._ended(again, "succeeded")
 
     # --- actions of a person at the desk ----------------------------------------------------------------------------
 
@@ -266,11 +219,6 @@ class OpenCode2World(Events):
 
     # --- called by the HTTP routes ----------------------------------------------------------------------------------
 
-    def load(self, directory: str) -> None:
-        """Note that the server has loaded a directory; another spelling is another one."""
-        if directory not in self.loaded:
-            self.loaded.append(directory)
-
     def pending(self, *, session: str | None = None, directory: str | None = None) -> list[Json]:
         """Return the pending forms of a session or of a directory."""
         with self.lock:
@@ -295,7 +243,7 @@ class OpenCode2World(Events):
             if form.questions is not None:
                 said = output(form.questions, lists)
                 state = {"status": "completed", "content": [{"type": "text", "text": said}]}
-                self._end_call(form.record["metadata"]["tool"], form, state | {"metadata": {"answers": lists}})
+                self._end_call(form.record, state | {"metadata": {"answers": lists}})
 
     def cancel(self, form_id: str, message: str = "") -> None:
         """Cancel a pending form; a question then ends the turn, unless it comes with a message."""
@@ -306,7 +254,7 @@ class OpenCode2World(Events):
             if form.questions is not None:
                 said = message or DISMISSED
                 error = {"type": "tool.execution" if message else "aborted", "message": said}
-                self._end_call(form.record["metadata"]["tool"], form, {"status": "error", "error": error})
+                self._end_call(form.record, {"status": "error", "error": error})
 
     def settle(self, request_id: str, reply: str, message: str = "") -> None:
         """Reply to a permission: a reject also ends the others of its session, an "always" those that it covers."""
@@ -328,31 +276,6 @@ class OpenCode2World(Events):
                 self.effects.append(Effect(one["id"], ((reply,),)))
                 self._used(one, reply, shared)
 
-    def is_active(self, session: str) -> bool:
-        """Tell whether the session's turn has not ended."""
-        return self.sessions[session].active
-
-    def now_ms(self) -> int:
-        """Return the epoch milliseconds, never the same value twice."""
-        self._last_ms = max(self._last_ms + 1, int(self._now() * 1000))
-        return self._last_ms
-
-    def tell(self, kind: str, data: Json, directory: str = "") -> None:
-        """Send an event to all followers."""
-        event: Json = {"id": self.new_id("evt"), "created": self.now_ms(), "type": kind, "data": copy.deepcopy(data)}
-        if directory and not kind.startswith("session.execution."):
-            event["location"] = {"directory": directory}
-        with self.lock:
-            if self._held_events is not None:
-                self._held_events.append(event)
-            else:
-                self._send(event)
-
-    def _send(self, event: Json) -> None:
-        for sink in tuple(self.sinks):
-            for _ in range(2 if self.doubles_events else 1):
-                sink(event)
-
     # --- below here: the caller holds the lock ----------------------------------------------------------------------
 
     def _asking(self, session: str | None, directory: str | None, beside: str | None) -> Session:
@@ -360,34 +283,6 @@ class OpenCode2World(Events):
             found = self.permissions.get(beside) or self.forms[beside].record
             session = found["sessionID"]
         return self.sessions[session or self.session(directory=directory)]
-
-    def _begin(self, session: Session) -> None:
-        if not session.active:
-            session.active = True
-            self.tell("session.execution.started", {"sessionID": session.id})
-
-    def _message(self, session: Session, content: list[Json]) -> Json:
-        at_ms = self.now_ms()
-        session.updated_ms = at_ms
-        made = {"id": self.new_id("msg"), "type": "assistant", "time": {"created": at_ms}, "content": content}
-        session.messages.append(made)
-        data = {"sessionID": session.id, "assistantMessageID": made["id"], "agent": "build"}
-        self.tell("session.step.started", data, session.directory)
-        return made
-
-    def _call(self, session: Session, tool: str, given: Json, *, say: str = "", beside: str | None = None) -> Json:
-        """Begin a tool call, in the newest message or in one of its own; return how a request names it."""
-        self._begin(session)
-        part = {"type": "tool", "id": f"call_{secrets.token_hex(8)}", "name": tool, "executed": False}
-        part["state"] = {"status": "running", "input": given}
-        if beside is not None:
-            message = session.messages[-1]
-            message["content"].append(part)
-        else:
-            message = self._message(session, [*([{"type": "text", "text": say}] if say else []), part])
-        called = {"sessionID": session.id, "assistantMessageID": message["id"], "id": part["id"], "input": given}
-        self.tell("session.tool.called", called, session.directory)
-        return {"messageID": message["id"], "id": part["id"]}
 
     def _form(self, session: str, directory: str, record: Json, questions: Sequence[Json] | None) -> str:
         made = {"id": self.new_id("frm"), "sessionID": session, **record}
@@ -422,45 +317,13 @@ class OpenCode2World(Events):
         if reply != "reject":
             if self.holds_calls:
                 return
-            self._end_call(request["source"], request, {"status": "completed", "content": [], "metadata": {}})
+            self._end_call(request, {"status": "completed", "content": [], "metadata": {}})
             return
         error = {"type": "aborted", "message": DECLINED}
         if message:
             said = f"Unable to execute command: {request['resources'][0]}" if request["action"] == "shell" else message
             error = {"type": "tool.execution", "message": said}
-        self._end_call(request["source"], request, {"status": "error", "error": error})
-
-    def _end_call(self, call: Json, asked: Form | Json, state: Json) -> None:
-        """End a tool call; once no other call of its step runs, the model goes on, or the turn ends."""
-        session = self.sessions[(asked.record if isinstance(asked, Form) else asked)["sessionID"]]
-        message = next(one for one in session.messages if one["id"] == call["messageID"])
-        calls = [part for part in message["content"] if part["type"] == "tool"]
-        for part in calls:
-            if part["id"] == call["id"]:
-                part["state"] |= state
-                kind = "success" if state["status"] == "completed" else "failed"
-                data = {"sessionID": session.id, "assistantMessageID": message["id"], "id": part["id"]}
-                self.tell(f"session.tool.{kind}", data, session.directory)
-        if any(part["state"]["status"] == "running" for part in calls):
-            return
-        if any(part["state"].get("error", {}).get("type") == "aborted" for part in calls):
-            self._ended(session, "interrupted", {"reason": "shutdown"})
-            return
-        told = [json.dumps(part["state"].get("content") or part["state"].get("error")) for part in calls]
-        self._message(session, [{"type": "text", "text": f"FINAL: {' '.join(told)}"}])
-        self._ended(session, "succeeded")
-
-    def _fail_calls(self, session: Session, kind: str, message: str) -> None:
-        for one in session.messages:
-            for part in one.get("content", ()):
-                if part["type"] == "tool" and part["state"]["status"] == "running":
-                    part["state"] |= {"status": "error", "error": {"type": kind, "message": message}}
-
-    def _ended(self, session: Session, how: str, more: Json | None = None) -> None:
-        if session.active:
-            session.active = False
-            session.updated_ms = self.now_ms()
-            self.tell(f"session.execution.{how}", {"sessionID": session.id, **(more or {})})
+        self._end_call(request, {"status": "error", "error": error})
 
     # --- the discovery file -----------------------------------------------------------------------------------------
 

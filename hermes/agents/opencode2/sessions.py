@@ -1,0 +1,108 @@
+"""Read the sessions, messages and tool calls of an OpenCode 2 server.
+
+Every function raises what `hermes.agents.http.Api` raises, unless its docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from hermes.agents.http import BOOT, Api, path_of
+from hermes.agents.opencode2 import adapter, wire
+from hermes.agents.opencode2.forms import GLOBAL
+from hermes.agents.wire import shaped
+from hermes.errors import AgentError
+from hermes.model.ask import Ask, Source
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_LOOKS, _LOOK_S = 5, 0.1
+_ANCESTORS: Final = 10
+_RECENT: Final = 8
+_LAST_WORDS: Final = 3000
+
+
+def session_path(session_id: str) -> str:
+    """Return the path of a session."""
+    return path_of("api", "session", session_id)
+
+
+def at(directory: str) -> dict[str, str | int]:
+    """Return the query of a directory, exactly as the server names it: another spelling is another place there."""
+    return {"location[directory]": directory} if directory else {}
+
+
+async def get(api: Api, kind: type[T], path: str, directory: str = "", **params: str | int) -> T:
+    """Return what the server answers about a directory ("": without one)."""
+    return await api.get(kind, path, params=at(directory) | params or None, timeout=BOOT)
+
+
+def sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
+    """Yield the sessions of a shape that is known: one odd session hides no other."""
+    for one in sessions:
+        with contextlib.suppress(ValueError):
+            yield shaped(wire.Session, one)
+
+
+async def info(api: Api, session_id: str) -> wire.Session:
+    """Return a session."""
+    return (await get(api, wire.OneSession, session_path(session_id))).data
+
+
+async def call(api: Api, source: Source) -> wire.ToolState | None:
+    """Return the state of the tool's call that asked; None if the ask names none."""
+    if source.message_id is None or source.session_id == GLOBAL:
+        return None
+    path = session_path(source.session_id) + path_of("message", source.message_id)
+    parts = (await get(api, wire.OneMessage, path)).data.content
+    states = [part.state for part in parts if part.id == source.call_id and part.state is not None]
+    return states[-1] if states else None
+
+
+async def context(api: Api, ask: Ask, sleep: Callable[[float], Awaitable[object]]) -> Ask:
+    """Return the ask with its session's title, the root session's title, the last words, and its tool's input.
+
+    Raises no AgentError: a fact that cannot be read stays as it was.
+    """
+    if ask.source.session_id == GLOBAL:
+        return replace(ask, source=replace(ask.source, session_title=ask.source.session_title or "MCP"))
+    try:
+        ask = replace(ask, source=await _titled(api, ask.source))
+        ask = replace(ask, source=replace(ask.source, last_text=await _last_words(api, ask.source)))
+        for _ in range(_LOOKS):
+            if ask.permission is None or not ask.permission.partial:
+                break
+            asking = await call(api, ask.source)
+            if asking is not None and asking.status != "streaming":
+                ask = adapter.with_input(ask, asking.input)
+                break
+            await sleep(_LOOK_S)
+    except AgentError as error:
+        _LOG.info("request %s goes without all of its context: %s", ask.source.request_id, error)
+    return ask
+
+
+async def _titled(api: Api, source: Source) -> Source:
+    own = root = await info(api, source.session_id)
+    for _ in range(_ANCESTORS):
+        if root.parent_id is None:
+            break
+        root = await info(api, root.parent_id)
+    directory = source.directory or own.location.directory
+    root_title = "" if root is own else root.title
+    return replace(source, session_title=own.title, root_title=root_title, directory=directory)
+
+
+async def _last_words(api: Api, source: Source) -> str:
+    """Return the model's last text: of the message that asked, else of an earlier one."""
+    path = f"{session_path(source.session_id)}/message"
+    for message in (await get(api, wire.Messages, path, limit=_RECENT)).data:
+        said = "\n\n".join(part.text for part in message.content if part.type == "text").strip()
+        if message.type == "assistant" and said:
+            return said[-_LAST_WORDS:]
+    return ""
