@@ -1,41 +1,29 @@
 """The calls of the Bot API that Hermes uses. Each returns a plain value or raises an error of Hermes.
 
-python-telegram-bot sends the requests and parses the answers. This module translates all of its errors. No text that
-leaves this module (error, log, repr) contains the token.
+python-telegram-bot sends the requests and parses the answers; `failures.py` translates its errors. No text that leaves
+this module (error, log, repr) contains the token.
 
 Calls are raw (`do_api_request`), for two reasons: one update that the library cannot parse must not fail the whole
 batch, and building library objects that are not used costs as much as the request itself.
 """
 
 import os
-import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 import telegram
-from telegram.error import (
-    BadRequest,
-    ChatMigrated,
-    Conflict,
-    EndPointNotFound,
-    Forbidden,
-    InvalidToken,
-    NetworkError,
-    RetryAfter,
-    TelegramError,
-    TimedOut,
-)
+from telegram.error import TelegramError
 from telegram.request import BaseRequest, HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
+from hermes.chat.failures import strange, translate
 from hermes.chat.screens.main_message import Screen
-from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
+from hermes.errors import ChatRefused, ConfigError
 
 # The library documents this variable: without it, each 429 also causes a deprecation warning.
 os.environ.setdefault("PTB_TIMEDELTA", "true")
@@ -51,34 +39,9 @@ ANSWER_FIRST_S = 0.003
 TOAST_CHARS = 200
 UPDATE_KINDS = ["message", "callback_query", "my_chat_member"]
 
-# Failures before the first byte of the request is sent.
-_NEVER_LEFT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
-    httpx.LocalProtocolError,
-    httpx.InvalidURL,
-)
 _UNCHANGED = "message is not modified"
 _TOO_LATE = ("query is too old", "query id is invalid", "query_id_invalid")
-_EDIT_GONE = ("message to edit not found", "message can't be edited", "message_id_invalid")
 _DELETE_GONE = ("message to delete not found", "message_id_invalid")
-_CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "rights to send")
-
-_TOKEN = re.compile(r"(?<=/bot)\d+[^/\s'\"]*|\d+(?::|%3[Aa])[A-Za-z0-9_-]{20,}")
-
-
-# --- redaction -----------------------------------------------------------------------------------------
-
-
-def redact(text: str) -> str:
-    """Return the text with everything that looks like a bot token replaced."""
-    return _TOKEN.sub("[token]", text)
-
-
-# --- errors --------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -88,87 +51,9 @@ def translated(method: str, *, sending: bool = False) -> Iterator[None]:
         yield
     except TelegramError as error:
         # The cause contains the URL with the token.
-        raise _translate(error, method, sending=sending) from None
+        raise translate(error, method, sending=sending) from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
-        raise _strange(method) from None
-
-
-def vanished(error: ChatError) -> bool:
-    """Tell whether the message to edit is gone or cannot be edited any more, so that it must be posted again."""
-    return isinstance(error, ChatRefused) and any(words in error.reason for words in _EDIT_GONE)
-
-
-def is_conflict(error: ChatError) -> bool:
-    """Tell whether another poller or a webhook receives the updates of this bot."""
-    return isinstance(error, ChatRefused) and error.reason.startswith("conflict")
-
-
-def is_webhook(error: ChatError) -> bool:
-    """Tell whether the conflict is with a webhook, which `delete_webhook` removes."""
-    return is_conflict(error) and "webhook" in str(error)
-
-
-def is_unauthorized(error: ChatError) -> bool:
-    """Tell whether Telegram does not accept the token (401, or 404 for a malformed one)."""
-    return isinstance(error, ChatRefused) and error.reason.startswith("unauthorized")
-
-
-def _translate(error: TelegramError, method: str, *, sending: bool) -> ChatError:
-    words = redact(str(error))
-    match error:
-        case _ if _foreign(error):
-            return ChatAway(f"{words.partition('. Parsing')[0]}: that is not an answer from Telegram ({method})")
-        case RetryAfter():
-            return _wait(error, method)
-        case ChatMigrated():
-            known = type(error.new_chat_id) is int
-            return ChatRefused(words, moved_to=error.new_chat_id) if known else _strange(method)
-        case Forbidden() | BadRequest():
-            gone = isinstance(error, Forbidden) or any(gone in words.lower() for gone in _CHAT_GONE)
-            return ChatRefused(words, blocked=gone)
-        case Conflict():
-            return ChatRefused(f"conflict: {words[0:1].lower()}{words[1:]}")
-        case InvalidToken() | EndPointNotFound():
-            return ChatRefused(f"unauthorized: Telegram does not accept the token ({method})")
-        case NetworkError():
-            return _cut(error, method, sending=sending)
-    return ChatRefused(words)
-
-
-def _foreign(error: BaseException | None) -> bool:
-    """Tell whether the body was not JSON: then a proxy or gateway answered, at any status."""
-    while error is not None:
-        if "invalid server response" in str(error).lower():
-            return True
-        error = error.__cause__
-    return False
-
-
-def _wait(error: RetryAfter, method: str) -> ChatAway:
-    wait: object = error.retry_after
-    told = wait.total_seconds() if isinstance(wait, timedelta) else wait
-    if not isinstance(told, int | float):
-        return _strange(method)
-    # Telegram gives whole seconds. A wait of 0 s would repeat the request without a pause.
-    seconds = max(1.0, float(told))
-    return ChatAway(f"Telegram asks to wait {seconds:g} s ({method})", retry_after_s=seconds)
-
-
-def _cut(error: NetworkError, method: str, *, sending: bool) -> ChatAway:
-    """Return the error for a connection that failed, or, if the error has no cause, for an answer with a 5xx."""
-    cause = error.__cause__
-    if cause is None:
-        return ChatAway(f"Telegram answered: {redact(str(error))} ({method})")
-    words = "did not answer in time" if isinstance(error, TimedOut) else "cannot be reached"
-    kind = ChatAway if isinstance(cause, _NEVER_LEFT) or not sending else Undelivered
-    return kind(f"Telegram {words} ({method})")
-
-
-def _strange(method: str) -> ChatAway:
-    return ChatAway(f"Telegram's answer has an unknown shape ({method})")
-
-
-# --- the bot -------------------------------------------------------------------------------------------
+        raise strange(method) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +176,7 @@ class Bot:
         params = {"offset": offset, "timeout": int(timeout_s), "allowed_updates": UPDATE_KINDS}
         result = await self._call("getUpdates", params, timeout_s=timeout_s + POLL_GRACE_S)
         if not isinstance(result, list):
-            raise _strange("getUpdates")
+            raise strange("getUpdates")
         return result
 
     async def me(self) -> Me:
@@ -398,5 +283,5 @@ def _sent(result: Any, method: str) -> Sent:
 def _whole(result: Any, key: str, method: str) -> int:
     value = result.get(key) if isinstance(result, dict) else None
     if not isinstance(value, int):
-        raise _strange(method)
+        raise strange(method)
     return value

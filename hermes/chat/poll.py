@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.bot import Bot
+from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.incoming import number
 from hermes.errors import ChatAway, ChatError
 

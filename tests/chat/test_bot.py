@@ -16,16 +16,8 @@ import pytest
 import telegram.error
 from telegram.request import HTTPXRequest
 
-from hermes.chat.bot import (
-    Bot,
-    Me,
-    is_conflict,
-    is_unauthorized,
-    is_webhook,
-    redact,
-    translated,
-    vanished,
-)
+from hermes.chat.bot import Bot, Me, translated
+from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook, redact, vanished
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.chat.screens.text import Entity

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hermes.chat.bot import Bot, Me, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.bot import Bot, Me
+from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.poll import CONFLICT
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.config.settings import Telegram

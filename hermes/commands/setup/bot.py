@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from hermes.chat.bot import Bot, Me, is_unauthorized
+from hermes.chat.bot import Bot, Me
+from hermes.chat.failures import is_unauthorized
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Changes, Given
 from hermes.commands.setup.terminal import Terminal

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hermes.chat.bot import Bot, is_conflict, is_unauthorized, is_webhook
+from hermes.chat.bot import Bot
+from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.incoming import Incoming, Migrated, read_update
 from hermes.chat.poll import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from hermes.errors import ChatAway, ChatError, HermesError

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hermes.chat.bot import Bot, is_webhook
+from hermes.chat.bot import Bot
+from hermes.chat.failures import is_webhook
 from hermes.chat.poll import OFFSET_KEEPS_S
 from hermes.chat.screens import notices
 from hermes.commands.setup.bot import ChosenBot, Connect, Run

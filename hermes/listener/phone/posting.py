@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.bot import is_conflict, is_unauthorized, vanished
+from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens.main_message import main, sides
 from hermes.chat.screens.settled import in_brief
 from hermes.errors import ChatRefused

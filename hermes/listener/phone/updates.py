@@ -11,7 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.chat.bot import ANSWER_FIRST_S, is_conflict, is_unauthorized
+from hermes.chat.bot import ANSWER_FIRST_S
+from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError

@@ -1,0 +1,117 @@
+"""The errors of the Bot API, as errors of Hermes. No text that leaves this module contains the token."""
+
+import re
+from datetime import timedelta
+
+import httpx
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    EndPointNotFound,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
+
+from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
+
+# Failures before the first byte of the request is sent.
+_NEVER_LEFT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+    httpx.InvalidURL,
+)
+_EDIT_GONE = ("message to edit not found", "message can't be edited", "message_id_invalid")
+_CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "rights to send")
+
+_TOKEN = re.compile(r"(?<=/bot)\d+[^/\s'\"]*|\d+(?::|%3[Aa])[A-Za-z0-9_-]{20,}")
+
+
+def redact(text: str) -> str:
+    """Return the text with everything that looks like a bot token replaced."""
+    return _TOKEN.sub("[token]", text)
+
+
+def vanished(error: ChatError) -> bool:
+    """Tell whether the message to edit is gone or cannot be edited any more, so that it must be posted again."""
+    return isinstance(error, ChatRefused) and any(words in error.reason for words in _EDIT_GONE)
+
+
+def is_conflict(error: ChatError) -> bool:
+    """Tell whether another poller or a webhook receives the updates of this bot."""
+    return isinstance(error, ChatRefused) and error.reason.startswith("conflict")
+
+
+def is_webhook(error: ChatError) -> bool:
+    """Tell whether the conflict is with a webhook, which `delete_webhook` removes."""
+    return is_conflict(error) and "webhook" in str(error)
+
+
+def is_unauthorized(error: ChatError) -> bool:
+    """Tell whether Telegram does not accept the token (401, or 404 for a malformed one)."""
+    return isinstance(error, ChatRefused) and error.reason.startswith("unauthorized")
+
+
+def translate(error: TelegramError, method: str, *, sending: bool) -> ChatError:
+    """Return the error of Hermes. `sending`: a repeated request would post a second message."""
+    words = redact(str(error))
+    match error:
+        case _ if _foreign(error):
+            return ChatAway(f"{words.partition('. Parsing')[0]}: that is not an answer from Telegram ({method})")
+        case RetryAfter():
+            return _wait(error, method)
+        case ChatMigrated():
+            known = type(error.new_chat_id) is int
+            return ChatRefused(words, moved_to=error.new_chat_id) if known else strange(method)
+        case Forbidden() | BadRequest():
+            gone = isinstance(error, Forbidden) or any(gone in words.lower() for gone in _CHAT_GONE)
+            return ChatRefused(words, blocked=gone)
+        case Conflict():
+            return ChatRefused(f"conflict: {words[0:1].lower()}{words[1:]}")
+        case InvalidToken() | EndPointNotFound():
+            return ChatRefused(f"unauthorized: Telegram does not accept the token ({method})")
+        case NetworkError():
+            return _cut(error, method, sending=sending)
+    return ChatRefused(words)
+
+
+def _foreign(error: BaseException | None) -> bool:
+    """Tell whether the body was not JSON: then a proxy or gateway answered, at any status."""
+    while error is not None:
+        if "invalid server response" in str(error).lower():
+            return True
+        error = error.__cause__
+    return False
+
+
+def _wait(error: RetryAfter, method: str) -> ChatAway:
+    wait: object = error.retry_after
+    told = wait.total_seconds() if isinstance(wait, timedelta) else wait
+    if not isinstance(told, int | float):
+        return strange(method)
+    # Telegram gives whole seconds. A wait of 0 s would repeat the request without a pause.
+    seconds = max(1.0, float(told))
+    return ChatAway(f"Telegram asks to wait {seconds:g} s ({method})", retry_after_s=seconds)
+
+
+def _cut(error: NetworkError, method: str, *, sending: bool) -> ChatAway:
+    """Return the error for a connection that failed, or, if the error has no cause, for an answer with a 5xx."""
+    cause = error.__cause__
+    if cause is None:
+        return ChatAway(f"Telegram answered: {redact(str(error))} ({method})")
+    words = "did not answer in time" if isinstance(error, TimedOut) else "cannot be reached"
+    kind = ChatAway if isinstance(cause, _NEVER_LEFT) or not sending else Undelivered
+    return kind(f"Telegram {words} ({method})")
+
+
+def strange(method: str) -> ChatAway:
+    """Return the error for an answer of a shape that Hermes does not know."""
+    return ChatAway(f"Telegram's answer has an unknown shape ({method})")
