@@ -11,6 +11,7 @@ from hermes.agents.claude_code import install as claude_code
 from hermes.agents.neovate import install as neovate
 from hermes.agents.oh_my_pi import install as oh_my_pi
 from hermes.agents.opencode import install as opencode
+from hermes.agents.opencode2 import install as second_opencode
 from hermes.agents.plugin_file import Plugin
 from hermes.commands import service
 from hermes.commands.service.machine import run_command
@@ -102,7 +103,10 @@ def install(
     if program is not None and (sentence := agent.without_plugin(agent.version(program, environ))):
         return [sentence]
     done = connect(agent, config, config_path, environ=environ, options=options)
-    if program is None:
+    sentence = second_opencode.running(config.opencode2.file) if agent.name == "opencode" else ""
+    if sentence:
+        done.append(sentence)
+    elif program is None:
         done.append(f"No `{agent.program}` was found on this PATH. Hermes is ready for when {agent.title} is there.")
     return done
 

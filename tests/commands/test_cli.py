@@ -24,6 +24,7 @@ from hermes.config.reading import Followed
 from hermes.hook import spool
 from hermes.hook.run import NAMES
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
+from hermes.sandbox.opencode2.server import running_opencode2
 from hermes.storage import process_lock
 from hermes.storage.store import LISTENER, Store
 from tests.at_once import at_once
@@ -359,6 +360,19 @@ def test_install_and_uninstall(
     ]
     assert run("uninstall", "opencode") == 0
     assert not (tmp_path / "xdg").exists()
+
+
+def test_an_opencode_2_that_runs_is_named(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program need not be on the PATH; the plugin is put in place for version 1 all the same."""
+    for name, value in {"HOME": tmp_path, "XDG_CONFIG_HOME": tmp_path / "xdg", "XDG_STATE_HOME": tmp_path}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with running_opencode2(file=tmp_path / "opencode" / "service.json") as agent:
+        assert run("install", "opencode", "--config", str(config)) == 0
+    assert f"An OpenCode 2 runs (process {agent.pid}). It needs no plugin" in capsys.readouterr().out
+    assert list((tmp_path / "xdg").rglob("*.js"))
 
 
 def test_options_are_for_the_agents_that_know_them(

@@ -1,0 +1,23 @@
+"""OpenCode 2 needs no installation: say so where it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.agents.opencode2 import discovery
+from hermes.errors import AgentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def running(file: Path) -> str:
+    """Return a sentence about the server that keeps this file, "" if none runs."""
+    try:
+        address = discovery.read(file)
+    except AgentError:
+        return ""
+    return (
+        f"An OpenCode 2 runs (process {address.pid}). It needs no plugin: Hermes finds its server by itself, "
+        "as long as a listener runs (`hermes install service`)."
+    )
