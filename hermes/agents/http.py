@@ -3,9 +3,9 @@
 Nothing here retries; the callers decide when to try again. Each failure is an AgentError that names server, method,
 path and, if there is one, the status. It never contains the password or an answer.
 
-The directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both versions of
-OpenCode 1 accept it on every route used here. (In the query, a percent sign would have to be encoded twice, and the
-query filters `GET /session`, which hides the folders below a project.)
+For OpenCode 1, the directory of an instance goes into the header `x-opencode-directory`, percent-encoded once; both of
+its versions accept it on every route used here. (In the query, a percent sign would have to be encoded twice, and the
+query filters `GET /session`, which hides the folders below a project.) OpenCode 2 takes it in the query.
 """
 
 from __future__ import annotations

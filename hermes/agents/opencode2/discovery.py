@@ -20,6 +20,8 @@ from hermes.errors import AgentAway, AgentRefused, NotRunning
 
 NAME: Final = "opencode2"
 """The name, on the phone and in `hermes status`, of the server that is found by its file."""
+EXPOSED: Final = "exposed"
+"""The tag of the refusal of a file that others can write."""
 _LARGEST: Final = 64 * 1024
 
 
@@ -74,7 +76,8 @@ def read(file: Path) -> Address:
             if not stat.S_ISREG(status.st_mode):
                 raise AgentRefused(f"{file}: not a file")
             if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise AgentRefused(f"{file}: others can write it, so Hermes does not trust it; `chmod 600 {file}`")
+                said = f"{file}: others can write it, so Hermes does not trust it; `chmod 600 {file}`"
+                raise AgentRefused(said, tag=EXPOSED)
             content = opened.read(_LARGEST)
     except FileNotFoundError:
         raise NotRunning(f"{file} is not there: no OpenCode 2 runs") from None

@@ -25,7 +25,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
     except NotRunning as error:
         return (AREA.good("server", str(error)),)
     except AgentRefused as error:
-        mend = f"chmod 600 {settings.file}" if "chmod" in str(error) else _RESTART
+        mend = f"chmod 600 {settings.file}" if error.tag == discovery.EXPOSED else _RESTART
         return (AREA.broken("file", str(error), mend),)
     except AgentAway as error:
         return (AREA.warning("file", str(error), _RESTART),)
