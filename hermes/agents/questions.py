@@ -8,11 +8,12 @@ in the order chosen, then the free text.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Answer, Answers, Decision, Once, Refused, Reply
-from hermes.model.ask import Ask, Option, Question, Source
+from hermes.model.ask import Ask, Option, Permission, Question, Source
 from hermes.model.signals import Dismissed, Replied
 
 _RECOMMENDED = re.compile(r"\(recommended\)\s*\Z", re.IGNORECASE)
@@ -144,6 +145,13 @@ def permission_reply(decision: Decision) -> Reply:
             return Refused(why)
         case _:
             return Refused()
+
+
+def with_wish(ask: Ask, wish: Permission) -> Ask:
+    """Return the ask with this permission and one question; its header is the permission's `what` on one line."""
+    name = " ".join(wish.what.split())
+    allowing = Question("May it?", header=name, options=(Option("Allow once"),))
+    return replace(ask, questions=(allowing,), permission=wish)
 
 
 def read_reply(record: Record, where: str) -> Reply:

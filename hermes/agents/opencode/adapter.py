@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, record_of, sound, text_of, words_of
 from hermes.agents.opencode.permissions import completed, read_permission
-from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply
+from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
-from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
+from hermes.model.ask import Ask, Capabilities, Source
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
 
 AGENT = "opencode"
@@ -106,13 +106,6 @@ def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
     record = record_of(properties, "permission")
     asked = Ask(_source(record, "permission", origin), (), replace(capabilities, can_skip=False))
     return with_wish(asked, completed(read_permission(record), given))
-
-
-def with_wish(ask: Ask, wish: Permission) -> Ask:
-    """Return the ask with this permission and one question; its header is the permission's `what` on one line."""
-    name = " ".join(wish.what.split())
-    allowing = Question("May it?", header=name, options=(Option("Allow once"),))
-    return replace(ask, questions=(allowing,), permission=wish)
 
 
 def _permitted(record: Record, kind: str, _: Source) -> Signal:

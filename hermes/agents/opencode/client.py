@@ -18,15 +18,17 @@ import httpx_sse
 
 from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import events, proof, wire
-from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body, with_wish
+from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.questions import with_wish
 from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, numbers
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
+from hermes.model.signals import Replied, Signal
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 
 _LOG = logging.getLogger(__name__)
@@ -184,14 +186,16 @@ class OpenCodeServer:
         """Tell whether the event stream shows this ask alive, and has not broken since the ask began."""
         return self.living.is_alive(ask.source.request_id or "", at=self._moment())
 
-    def note(self, event: wire.Event) -> None:
-        """Remember the facts of an event from this server's stream.
+    def note(self, event: wire.Event, signal: Signal | None) -> None:
+        """Remember the facts of an event from this server's stream, and of its signal.
 
         Raises:
-            ValueError: its properties have another shape (PayloadError for those of a reply).
+            ValueError: its properties have another shape.
         """
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
+        if isinstance(signal, Replied):
+            self.sessions.note_reply(signal)
 
     def _moment(self) -> Moment:
         return self._monotonic(), self._now()

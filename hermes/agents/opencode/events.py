@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from hermes.agents import server as following
@@ -56,8 +56,8 @@ async def _events(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | 
         async for event in events:
             try:
                 read = decode(wire.Event, event.data)
-                server.note(read)
-                heard = list(signals(read, server))
+                heard = signal_of(read, server)
+                server.note(read, heard)
             except (ValueError, PayloadError) as error:
                 _LOG.warning("server %s: an event is ignored: %s", server.name, error)
                 continue
@@ -66,21 +66,21 @@ async def _events(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | 
                 yield Connected(version)
             if read.type in _DISPOSED:
                 yield Disposed(read.directory if read.type == _INSTANCE_DISPOSED else "")
-            for signal in heard:
-                yield Heard(signal, read.directory)
+            if heard is not None:
+                yield Heard(heard, read.directory)
 
 
-def signals(event: wire.Event, server: OpenCodeServer) -> Iterator[Signal]:
-    """Yield the signal that an event stands for, if there is one.
+def signal_of(event: wire.Event, server: OpenCodeServer) -> Signal | None:
+    """Return the signal that an event stands for, if there is one.
 
     Raises:
         PayloadError: a known event has another shape.
     """
     if event.type not in adapter.KINDS:
-        return
+        return None
     if event.type == "session.status" and not _is_busy(event.properties.get("status")):
-        return  # idle also comes as session.idle, and a session that retries is not working
-    yield adapter.read_event(event.type, event.properties, server.origin(event.directory))
+        return None  # idle also comes as session.idle, and a session that retries is not working
+    return adapter.read_event(event.type, event.properties, server.origin(event.directory))
 
 
 def _is_busy(status: object) -> bool:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session
-from hermes.agents.questions import read_answers, read_reply
 from hermes.agents.wire import shaped
 from hermes.model.answer import Response
 from hermes.model.ask import Source
+from hermes.model.signals import Replied
 
 T = TypeVar("T")
 _PARTS = 20
@@ -52,19 +52,20 @@ class Sessions:
             "message.updated": self._note_message,
             "message.part.updated": self._note_part,
             "message.part.delta": self._note_delta,
-            "question.replied": self._note_reply,
-            "question.v2.replied": self._note_reply,
-            "permission.replied": self._note_word,
         }
 
     def note(self, event: Event) -> None:
         """Remember the facts of an event; most events have none.
 
         Raises:
-            ValueError: its properties have another shape (PayloadError for those of a reply).
+            ValueError: its properties have another shape.
         """
         if event.type in self._notes:
             self._notes[event.type](event.properties)
+
+    def note_reply(self, signal: Replied) -> None:
+        """Remember the reply to a request."""
+        self._put(self._replies, signal.request_id, signal.answers)
 
     # look-ups; None means "not known here", never a failure
 
@@ -127,16 +128,6 @@ class Sessions:
         # Reasoning also comes as deltas of a "text" field; only parts that were announced as texts count.
         if words is not None and delta.field == "text" and delta.part_id in words.texts:
             words.texts[delta.part_id] = (words.texts[delta.part_id] + delta.delta)[-self.longest :]
-
-    def _note_reply(self, properties: Mapping[str, Any]) -> None:
-        request_id = properties.get("requestID")
-        if isinstance(request_id, str):
-            self._put(self._replies, request_id, read_answers(properties.get("answers"), "question.replied"))
-
-    def _note_word(self, properties: Mapping[str, Any]) -> None:
-        request_id = properties.get("requestID")
-        if isinstance(request_id, str):
-            self._put(self._replies, request_id, read_reply(properties, "permission.replied"))
 
     def _put(self, where: OrderedDict[str, T], key: str, value: T) -> None:
         _put(where, key, value, self._limit)

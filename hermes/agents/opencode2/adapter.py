@@ -12,10 +12,10 @@ from dataclasses import replace
 from hermes.agents.fields import Record, id_of, record_of, sound, words_of
 from hermes.agents.opencode2.forms import read_form, told_alone, values
 from hermes.agents.opencode2.permissions import completed, read_permission
-from hermes.agents.questions import permission_reply, read_reply
+from hermes.agents.questions import permission_reply, read_reply, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Always, Decision, Refused, Reply, Response
-from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
+from hermes.model.ask import Ask, Capabilities, Source
 from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Signal
 
 AGENT = "opencode2"
@@ -66,13 +66,6 @@ def read_wish(request: object, origin: Source) -> Ask:
     # A refused command shows the model that it could not be run, and nothing else.
     can = replace(capabilities, can_skip=False, hears_reason=wish.kind != "command")
     return with_wish(Ask(source, (), can), wish)
-
-
-def with_wish(ask: Ask, wish: Permission) -> Ask:
-    """Return the ask with this permission and one question; its header is the permission's `what` on one line."""
-    name = " ".join(wish.what.split())
-    allowing = Question("May it?", header=name, options=(Option("Allow once"),))
-    return replace(ask, questions=(allowing,), permission=wish)
 
 
 def with_input(ask: Ask, given: object) -> Ask:

@@ -14,7 +14,7 @@ import pytest
 from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import follow, signals
+from hermes.agents.opencode.events import follow, signal_of
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.server import Connected, Followed, Heard, Lost
 from hermes.agents.wire import shaped
@@ -58,14 +58,15 @@ async def test_each_recorded_event_says_what_it_says(version: str) -> None:
         for name in names(version, "events"):
             one = known(version, name)
             kind = Busy if name == "session.status-busy" else expected.get(one.type)
-            assert [type(signal) for signal in signals(one, desk)] == ([kind] if kind else []), name
+            signal = signal_of(one, desk)
+            assert (type(signal) if signal else None) == kind, name
 
 
 @BOTH
 async def test_an_asked_question_knows_server_and_directory(version: str) -> None:
     """Contract 3: the envelope of /global/event has the directory."""
     async with server({}) as desk:
-        (signal,) = signals(known(version, "question.asked-1q"), desk)
+        signal = signal_of(known(version, "question.asked-1q"), desk)
     assert isinstance(signal, Asked)
     source = signal.ask.source
     assert (source.server, source.machine, source.directory) == ("desk", "laptop", HERE)
@@ -187,7 +188,8 @@ def test_memory_is_capped() -> None:
 
 def test_replies_are_remembered_by_request() -> None:
     """They tell whose answers a part without answers ended with (see proof.py); they prove nothing alone."""
-    sessions = told(event("question.replied", requestID="que_1", sessionID="s", answers=[["A"], []]))
+    sessions = Sessions()
+    sessions.note_reply(Replied("que_1", "s", (("A",), ())))
     assert sessions.reply("que_1") == (("A",), ())
     assert sessions.reply("que_2") is None
 
@@ -202,7 +204,7 @@ async def test_a_question_on_the_stream_needs_no_other_request() -> None:
             message(), text("Words."), call(),
         ):  # fmt: skip
             desk.sessions.note(one)
-        (signal,) = signals(
+        signal = signal_of(
             event(
                 "question.asked",
                 id="que_1", sessionID="ses_1", questions=[], tool={"messageID": "msg_1", "callID": "call_1"},

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hermes.agents.opencode.adapter import with_wish
+from hermes.agents.questions import with_wish
 from hermes.commands.log.history import Exchange, gather, since_of, to_json
 from hermes.commands.log.paragraphs import remark, show
 from hermes.errors import ConfigError

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hermes import __version__
-from hermes.agents.opencode.adapter import with_wish
+from hermes.agents.questions import with_wish
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode
