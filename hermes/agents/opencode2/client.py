@@ -257,7 +257,7 @@ class OpenCode2Server:
     async def reply(self, ask: Ask, answers: Response) -> None:
         """Send the values of a form's fields, or the reply to a permission.
 
-        Raises NotThere: it was settled before. Unfit: the values do not fit the form, which stays open.
+        Raises NotThere: it was settled before. Unfit: the server does not take this answer, and the ask stays open.
         """
         sent = adapter.reply_body(answers) if not isinstance(answers, tuple) else body(ask, answers)
         await self._settle(ask, "/reply", sent)
@@ -281,8 +281,9 @@ class OpenCode2Server:
             match error.tag:
                 case "FormAlreadySettledError":
                     raise NotThere(str(error), tag=error.tag) from None
-                case "FormInvalidAnswerError":
-                    raise Unfit(str(error), tag=error.tag, said=error.said) from None
+                case "FormInvalidAnswerError" | "InvalidRequestError":
+                    # The same request would be refused again, but another answer may be taken.
+                    raise Unfit(str(error), tag=error.tag, said=" ".join(error.said.split())) from None
                 case "" if isinstance(error, NotThere):
                     raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
             raise

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.sandbox.opencode2.routes import Refusal
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
 from tests.listening import House, house, question, until
 
@@ -262,6 +263,23 @@ async def test_an_answer_that_does_not_fit_opens_the_ask_again(home: House, agen
     await home.person.sees("✅ “3”", buttons=False)
     assert agent.forms[form].state["answer"] == {"n": 3}
     await until(lambda: home.person.find("did not take your answer") is None, "the end of the word")
+
+
+async def test_a_reply_of_a_shape_that_is_refused_opens_the_ask_again(
+    home: House, agent: OpenCode2Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a version might that wants another body: the person hears the reason, and the phone does not wait for ever."""
+    await follows(home, agent)
+
+    def refuse(*_: object) -> None:
+        raise Refusal(400, "InvalidRequestError", 'Missing key\n  at ["verdict"]', kind="Payload")
+
+    monkeypatch.setattr(agent, "settle", refuse)
+    agent.ask_permission("shell", ["make"], given={"command": "make"})
+    await home.person.taps(await home.person.sees("make", buttons=True), "Allow once")
+    told = await home.person.sees("did not take your answer")
+    assert 'Missing key at ["verdict"]' in told.text
+    await home.person.sees("wants to run", buttons=True)
 
 
 async def test_options_are_answered_by_their_value(home: House, agent: OpenCode2Agent) -> None:
