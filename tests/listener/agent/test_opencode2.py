@@ -359,6 +359,32 @@ async def test_an_answer_waits_for_a_server_that_is_away(home: House, agent: Ope
     assert agent.came_of(form) == [(("SQLite",),)]
 
 
+async def test_a_listener_that_starts_anew_brings_the_answer(home: House, agent: OpenCode2Agent) -> None:
+    """The server was away when the person tapped, and the listener ended before the server was back."""
+    await follows(home, agent)
+    form = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    agent.away(killed=True)
+    await home.person.taps(asked, "SQLite")
+    await home.person.sees("as soon as it is back")
+    await home.stop()
+    agent.back()
+    assert agent.came_of(form) == []
+    await home.start()
+    await until(lambda: agent.came_of(form), "the answer")
+    assert agent.came_of(form) == [(("SQLite",),)]
+
+
+async def test_nobody_in_time_is_a_no(home: House, agent: OpenCode2Agent) -> None:
+    """The form is cancelled, which ends the turn, and nothing stays open."""
+    await home.start(questions={"ttl": "3s"})
+    form = agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    await until(lambda: agent.came_of(form), "the end")
+    assert agent.came_of(form) == [None]
+    await home.closed()
+
+
 async def test_a_server_that_stops_takes_its_questions_along(home: House, agent: OpenCode2Agent) -> None:
     """They were in its memory alone; a later answer would find nobody. The chat does not show it as missing."""
     await follows(home, agent)
