@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.errors import Held, HermesError, NotSaved
-from hermes.hook import spool
+from hermes.hook import refusal, spool
 from hermes.listener.daemon import IDLE_S, Listener
 from hermes.storage.store import LISTENER, Store
 
@@ -65,7 +65,7 @@ def listen_until_idle(made: Callable[[], Listening], store: Path | None, idle_s:
         if store is not None and not serves and not may_have_room:
             known = isinstance(error, HermesError)
             with contextlib.suppress(OSError):
-                spool.refuse(store, str(error) if known else "it failed by a defect of Hermes; the log says more")
+                refusal.write(store, str(error) if known else "it failed by a defect of Hermes; the log says more")
         raise
 
 
@@ -90,7 +90,7 @@ async def serve_until_idle(
                 # For example, a listener of another store has the same bot.
                 log.error("questions that agents asked are kept in the inbox, and %s", held)  # noqa: TRY400 (no defect)
                 if Store(listening.config.store.path).holder(LISTENER) is None:
-                    spool.refuse(listening.config.store.path, str(held))
+                    refusal.write(listening.config.store.path, str(held))
                 return
             await sleep(HELD_PAUSE_S)
         else:

@@ -31,7 +31,7 @@ import select
 import sys
 import time
 
-from hermes.hook import spool
+from hermes.hook import refusal, spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def main(argv: list[str]) -> int:
         return 2 if os.isatty(2) else 0
     try:
         _run(options)
-    except _Refused as refusal:
-        _log(options, str(refusal))
-        _refuse(options, str(refusal))
+    except _Refused as refused:
+        _log(options, str(refused))
+        _refuse(options, str(refused))
         _tell_plugin(b"refused\n")  # another try is useless
     except OSError as error:
         why = f"{error.strerror or 'an unknown fault'} ({error.filename or options['store']})"
@@ -154,6 +154,7 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
             options["store"],
             int(options["parent"]),
             machine=options["machine"],
+            config=options.get("config", ""),
             ours=not agent.calls,
             patient=agent.has_desk(payload),
             log=lambda sentence: _log(options | {"state": "no room:"}, sentence),
@@ -180,8 +181,8 @@ def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool
     """Keep the answer from the desk; return False, and log why, if `word` is not a JSON object."""
     try:
         _keep(options, payload | {"desk": _object(word)})
-    except _Refused as refusal:
-        _log(options, f"the answer from the terminal is ignored: {refusal}")
+    except _Refused as refused:
+        _log(options, f"the answer from the terminal is ignored: {refused}")
         return False
     return True
 
@@ -272,15 +273,15 @@ def _tell_plugin(word: bytes) -> None:
 def _nudge(options: dict[str, str], *, opens: bool) -> bool:
     """Nudge the listener and return whether one runs; if none runs and the payload `opens` an ask, start one.
 
-    If a listener could not start in the last `REFUSED_S`, no other one is started: a hook that waits reads the reason
-    and exits.
+    If a listener could not start in the last `REFUSED_S`, and the configuration is as it was, no other one is started:
+    a hook that waits reads the reason and exits.
     """
     store = options["store"]
     try:
         if spool.nudge(store):
             return True
-        if opens and not spool.refusal(store, within_s=REFUSED_S):
-            spool.accept(store)
+        if opens and not refusal.read(store, options.get("config", ""), within_s=REFUSED_S):
+            refusal.remove(store)
             _start_listener(options)
     except OSError as error:
         _log(options, f"no listener was started: {error.strerror}")

@@ -4,7 +4,7 @@
     ROOT/inbox/TIME-PID-RANDOM.json   one record a file; the names sort in the order of arrival
     ROOT/wait/ID.PID.lock             a waiting hook, alive as long as its flock is held
     ROOT/wait/ID.answer               the text that the hook will print; taken by rename, so one of several hooks wins
-    ROOT/refused                      why the last listener could not start
+    ROOT/refused                      why the last listener could not start; see `refusal.py`
     RUNTIME/KEY.sock                  the listener's datagram socket; KEY stands for this store
     RUNTIME/KEY.ID.PID.sock           the datagram socket of a waiting hook
 
@@ -364,36 +364,3 @@ def _folder(root: str | Path, room: str) -> str:
 
 
 make_folder = disk.make_folder
-
-
-# --- a listener that cannot start -----------------------------------------------------------------------
-
-_REFUSAL = "refused"
-_MAX_REFUSAL_BYTES = 4096
-
-
-def refuse(root: str | Path, why: str) -> None:
-    """Write, for waiting hooks, why a listener cannot start: one sentence without a secret. Raises OSError."""
-    make_folder(str(root))
-    disk.write(os.path.join(root, _REFUSAL), why.encode("utf-8", "backslashreplace")[:_MAX_REFUSAL_BYTES])
-
-
-def refusal(root: str | Path, *, within_s: float | None = None) -> str:
-    """Return why the last listener could not start, or "" if `refuse` wrote nothing in the last `within_s` seconds.
-
-    Without `within_s` the age does not count. After a jump of the clock a young reason may look old, which costs one
-    more try to start a listener.
-    """
-    try:
-        with open(os.path.join(root, _REFUSAL), "rb") as file:
-            age_s = time.time() - os.fstat(file.fileno()).st_mtime
-            why = file.read(_MAX_REFUSAL_BYTES).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    return "" if within_s is not None and abs(age_s) >= within_s else why or "it did not say why"
-
-
-def accept(root: str | Path) -> None:
-    """Remove the reason that `refuse` wrote, because a listener has started or is being started again."""
-    with contextlib.suppress(OSError):
-        os.unlink(os.path.join(root, _REFUSAL))

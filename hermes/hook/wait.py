@@ -30,7 +30,7 @@ import os
 import select
 import signal
 
-from hermes.hook import spool
+from hermes.hook import refusal, spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ class Hook:
     """A hook that waits: its agent, its store, and the id of the process that started it (`parent`).
 
     `machine` is the store's machine id at the start of the hook; the name of the ask keeps it even if the store is
-    removed. With `ours` the hook itself made the id of the ask. A `patient` hook waits for room on a full disk, because
-    the agent's own dialog is open meanwhile. `log` writes one line to the log and returns whether this succeeded.
+    removed. `config` is the path of the configuration, "" if unknown. With `ours` the hook itself made the id of the
+    ask. A `patient` hook waits for room on a full disk, because the agent's own dialog is open meanwhile. `log` writes
+    one line to the log and returns whether this succeeded.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Hook:
         parent: int,
         *,
         machine: str,
+        config: str,
         ours: bool,
         patient: bool = False,
         log: Callable[[str], bool] = lambda _: True,
@@ -72,6 +74,7 @@ class Hook:
         self.store = store
         self.parent = parent
         self.machine = machine
+        self.config = config
         self.ours = ours
         self.patient = patient
         self.log = log
@@ -291,11 +294,11 @@ class Watch:
     def _look_after_listener(self) -> None:
         """Nudge the listener, or start one, at intervals. Raises Refused: no listener can start."""
         store = self._hook.store
-        why = spool.refusal(store)
+        why = refusal.read(store, self._hook.config)
         if why and not spool.nudge(store):
             raise Refused(f"no listener can start: {why}")
         if why:
-            spool.accept(store)  # a listener has started since then
+            refusal.remove(store)  # a listener has started since then
         self._looks += 1
         if self._looks >= self._pause:
             self._ask_for_listener()

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import ChatRefused, HermesError, NotSaved
-from hermes.hook import spool, sweeping
+from hermes.hook import refusal, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
@@ -82,7 +82,7 @@ class Listener:
                 loop.add_signal_handler(number, self._ending.begin)
             try:
                 await self._recover()
-                spool.accept(self._store.root)
+                refusal.remove(self._store.root)
                 self.serves = True
                 # What was loaded at the start stays: to look through it again and again would hold taps up.
                 gc.collect()

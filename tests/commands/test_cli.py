@@ -21,7 +21,7 @@ from hermes.clock import Clock
 from hermes.commands import cli, listening, loading
 from hermes.commands.install import AGENTS
 from hermes.config.reading import Followed
-from hermes.hook import spool
+from hermes.hook import refusal, spool
 from hermes.hook.run import NAMES
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.sandbox.opencode2.server import running_opencode2
@@ -203,7 +203,7 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
         made = listening.Listening(loaded, Followed(config, environ={}), Clock())
         asyncio.run(listening.serve_until_idle(made, 0.0, tries=2, sleep=sleep))
     assert waits == [listening.HELD_PAUSE_S]
-    assert "another store" in spool.refusal(tmp_path / "store"), "hooks that wait must not wait for ever"
+    assert "another store" in refusal.read(tmp_path / "store"), "hooks that wait must not wait for ever"
     assert (
         "questions that agents asked are kept in the inbox, and hermes listen of another store"
         in (tmp_path / "hermes.log").read_text()

@@ -18,7 +18,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from hermes.hook import spool, wait as waiter
+from hermes.hook import refusal, spool, wait as waiter
 from tests.agents.speaking import CLAUDE_CODE, GENERIC, OH_MY_PI, SINGLE, SPEAKING, Speaking
 from tests.harness.processes import until
 from tests.hook.test_run import WAIT, Desk, Lonely, line, lonely, standard_input, watch
@@ -148,12 +148,12 @@ def test_a_listener_that_a_person_starts_tells_the_person_alone(tmp_path: Path) 
     command = [sys.executable, "-I", "-m", "hermes", "listen", "--store", str(tmp_path / "store")]
     ended = subprocess.run([*command, "--config", str(tmp_path / "none")], capture_output=True, check=False)
     assert ended.returncode == 2
-    assert spool.refusal(tmp_path / "store") == ""
+    assert refusal.read(tmp_path / "store") == ""
 
 
 def test_a_fresh_refusal_is_the_answer_and_nothing_is_started(lonely: Lonely) -> None:
     """So that many asks do not start many listeners."""
-    spool.refuse(lonely.store, "it is broken")
+    refusal.write(lonely.store, "it is broken")
     with hooked(lonely, GENERIC) as process:
         assert json.loads(left(process)) == {"kind": "refused", "error": "no listener can start: it is broken"}
     assert not lonely.told.exists()
@@ -163,11 +163,20 @@ def test_a_fresh_refusal_is_the_answer_and_nothing_is_started(lonely: Lonely) ->
 @pytest.mark.parametrize("age_s", [61, -3600], ids=["old", "from a clock that was ahead"])
 def test_an_old_refusal_is_tried_again(lonely: Lonely, age_s: float) -> None:
     """It may be mended since; the word is gone, and another listener is started."""
-    spool.refuse(lonely.store, "it was broken")
+    refusal.write(lonely.store, "it was broken")
     os.utime(lonely.store / "refused", (time.time() - age_s,) * 2)
     with hooked(lonely, GENERIC):
         until(lonely.told.exists, 30, "a listener")
-        assert spool.refusal(lonely.store) == ""
+        assert refusal.read(lonely.store) == ""
+
+
+def test_a_reason_from_before_a_change_of_the_configuration_is_tried_again(lonely: Lonely) -> None:
+    """Somebody has mended it, or put it back; a hook whose listener is away for a moment must not leave for it."""
+    refusal.write(lonely.store, "it was broken")
+    configured(lonely, WHOLE)
+    with hooked(lonely, GENERIC):
+        until(lonely.told.exists, 30, "a listener")
+        assert refusal.read(lonely.store) == ""
 
 
 def test_a_hook_whose_ask_was_taken_in_says_that_it_is_gone(lonely: Lonely) -> None:
@@ -176,7 +185,7 @@ def test_a_hook_whose_ask_was_taken_in_says_that_it_is_gone(lonely: Lonely) -> N
         until(lonely.told.exists, 30, "a listener")
         (record,) = spool.listing(lonely.store)
         record.unlink()
-        spool.refuse(lonely.store, "it is broken")
+        refusal.write(lonely.store, "it is broken")
         assert json.loads(left(process))["kind"] == "refused"
     (gone,) = lonely.payloads()
     assert isinstance(gone, dict)
@@ -187,18 +196,18 @@ def test_a_refusal_from_before_counts_for_nothing_where_a_listener_is(tmp_path: 
     """It is taken away, so that a short absence of the listener later on sends no hook away."""
     desk = Desk(tmp_path)
     bound = spool.listen_socket(desk.store)
-    spool.refuse(desk.store, "it was broken")
+    refusal.write(desk.store, "it was broken")
     with hooked(desk, GENERIC) as process:
-        until(lambda: spool.refusal(desk.store) == "", 30, "a look of the hook")
+        until(lambda: refusal.read(desk.store) == "", 30, "a look of the hook")
         assert process.poll() is None
     spool.close_socket(bound)
 
 
 async def test_a_listener_that_starts_takes_the_refusal_away(home: House) -> None:
     """Whoever started it."""
-    spool.refuse(home.store, "it was broken")
+    refusal.write(home.store, "it was broken")
     await home.start()
-    assert spool.refusal(home.store) == ""
+    assert refusal.read(home.store) == ""
 
 
 @pytest.mark.parametrize("agent", [GENERIC, CLAUDE_CODE], ids=lambda agent: agent.name)
@@ -261,7 +270,7 @@ async def test_hermes_ask_says_why_no_listener_can_start(tmp_path: Path) -> None
     config = tmp_path / "config.toml"
     places = f'[store]\npath = "{tmp_path / "store"}"\n[log]\nfile = "{tmp_path / "log"}"\n'
     config.write_text(f"{WITHOUT_TOKEN}{places}")
-    spool.refuse(tmp_path / "store", "an older word")
+    refusal.write(tmp_path / "store", "an older word")
     command = (sys.executable, "-m", "hermes", "ask", "Ship it?", "--config", str(config))
     environ = os.environ | {"HERMES_TELEGRAM__TOKEN": TOKEN}
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL

@@ -483,7 +483,7 @@ def standard_input() -> Iterator[int]:
 
 def watch(released: int, again: Callable[[], bool], store: Path = Path(), *, look_every_s: float) -> waiter.Watch:
     """What a hook of OpenCode's plugin looks at."""
-    held = waiter.Hook("opencode", str(store), os.getppid(), machine=MACHINE, ours=False)
+    held = waiter.Hook("opencode", str(store), os.getppid(), machine=MACHINE, config="", ours=False)
     return waiter.Watch(held, WAIT, released, again, lambda _: False, look_every_s=look_every_s)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from hermes.config.settings import Config
 from hermes.errors import NotSaved, PayloadError
-from hermes.hook import spool
+from hermes.hook import refusal, spool
 from hermes.listener.agent.hooks import wait_id
 from hermes.storage.store import Store
 
@@ -131,7 +131,7 @@ async def asking(config: Config, config_path: Path, asked: Mapping[str, Any]) ->
     configuration from the environment of this process.
     """
     # The caller has just read the configuration, so the reason why an earlier listener could not start is outdated.
-    spool.accept(config.store.path)
+    refusal.remove(config.store.path)
     pipe = asyncio.subprocess.PIPE
     hook = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-m", "hermes", "hook", "generic"),
