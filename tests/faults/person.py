@@ -178,7 +178,7 @@ class Person:
         ):
             self.ask.promised = self.done = True
         elif toast.text.startswith(SETTLED):
-            self.done = True
+            self.done = not self.asked_again  # it may be said of the question that was asked before the restart
         elif toast.text.startswith(("Type your answer", "Write why not")):
             self._armed = True
         self._tap = None

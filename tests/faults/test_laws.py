@@ -306,6 +306,18 @@ def test_who_was_told_of_the_end_taps_no_more(word: str, person: Person, fingers
     assert person.ask.promised == (word in {"q1w1b", "On its way"})
 
 
+def test_who_is_asked_again_goes_on_after_a_late_word_about_the_first_question(
+    person: Person, fingers: Fingers, watch: Watch
+) -> None:
+    """An agent that was restarted asks again at once, while the old message still has its buttons."""
+    person.begin_again("que_2")
+    person.step(a_view(ASKED))
+    late = toast(fingers.taps[0], "The agent no longer needs this")
+    again = replace(ASKED, message_id=ASKED.message_id + 1)
+    let_pass(person, watch, 1.0, a_view(replace(ASKED, rows=()), again, toasts=[late]))
+    assert [tap.message_id for tap in fingers.taps] == [ASKED.message_id, again.message_id]
+
+
 def test_who_hears_nothing_taps_again(person: Person, fingers: Fingers, watch: Watch) -> None:
     """Not before the patience is at its end, and the answer to the second tap counts."""
     person.step(a_view(ASKED))
