@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
+from hermes.core.notices import NoticeRules
 from hermes.listener.entries import Entries
+from hermes.listener.notices import Notices
+from hermes.listener.phone.turn_notices import TurnNotices
 from tests.asks import CHAT_ID
 from tests.at_once import at_once
 
 if TYPE_CHECKING:
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Look
+    from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.phone.messenger import Messenger
     from hermes.listener.wakes import Wake
     from hermes.model.entry import Entry
     from hermes.storage.store import Store
@@ -23,6 +30,17 @@ def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Entries:
     made = Entries(store, times, chat_id=chat_id)
     at_once(made.open())
     return made
+
+
+def no_notices(book: Entries) -> Notices:
+    """Return the notices of the same store, of which there are none yet."""
+    return Notices(book.store.notices, NoticeRules(), book.wakes, now=book.now)
+
+
+def no_turn_notices(book: Entries, outbox: Outbox, look: Look, link: ChatLink, messenger: Messenger) -> TurnNotices:
+    """Return what posts the notices of a store that has none yet."""
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
+    return TurnNotices(no_notices(book), book, outbox, look, times, link, messenger)
 
 
 def entry_of(book: Entries, entry_id: str) -> Entry:

@@ -46,7 +46,7 @@ from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
-from tests.books import a_book
+from tests.books import a_book, no_turn_notices
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 
 if TYPE_CHECKING:
@@ -168,7 +168,14 @@ class Phone:
         link = ChatLink(book, self.memory)
         commands = Commands(book, look, machine="laptop", connected={})
         parties = Parties(7, frozenset({ANN.id}))
-        taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look))
+        taps = Taps(
+            book,
+            outbox,
+            look,
+            messenger,
+            PermissionQueue(book, look),
+            no_turn_notices(book, outbox, look, link, messenger),
+        )
         texts = Texts(book, outbox, look, messenger, commands)
         self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
 

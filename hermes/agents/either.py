@@ -12,6 +12,7 @@ from hermes.agents.server import AgentServer, Connected, Disposed, Heard
 from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
+from hermes.model.notice import Turn
 from hermes.model.verdicts import Verdict
 
 
@@ -75,6 +76,14 @@ class EitherServer:
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
         return await self._now.busy(directory)
+
+    async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
+        """Return the id and the directory of each session that was updated since then (epoch)."""
+        return await self._now.active_since(since_s)
+
+    async def turn(self, session_id: str, directory: str) -> Turn | None:
+        """Return the last turn of a session if it has ended by itself."""
+        return await self._now.turn(session_id, directory)
 
     async def context(self, ask: Ask) -> Ask:
         """Return the ask with its titles, the agent's last words and the input of its tool."""

@@ -18,6 +18,7 @@ from typing import Protocol
 from hermes.errors import AgentAway, AgentError, NotRunning
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
+from hermes.model.notice import Turn
 from hermes.model.signals import Signal
 from hermes.model.verdicts import Verdict
 
@@ -97,6 +98,14 @@ class AgentServer(Protocol):
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
+        ...
+
+    async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
+        """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
+        ...
+
+    async def turn(self, session_id: str, directory: str) -> Turn | None:
+        """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent."""
         ...
 
     async def context(self, ask: Ask) -> Ask:

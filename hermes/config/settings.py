@@ -27,6 +27,7 @@ from hermes.config.values import (
     Zone,
     checked_url,
 )
+from hermes.core.notices import NoticeRules
 from hermes.core.permission_rules import Rules
 
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
@@ -142,6 +143,17 @@ class Permissions(_Section):
         )
 
 
+class Notices(_Section):
+    """Which turns of agents the phone hears of when they end."""
+
+    enabled: bool = Field(default=True, description="true or false")
+    finished: Seconds = Field(default=120.0, ge=0, description='a duration such as "2m"; "0s" is every turn')
+
+    def rules(self, *, post_after_s: float) -> NoticeRules:
+        """Return these settings as the value that `core.notices` takes; `post_after_s` is that of questions."""
+        return NoticeRules(enabled=self.enabled, finished_s=self.finished, post_after_s=post_after_s)
+
+
 class Store(_Section):
     """The folder of the entries, and how long settled entries are kept, in seconds."""
 
@@ -229,6 +241,7 @@ class Config(_Section):
     telegram: Telegram = Field(description="a table [telegram]")
     questions: Questions = Field(default=Questions(), description="a table [questions]")
     permissions: Permissions = Field(default=Permissions(), description="a table [permissions]")
+    notices: Notices = Field(default=Notices(), description="a table [notices]")
     store: Store = Field(default_factory=Store, description="a table [store]")
     matching: Matching = Field(default=Matching(), description="a table [matching]")
     opencode: tuple[OpenCode, ...] = Field(
@@ -261,6 +274,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "telegram": Telegram,
     "questions": Questions,
     "permissions": Permissions,
+    "notices": Notices,
     "store": Store,
     "matching": Matching,
     "opencode": OpenCode,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hermes.core import ends
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan, TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes.model.ask import Ask, Source
     from hermes.model.entry import Entry
     from hermes.model.errand import Fact
-    from hermes.model.signals import Signal
+    from hermes.model.signals import AskSignal, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,21 @@ class Keep:
 Placed = Create | Merge | Tell | Heard | Keep
 
 
-def place(signal: Signal, known: Known) -> tuple[Placed, ...]:
+def of_asks(signal: Signal, heard_by: str) -> AskSignal | None:
+    """Return what a signal means for asks, None if nothing.
+
+    A hook that tells of a turn also tells that its session waits for no answer; a server tells that by itself.
+    """
+    match signal:
+        case TurnBegan(session_id=session_id):
+            return None if heard_by else Quiet(session_id)
+        case TurnEnded(turn):
+            return None if heard_by else Quiet(turn.source.session_id)
+        case _:
+            return signal
+
+
+def place(signal: AskSignal, known: Known) -> tuple[Placed, ...]:
     """Return what has to be done about this signal, in this order; nothing if it changes nothing."""
     match signal:
         case Asked():

@@ -11,6 +11,7 @@ from hermes.hook import spool
 from hermes.listener.agent.parts import AgentParts, agent_parts
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
+from hermes.listener.notices import Notices
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.parts import Given, PhoneParts, phone_parts
 from hermes.listener.ping import Pinger
@@ -48,6 +49,7 @@ class Parts:
     memory: Memory
     times: AnswerTimes
     entries: Entries
+    notices: Notices
     phone: PhoneParts
     agent: AgentParts
     steps: Steps
@@ -61,11 +63,14 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     background, memory = Background(), Memory(store, await store.load_chat(config.telegram.bot_id))
     times = _times(config.questions, memory, store, monotonic)
     entries = Entries(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
+    rules = config.notices.rules(post_after_s=config.questions.post_after)
+    notices = Notices(store.notices, rules, entries.wakes, now=store.now)
     connected: dict[str, bool] = {}
     phone = phone_parts(
         config,
         Given(
             entries,
+            notices,
             memory,
             times,
             background,
@@ -77,13 +82,19 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
         ),
     )
     agent = agent_parts(
-        config, entries, memory.at.followed, background, connected, machine=machine, monotonic=monotonic
+        config, entries, notices, memory.at.followed, background, connected, machine=machine, monotonic=monotonic
     )
     steps = Steps(
-        {"phone": phone.posting.step, "errand": agent.errands.step, "join": phone.updates.join}, entries.wakes
+        {
+            "phone": phone.posting.step,
+            "errand": agent.errands.step,
+            "join": phone.updates.join,
+            "notice": phone.turn_notices.step,
+        },
+        entries.wakes,
     )
     watch = StoreWatch(locks, entries, agent.errands, memory, phone.messenger)
-    return Parts(background, memory, times, entries, phone, agent, steps, watch, _pinger(config))
+    return Parts(background, memory, times, entries, notices, phone, agent, steps, watch, _pinger(config))
 
 
 def _times(questions: Questions, memory: Memory, store: Store, monotonic: Callable[[], float]) -> AnswerTimes:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
-Worker = Literal["phone", "errand", "join"]
-"""The workers: one for the messages of an entry, one for its errand, one for a text that is being joined."""
+Worker = Literal["phone", "errand", "join", "notice"]
+"""The workers: for the messages of an entry, its errand, and a text that is being joined; and for a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """An entry to look at, by this worker; None: by all that have something to do about its state."""
+    """An entry to look at, by this worker; None: by all that have something to do about its state.
+
+    For the worker "notice" it is the id of a notice.
+    """
 
     entry_id: str
     worker: Worker | None = None

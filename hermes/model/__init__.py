@@ -6,7 +6,8 @@
     actions      the meaning of each button
     events       the events of an ask, and the updates from Telegram
     entry        an ask as the store keeps it: with its dialog, its messages and its times
-    signals      the reports of an agent about its asks
+    signals      the reports of an agent about its asks and its turns
+    notice       a turn that has ended, and its message on the phone
     verdicts     the state of a request at its agent
     chat_memory  the data of one bot that survives a restart
 

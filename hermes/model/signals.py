@@ -1,4 +1,4 @@
-"""The reports of an agent about its asks, from its plugin or its server. Adapters make them."""
+"""The reports of an agent about its asks and its turns, from its plugin or its server. Adapters make them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
+from hermes.model.notice import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +67,21 @@ class Busy:
     session_id: str
 
 
-Signal = Asked | Announced | Replied | Dismissed | Quiet | Busy
+@dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """A turn of this agent's session has begun, at `at_s` (epoch). Only agents tell it that keep no times of turns."""
+
+    agent: str
+    session_id: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn has ended by itself. Nobody interrupted it, and it is no subagent's."""
+
+    turn: Turn
+
+
+AskSignal = Asked | Announced | Replied | Dismissed | Quiet | Busy
+Signal = AskSignal | TurnBegan | TurnEnded

@@ -17,6 +17,7 @@ from hermes.errors import TooNew, Unreadable
 from hermes.model.answer import Allowed, Always, Answers, Once, Refused, Response
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
+from hermes.model.notice import Notice
 
 T = TypeVar("T")
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
@@ -182,3 +183,4 @@ def _read(entry: Entry) -> Entry:
 
 ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused}, stored=_stored, read=_read)
 CHATS = Codec("chat", ChatMemory)
+NOTICES = Codec("notice", Notice)

@@ -27,6 +27,7 @@ from hermes.model.entry import Entry
 from hermes.storage import names, process_lock
 from hermes.storage.archive import Done, Quarantine, entry_files
 from hermes.storage.codec import CHATS, ENTRIES
+from hermes.storage.notices import NoticeFiles
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ LISTENER = "listener"
 
 _FOLDERS = ("pending", "done", "quarantine", "locks")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {*_FOLDERS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
+_KNOWN = _MARKS | {*_FOLDERS, "notices", "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
 
 
 class Store:
@@ -67,6 +68,7 @@ class Store:
         self._phone_lock = root / "locked"
         self._done = Done(done)
         self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
+        self.notices = NoticeFiles(root / "notices", self._quarantine)
         # A soft lock would outlive a killed process; a file system without flock gets no store.
         self._lock = FileLock(
             root / "store.lock",
@@ -106,7 +108,7 @@ class Store:
         """
         self._make_folders()
         with self._writing():
-            places = (self.root, self._pending, self.root / "quarantine", *self._done.months())
+            places = (self.root, self._pending, self.root / "quarantine", self.root / "notices", *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
             for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
                 self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))

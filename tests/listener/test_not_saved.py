@@ -23,7 +23,7 @@ from hermes.listener.phone.texts import Texts
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
-from tests.books import a_book
+from tests.books import a_book, no_turn_notices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,9 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     link = ChatLink(book, Memory(book.store, ChatMemory(7)))
     commands = Commands(book, look, machine="laptop", connected={})
     parties = Parties(7, frozenset({ANN.id}))
-    taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look))
+    taps = Taps(
+        book, outbox, look, messenger, PermissionQueue(book, look), no_turn_notices(book, outbox, look, link, messenger)
+    )
     texts = Texts(book, outbox, look, messenger, commands)
     return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)
 

@@ -349,3 +349,48 @@ def test_a_command_that_is_wanted_twice_in_one_step_is_allowed_twice(
     until(lambda: len(received()) == 2, 60, "both results")
     assert stage.log.read_text().count("AnsweredWith by us") == 2
     stage.over()
+
+
+# its turns
+
+
+@pytest.fixture
+def noticed(home: Home, stage: Stage) -> Home:
+    """A home whose every turn is told on the phone when it ends."""
+    stage.stop()
+    stage.start(notices={"finished": "0s"})
+    return home
+
+
+def test_the_end_of_each_turn_is_told(stage: Stage, noticed: Home, desk: Any) -> None:
+    """With Claude Code's last words; the second turn has a notice of its own."""
+    claude = desk({"text": "Both tests pass now."})
+    first = stage.ended("✅ shop-api is done")
+    assert "Both tests pass now." in first.text
+    assert "Claude Code on" in first.text
+    claude.wait_screen("Both tests pass now.")
+    claude.send("go on")
+    claude.wait_screen("go on")
+    claude.send(ENTER)
+    until(lambda: len([one for one in stage.phone.shown() if " is done" in one.text]) == 2, 90, "the second notice")
+    stage.over()
+
+
+def test_a_turn_that_fails_is_told_with_its_reason(stage: Stage, noticed: Home, desk: Any) -> None:
+    """In Claude Code's own words."""
+    desk({"status": 400})
+    failed = stage.ended("❌ shop-api stopped: ")
+    assert "400" in failed.text
+    assert "the script says so" in failed.text
+
+
+def test_a_short_turn_is_no_news(stage: Stage, home: Home, desk: Any, received: Any) -> None:
+    """Two minutes are the least by default; what it asks is asked all the same."""
+    claude = desk(asks(DATABASE))
+    stage.phone.tap(stage.asked("Which database"), "SQLite")
+    assert "SQLite" in received()[0]
+    claude.wait_screen("FINAL:")
+    until(
+        lambda: '"dropped"' in "".join(path.read_text() for path in (stage.store / "notices").glob("*.json")), 60, "it"
+    )
+    assert not [one for one in stage.phone.shown() if " is done" in one.text]

@@ -7,6 +7,9 @@ adds a nonce as `id`. `call_id` is a digest of the call, which can also be compu
 These events report an end (seen with 2.1.330): `PostToolUse`, with the answers from the phone or the desk, and
 `PostToolUseFailure`. `Stop`, `StopFailure`, `SubagentStop`, `UserPromptSubmit` and `SessionEnd` come when the session
 no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
+
+A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
+a person interrupts has no end. No payload has a time: the inbox adds it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from hermes.agents.questions import labels, permission_reply, read_questions
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
-from hermes.model.signals import Asked, Quiet, Replied, Signal
+from hermes.model.notice import Turn
+from hermes.model.signals import Asked, Quiet, Replied, Signal, TurnBegan, TurnEnded
 
 AGENT = "claude-code"
 TOOL = "AskUserQuestion"
@@ -147,15 +151,33 @@ def _over(record: Record, _: str) -> Signal:
     return Quiet(_session(record))
 
 
+def _began(record: Record, _: str) -> Signal:
+    return TurnBegan(AGENT, _session(record), 0.0)
+
+
+def _ended(record: Record, machine: str) -> Signal:
+    """Read the end of a turn. Versions before prompts had ids do not tell one turn from another."""
+    turn_id, words = words_of(record, "prompt_id", "payload"), words_of(record, "last_assistant_message", "payload")
+    if not turn_id or record.get("agent_id") is not None:
+        return _over(record, machine)
+    directory = words_of(record, "cwd", "payload")
+    source = Source(agent=AGENT, machine=machine, session_id=_session(record), directory=directory)
+    if text_of(record, "hook_event_name", "payload") == "Stop":
+        return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, words=words))
+    # After a failure the last words are those of the program about it.
+    why = words or words_of(record, "error", "payload") or "an error"
+    return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, failure=why))
+
+
 _READERS: Mapping[str, Callable[[Record, str], Signal]] = {
     ASKING: _asked,
     BEFORE: _asked,
     "PostToolUse": _done,
     "PostToolUseFailure": _done,
-    "Stop": _over,
-    "StopFailure": _over,
+    "Stop": _ended,
+    "StopFailure": _ended,
     "SubagentStop": _over,
-    "UserPromptSubmit": _over,
+    "UserPromptSubmit": _began,
     "SessionEnd": _over,
 }
 KINDS = frozenset(_READERS)

@@ -22,7 +22,7 @@ from hermes.storage.installed_files import interpreter, replace, saving
 LONGEST_S: Final = 2147483
 """The longest timeout that Claude Code can use: its timers take less than 2^31 ms (24.8 days)."""
 EVERY: Final = "*"
-OVER: Final = ("Stop", "UserPromptSubmit", "SessionEnd", "SubagentStop")
+OVER: Final = ("Stop", "StopFailure", "UserPromptSubmit", "SessionEnd", "SubagentStop")
 EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER)
 _OURS: Final = re.compile(r"-I -m hermes hook claude-code --store ")
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import httpx_sse
 
 from hermes.agents.http import BOOT, PROBE, Api, path_of
-from hermes.agents.opencode import events, proof, wire
+from hermes.agents.opencode import events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
@@ -25,9 +25,11 @@ from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.questions import with_wish
 from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, numbers
+from hermes.agents.turns import Beginnings
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
+from hermes.model.notice import Turn
 from hermes.model.signals import Replied, Signal
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 
@@ -68,6 +70,7 @@ class OpenCodeServer:
         self.host = host
         self.sessions = Sessions()
         self.living = Living()
+        self.beginnings = Beginnings()
         self._sleep = sleep
         self._now = now
         self._monotonic = monotonic
@@ -96,10 +99,13 @@ class OpenCodeServer:
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
         """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
-        since_ms = (now() - since_s) * 1000
+        return tuple(dict.fromkeys(one.directory for one in await self._updated((now() - since_s) * 1000)))
+
+    async def _updated(self, since_ms: float) -> list[wire.Session]:
+        """Return the sessions that were updated since then, newest first."""
         found = await self._all_sessions({"start": int(since_ms), "limit": _SESSIONS})
         found.sort(key=lambda one: one.time.updated, reverse=True)
-        return tuple(dict.fromkeys(one.directory for one in found if one.time.updated >= since_ms))
+        return [one for one in found if one.time.updated >= since_ms]
 
     async def _all_sessions(self, recent: Mapping[str, int]) -> list[wire.Session]:
         version = self._version or await self.health()
@@ -194,6 +200,7 @@ class OpenCodeServer:
         """
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
+        self.beginnings.note(signal, self._now())
         if isinstance(signal, Replied):
             self.sessions.note_reply(signal)
 
@@ -248,10 +255,10 @@ class OpenCodeServer:
         source = ask.source
         if ask.permission is not None:
             wished = await self._wishes(source.directory)
-            return None if wished is None else any(_is_wish(one, source) for one in wished)
+            return None if wished is None else any(proof.is_wish(one, source) for one in wished)
         for request in await self._api.get(list[Any], "/question", source.directory):
             with contextlib.suppress(PayloadError):
-                if _same(read_request(request, source).source, source):
+                if proof.same(read_request(request, source).source, source):
                     return True
         return False
 
@@ -305,6 +312,18 @@ class OpenCodeServer:
         content = (await self._api.get(wire.V2Message, path, source.directory)).data.content
         states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
         return proof.read_part(*states[-1]) if states else None
+
+    # turns
+
+    async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
+        """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
+        found = await self._updated(since_s * 1000)
+        return tuple((one.id, one.directory) for one in found if one.parent_id is None)
+
+    async def turn(self, session_id: str, directory: str) -> Turn | None:
+        """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent."""
+        session = await self._info(session_id, directory)
+        return await turns.last_turn(self._api, session, self.origin(directory), self.beginnings, sleep=self._sleep)
 
     # the context of an ask
 
@@ -364,7 +383,7 @@ class OpenCodeServer:
             if source.call_id is None or source.call_id in calls:
                 break
             await self._sleep(_LOOK_S)
-        return _words(messages)[-self.sessions.longest :]
+        return turns.said(messages)[-self.sessions.longest :]
 
     @property
     def heard_s(self) -> float:
@@ -378,23 +397,3 @@ class OpenCodeServer:
     def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories; see `Api.listening`."""
         return self._api.listening()
-
-
-def _same(one: Source, other: Source) -> bool:
-    if one.session_id != other.session_id:
-        return False
-    if other.request_id is None:
-        return one.call_id is not None and one.call_id == other.call_id
-    return one.request_id == other.request_id
-
-
-def _is_wish(request: object, source: Source) -> bool:
-    return isinstance(request, dict) and request.get("id") == source.request_id
-
-
-def _words(messages: list[wire.Message]) -> str:
-    for message in sorted(messages, key=lambda one: one.info.time.created, reverse=True):
-        said = "\n\n".join(part.text for part in message.parts if part.type == "text").strip()
-        if message.info.role == "assistant" and said:
-            return said
-    return ""

@@ -48,6 +48,7 @@ async def listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | D
                 server.living.is_read = True
     finally:
         server.living.forget()
+        server.beginnings.forget()
 
 
 async def _events(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:

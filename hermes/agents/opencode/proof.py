@@ -186,3 +186,17 @@ def _judge_ended(part: ToolPart, heard: Response | None) -> Verdict:
     if part.tool != "plan_exit":
         return WasDismissed()
     return WasDismissed(same_as=(("No",),)) if heard is None else AnsweredWith(heard)
+
+
+def same(one: Source, other: Source) -> bool:
+    """Tell whether both are the source of one ask."""
+    if one.session_id != other.session_id:
+        return False
+    if other.request_id is None:
+        return one.call_id is not None and one.call_id == other.call_id
+    return one.request_id == other.request_id
+
+
+def is_wish(request: object, source: Source) -> bool:
+    """Tell whether this permission request is that of the source."""
+    return isinstance(request, dict) and request.get("id") == source.request_id

@@ -25,6 +25,7 @@ class Times(Wire):
 
     created: float = 0
     updated: float = 0
+    completed: float | None = None
 
 
 class Session(Wire):
@@ -72,13 +73,47 @@ class Part(Wire):
     state: ToolState | None = None
 
 
+class Diff(Wire):
+    """What a turn changed in one file."""
+
+    additions: int = 0
+    deletions: int = 0
+
+
+class Summary(Wire):
+    """What a turn changed; a prompt has it."""
+
+    diffs: tuple[Diff, ...] = ()
+
+
+class ErrorData(Wire):
+    """More about a failure; a failed request has an HTTP status."""
+
+    message: Text = ""
+    status: int | None = Field(None, alias="statusCode")
+
+
+class MessageError(Wire):
+    """Why a message of the model ended before its time."""
+
+    name: Text = ""
+    data: ErrorData = ErrorData()
+
+
 class Info(Wire):
-    """The head of a message."""
+    """The head of a message. The model's has the id of its prompt, and in the end a `finish` or an `error`.
+
+    `summary` is true for a message that sums the session up; a prompt's says what its turn changed.
+    """
 
     id: Text
     role: Text
     session_id: Text = Field("", alias="sessionID")
+    parent_id: Text = Field("", alias="parentID")
     time: Times = Times()
+    finish: Text | None = None
+    error: MessageError | None = None
+    summary: bool | Summary | None = None
 
 
 class Message(Wire):

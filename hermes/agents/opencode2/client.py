@@ -22,10 +22,12 @@ from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
+from hermes.agents.turns import Beginnings
 from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
 from hermes.model.ask import Ask, Source
+from hermes.model.notice import Turn
 from hermes.model.signals import Asked
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
@@ -78,6 +80,7 @@ class OpenCode2Server:
         self._open: OrderedDict[str, tuple[Field, ...]] = OrderedDict()
         self._replies: OrderedDict[str, Response] = OrderedDict()
         self._swept: OrderedDict[str, None] = OrderedDict()
+        self._beginnings = Beginnings()
 
     def __repr__(self) -> str:
         return f"<OpenCode2Server {self.name!r}>"
@@ -160,6 +163,7 @@ class OpenCode2Server:
                         yield heard
         finally:
             self._open.clear()
+            self._beginnings.forget()
 
     async def _signal(self, event: wire.Event) -> Heard | None:
         """Return what an event tells, and remember what a verdict may need. Raises PayloadError: of another shape."""
@@ -170,6 +174,7 @@ class OpenCode2Server:
         if event.type == "form.created" and not directory:
             directory = await self._place_of(event.data.get("form"))
         signal = adapter.read_event(event.type, event.data, self.origin(directory))
+        self._beginnings.note(signal, self._now())
         if isinstance(signal, Asked):
             ask = self._noted(signal.ask)
             signal = replace(signal, ask=replace(ask, answerable=False) if _is_lost(ask.source) else ask)
@@ -206,26 +211,18 @@ class OpenCode2Server:
                 return directory
         return ""
 
-    async def _loaded(self) -> tuple[str, ...]:
-        """Return the directories that the server has loaded, none if it does not tell."""
-        with contextlib.suppress(AgentRefused):
-            return tuple(
-                one.directory for one in await sessions.get(self.api, list[wire.Located], "/api/debug/location")
-            )
-        return ()
-
     # --- directories and pending asks -------------------------------------------------------------------------------
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
         """Return the directories that are loaded, or whose sessions were updated in the last `since_s` seconds."""
         since_ms = (now() - since_s) * 1000
-        listed = [*sessions.sound((await sessions.get(self.api, wire.Listed, "/api/session")).data)]  # the newest fifty
+        listed = await sessions.newest(self.api)
         active = (await sessions.get(self.api, wire.Active, "/api/session/active")).data
         recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
         for session_id in active.keys() - {one.id for one in listed}:
             with contextlib.suppress(NotThere):
                 recent.append(await sessions.info(self.api, session_id))
-        found = (*(one.location.directory for one in recent), *await self._loaded())
+        found = (*(one.location.directory for one in recent), *await sessions.loaded(self.api))
         return tuple(dict.fromkeys(directory for directory in found if directory))
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
@@ -370,6 +367,19 @@ class OpenCode2Server:
             call = await sessions.call(self.api, ask.source)
         heard = self._replies.get(ask.source.request_id or "")
         return proof.Evidence(call, ask.source.session_id in await self.busy(""), heard)
+
+    async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
+        """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
+        found = [
+            one
+            for one in await sessions.newest(self.api)
+            if one.parent_id is None and one.time.updated >= since_s * 1000
+        ]
+        return tuple((one.id, one.location.directory) for one in found)
+
+    async def turn(self, session_id: str, directory: str) -> Turn | None:
+        """As `sessions.last_turn`."""
+        return await sessions.last_turn(self.api, session_id, self.origin(directory), self._beginnings)
 
     async def context(self, ask: Ask) -> Ask:
         """As `sessions.context`."""

@@ -9,14 +9,17 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import dropwhile, takewhile
 from typing import Final, TypeVar
 
 from hermes.agents.http import BOOT, Api, path_of
 from hermes.agents.opencode2 import adapter, wire
 from hermes.agents.opencode2.forms import GLOBAL
+from hermes.agents.turns import Beginnings
 from hermes.agents.wire import shaped
-from hermes.errors import AgentError
+from hermes.errors import AgentError, AgentRefused
 from hermes.model.ask import Ask, Source
+from hermes.model.notice import Changes, Turn
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +50,18 @@ def sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
     for one in sessions:
         with contextlib.suppress(ValueError):
             yield shaped(wire.Session, one)
+
+
+async def newest(api: Api) -> list[wire.Session]:
+    """Return the newest fifty sessions of all directories."""
+    return [*sound((await get(api, wire.Listed, "/api/session")).data)]
+
+
+async def loaded(api: Api) -> tuple[str, ...]:
+    """Return the directories that the server has loaded, none if it does not tell."""
+    with contextlib.suppress(AgentRefused):
+        return tuple(one.directory for one in await get(api, list[wire.Located], "/api/debug/location"))
+    return ()
 
 
 async def info(api: Api, session_id: str) -> wire.Session:
@@ -102,7 +117,52 @@ async def _last_words(api: Api, source: Source) -> str:
     """Return the model's last text: of the message that asked, else of an earlier one."""
     path = f"{session_path(source.session_id)}/message"
     for message in (await get(api, wire.Messages, path, limit=_RECENT)).data:
-        said = "\n\n".join(part.text for part in message.content if part.type == "text").strip()
-        if message.type == "assistant" and said:
+        if message.type == "assistant" and (said := _said(message)):
             return said[-_LAST_WORDS:]
     return ""
+
+
+def _said(message: wire.Message) -> str:
+    return "\n\n".join(part.text for part in message.content if part.type == "text").strip()
+
+
+# --- turns ----------------------------------------------------------------------------------------------------------
+
+_GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
+_LONGEST: Final = 100_000
+_STEPS: Final = 50
+
+
+async def last_turn(api: Api, session_id: str, source: Source, beginnings: Beginnings) -> Turn | None:
+    """Return the last turn of a session if it has ended by itself; None if not, or if the session is a subagent's.
+
+    Each step of the model says how it finished, and which files it changed; the server counts no lines.
+    """
+    session = await info(api, session_id)
+    if session.parent_id is not None:
+        return None
+    messages = (await get(api, wire.Messages, f"{session_path(session_id)}/message", limit=_STEPS)).data
+    newest = next((one for one in messages if one.type == "assistant"), None)
+    if newest is None or newest.time.completed is None or newest.finish in _GOES_ON:
+        return None
+    if newest.error is not None and newest.error.type == "aborted":
+        return None
+    before = list(dropwhile(lambda one: one is not newest, messages))
+    steps = list(takewhile(lambda one: one.type != "user", before))
+    prompt = next((one for one in before if one.type == "user"), None)
+    files = {str(file) for one in steps if one.snapshot is not None for file in one.snapshot.files}
+    return Turn(
+        replace(
+            source,
+            session_id=session_id,
+            session_title=session.title,
+            directory=source.directory or session.location.directory,
+        ),
+        adapter.capabilities.agent_name,
+        newest.id,
+        beginnings.of(session_id, None if prompt is None else prompt.time.created / 1000),
+        newest.time.completed / 1000,
+        words="" if newest.error else _said(newest)[-_LONGEST:],
+        failure=(newest.error.message or newest.error.type) if newest.error else "",
+        changes=Changes(len(files)) if files else None,
+    )

@@ -30,6 +30,7 @@ class Times(Wire):
 
     created: float = 0
     updated: float = 0
+    completed: float | None = None
 
 
 class Session(Wire):
@@ -67,7 +68,7 @@ class One(Wire):
 
 
 class Failure(Wire):
-    """The error of a tool call."""
+    """The error of a tool call, or of a message of the model."""
 
     type: Text = ""
     message: Text = ""
@@ -92,12 +93,22 @@ class Part(Wire):
     state: ToolState | None = None
 
 
+class Snapshot(Wire):
+    """The files that a step of the model changed."""
+
+    files: tuple[Any, ...] = ()
+
+
 class Message(Wire):
-    """A message; only the model's has `content`."""
+    """A message; only the model's has `content`, and in the end a `finish`, which is "error" beside an `error`."""
 
     id: Text
     type: Text
     content: tuple[Part, ...] = ()
+    time: Times = Times()
+    finish: Text | None = None
+    error: Failure | None = None
+    snapshot: Snapshot | None = None
 
 
 class OneMessage(Wire):

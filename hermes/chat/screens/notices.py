@@ -229,7 +229,7 @@ def status(
     where = phrase(machine, 40, empty="the computer")
     count = f"{len(entries)} open" if entries else "Nothing is open"
     since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
-    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask)) for entry in entries[:10]]
+    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
     there = [
         line("✅ " if is_there else "⚠️ ", phrase(name, 40), "" if is_there else " is not there")
         for name, is_there in servers

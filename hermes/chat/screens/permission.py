@@ -178,7 +178,7 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
 
 def always(entry: Entry, permission: Permission) -> list[Line]:
     """Return the question whether to allow "always": the patterns that it covers, the project, and the duration."""
-    where = project(entry.ask)
+    where = project(entry.ask.source)
     covered = [line(phrase(_covers(permission, one), LONGEST_PATTERN, "code")) for one in permission.always]
     return [
         line(Span("Always allow all of this?", "bold"), " It covers:"),

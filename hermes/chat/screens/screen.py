@@ -15,7 +15,7 @@ from hermes.chat.screens.buttons import LIMITS, Rows, shown_label
 from hermes.chat.screens.text import Entity, Line, Mark, Span, cut, dotted, fits, lay, line, one_line, phrase
 from hermes.core.answers import bare_label
 from hermes.model.answer import Answer
-from hermes.model.ask import Ask, OnExpiry, Question
+from hermes.model.ask import Ask, OnExpiry, Question, Source
 from hermes.model.entry import Entry
 
 
@@ -151,8 +151,13 @@ def code(entry: Entry) -> Span:
 
 def agent(ask: Ask) -> Span:
     """Return the agent and its machine, as in "OpenCode on laptop"."""
-    who = phrase(ask.capabilities.agent_name, _NAME, empty="The agent").text
-    where = phrase(ask.source.host or ask.source.machine, _NAME).text
+    return agent_at(ask.capabilities.agent_name, ask.source)
+
+
+def agent_at(agent_name: str, source: Source) -> Span:
+    """Return this agent and the machine of its session, as in "OpenCode on laptop"."""
+    who = phrase(agent_name, _NAME, empty="The agent").text
+    where = phrase(source.host or source.machine, _NAME).text
     return Span(f"{who} on {where}" if where else who)
 
 
@@ -163,16 +168,16 @@ def session(ask: Ask) -> Span:
     return Span(f"{root} › {own}" if root and own and root != own else own or root)
 
 
-def project(ask: Ask) -> Span:
+def project(source: Source) -> Span:
     """Return the last part of the session's directory."""
-    path = ask.source.directory.replace("\\", "/").rstrip("/")
-    return phrase(path.rpartition("/")[2] or ask.source.directory, _NAME)
+    path = source.directory.replace("\\", "/").rstrip("/")
+    return phrase(path.rpartition("/")[2] or source.directory, _NAME)
 
 
 def origin(entry: Entry, look: Look) -> Line:
     """Return the line with the source of an ask, the time until which it waits, and its code."""
     ask = entry.ask
-    return dotted([project(ask), session(ask), agent(ask), Span(_waits(entry, look)), code(entry)])
+    return dotted([project(ask.source), session(ask), agent(ask), Span(_waits(entry, look)), code(entry)])
 
 
 def _waits(entry: Entry, look: Look) -> str:

@@ -30,7 +30,7 @@ def after(entry: Entry, look: Look, caps: Caps) -> list[Line]:
 def in_brief(entry: Entry) -> str:
     """Return the name and the project of an ask in one line of plain text, for the terminal of `hermes listen`."""
     named = "".join(span.text for span in subject(entry.ask))
-    where = project(entry.ask).text
+    where = project(entry.ask.source).text
     return plain(f"{named} ({where})" if where else named)
 
 

@@ -1,4 +1,7 @@
-"""Takes in the asks of one agent's server, by its events and its lists, each with its titles and its last words."""
+"""Takes in the asks of one agent's server, by its events and its lists, each with its titles and its last words.
+
+The news of earlier asks goes the same way.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
     from hermes.model.ask import Ask
+    from hermes.model.signals import Signal
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ LEARN_PAUSES_S: Final = (0.0, 0.5, 2.0, 8.0, 30.0)
 
 
 class Arrivals:
-    """Takes in new asks of one server. It lists a folder that does not answer again for `ttl_s`."""
+    """Takes in the asks and the news of one server. It lists a folder that does not answer again for `ttl_s`."""
 
     def __init__(
         self,
@@ -78,6 +82,10 @@ class Arrivals:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
             self._errands.hint(entry.id, Doubted())
         self._learn_later(asked.ask)
+
+    async def take_news(self, signal: Signal) -> None:
+        """Take in what an event told of earlier asks, or of a session. Raises StoreError."""
+        await self._intake.take(signal, heard_by=self._server.name)
 
     async def _list_all(self, folders: Collection[str]) -> tuple[int, set[str]]:
         """Take in what is pending in these folders; return the number of asks, and the folders that did not answer."""

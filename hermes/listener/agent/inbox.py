@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
 from hermes.hook import spool
 from hermes.listener.agent.hooks import lay_ready
-from hermes.model.signals import Announced, Asked
+from hermes.model.signals import Announced, Asked, TurnBegan, TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -119,14 +119,20 @@ class Inbox:
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it does not name an agent and a machine that this Hermes knows")
-        host = record.get("host")
         # A record of an older Hermes has the host's name for its machine.
-        await self._intake.take(_with_host(self._adapters[agent].read(payload, machine=machine), str(host or machine)))
+        host, at_s = str(record.get("host") or machine), record.get("at")
+        signal = self._adapters[agent].read(payload, machine=machine)
+        await self._intake.take(_completed(signal, host, at_s if isinstance(at_s, float) else self._store.now()))
 
 
-def _with_host(signal: Signal, host: str) -> Signal:
-    """Return what an agent told with the name of the machine for people."""
-    if isinstance(signal, Asked | Announced):
-        ask = signal.ask
-        return replace(signal, ask=replace(ask, source=replace(ask.source, host=host)))
-    return signal
+def _completed(signal: Signal, host: str, at_s: float) -> Signal:
+    """Return a signal with the host name, and with the time at which the hook kept the report of a turn."""
+    match signal:
+        case Asked(ask) | Announced(ask):
+            return replace(signal, ask=replace(ask, source=replace(ask.source, host=host)))
+        case TurnBegan():
+            return replace(signal, at_s=at_s)
+        case TurnEnded(turn):
+            return TurnEnded(replace(turn, ended_s=at_s, source=replace(turn.source, host=host)))
+        case _:
+            return signal

@@ -6,11 +6,11 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, place
+from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
 from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved
 from hermes.model.errand import NewsCame
-from hermes.model.signals import Announced, Asked, Dismissed, Replied
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Replied, TurnBegan, TurnEnded
 
 if TYPE_CHECKING:
     from hermes.core.intake import Placed
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.hooks import WaitingHooks
     from hermes.listener.entries import Entries
+    from hermes.listener.notices import Notices
     from hermes.model.ask import Ask
     from hermes.model.entry import Closed, Entry
     from hermes.model.errand import Fact
-    from hermes.model.signals import Signal
+    from hermes.model.signals import AskSignal, Signal
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,11 @@ class Intake:
     their end, `_again` of those whose news could not be saved and comes again.
     """
 
-    def __init__(self, entries: Entries, errands: Errands, hooks: WaitingHooks, *, rules: Rules) -> None:
+    def __init__(
+        self, entries: Entries, notices: Notices, errands: Errands, hooks: WaitingHooks, *, rules: Rules
+    ) -> None:
         self._entries = entries
+        self._notices = notices
         self._errands = errands
         self._hooks = hooks
         self._rules = rules
@@ -53,10 +57,14 @@ class Intake:
         Raises:
             NotSaved: nothing changed; the signal must be kept and taken again.
         """
-        async with self._entries.arriving:
-            await self._take(signal, heard_by)
+        if isinstance(signal, Busy | TurnBegan | TurnEnded):
+            await self._notices.take(signal)
+        told = of_asks(signal, heard_by)
+        if told is not None:
+            async with self._entries.arriving:
+                await self._take(told, heard_by)
 
-    async def _take(self, signal: Signal, heard_by: str = "") -> None:
+    async def _take(self, signal: AskSignal, heard_by: str = "") -> None:
         if isinstance(signal, Asked):
             ask = admitted(signal.ask, self._rules)
             if ask is None:
@@ -68,7 +76,7 @@ class Intake:
         if isinstance(signal, Asked):
             await self._take_early(signal.ask.source.request_id or "")
 
-    async def _known(self, signal: Signal, heard_by: str) -> Known:
+    async def _known(self, signal: AskSignal, heard_by: str) -> Known:
         match signal:
             case Asked(ask) | Announced(ask):
                 source = ask.source
@@ -86,7 +94,7 @@ class Intake:
                 session_id = signal.session_id
                 return Known(self._of(session_id), unheard=self._unheard(session_id), heard_by=heard_by)
 
-    async def _do(self, placed: Placed, signal: Signal) -> None:
+    async def _do(self, placed: Placed, signal: AskSignal) -> None:
         match placed:
             case Create(ask, waits, matching):
                 entry = await self._entries.create(ask, waits=waits, matching=matching)

@@ -17,6 +17,7 @@ from hermes.listener.agent.hooks import Strays, WaitingHooks
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.listener.agent.servers import Follower
+from hermes.listener.agent.turn_ends import TurnEnds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes.config.settings import Config
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
+    from hermes.listener.notices import Notices
     from hermes.model.chat_memory import Followed
 
 
@@ -44,6 +46,7 @@ class AgentParts:
 def agent_parts(
     config: Config,
     entries: Entries,
+    notices: Notices,
     known: Sequence[Followed],
     background: Background,
     connected: dict[str, bool],
@@ -59,7 +62,7 @@ def agent_parts(
     servers = _servers(config, entries, machine=machine, monotonic=monotonic)
     hooks = WaitingHooks(root)
     errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
-    intake = Intake(entries, errands, hooks, rules=config.permissions.rules)
+    intake = Intake(entries, notices, errands, hooks, rules=config.permissions.rules)
     until_s = {one.server: one.until_s for one in known}
     followers = []
     for name, server in servers.items():
@@ -67,7 +70,8 @@ def agent_parts(
             server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
         )
         heard_s = until_s.get(name, entries.now())
-        followers.append(Follower(server, entries, intake, errands, arrivals, connected, heard_s=heard_s))
+        ends = TurnEnds(server, intake, background)
+        followers.append(Follower(server, entries, errands, arrivals, ends, connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
     return AgentParts(tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes.agents.server import AgentServer
     from hermes.listener.agent.arrivals import Arrivals
     from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.intake import Intake
+    from hermes.listener.agent.turn_ends import TurnEnds
     from hermes.listener.entries import Entries
     from hermes.model.entry import Entry
     from hermes.model.signals import Signal
@@ -44,9 +44,9 @@ class Follower:
         self,
         server: AgentServer,
         entries: Entries,
-        intake: Intake,
         errands: Errands,
         arrivals: Arrivals,
+        turn_ends: TurnEnds,
         connected: dict[str, bool],
         *,
         heard_s: float,
@@ -54,9 +54,9 @@ class Follower:
     ) -> None:
         self.server = server
         self._entries = entries
-        self._intake = intake
         self._errands = errands
         self._arrivals = arrivals
+        self._turn_ends = turn_ends
         self._connected = connected
         self._heard_s = heard_s
         self._sleep = sleep
@@ -81,8 +81,8 @@ class Follower:
                         case Connected():
                             await self.compare()
                             self.is_connected = True
-                        case Heard(signal):
-                            await self._hear(signal)
+                        case Heard(signal, directory):
+                            await self._hear(signal, directory)
                         case Disposed(directory):
                             self._disposed(directory)
                         case Lost(error):
@@ -125,6 +125,7 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
+        self._turn_ends.look_back(self._heard_s)
         self._heard_s = self._entries.now()
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
@@ -158,13 +159,15 @@ class Follower:
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    async def _hear(self, signal: Signal) -> None:
+    async def _hear(self, signal: Signal, directory: str) -> None:
         """Take one event in. A new ask is shown with its context, which the stream most often has brought."""
         if isinstance(signal, Asked):
             await self._arrivals.take(signal)
             self._look_for_requests()
         else:
-            await self._intake.take(signal, heard_by=self.server.name)
+            await self._arrivals.take_news(signal)
+        if isinstance(signal, Quiet):
+            self._turn_ends.look(signal.session_id, directory)
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""

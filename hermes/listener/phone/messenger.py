@@ -43,6 +43,16 @@ class Messenger:
         """Send a message; a failure is only logged."""
         self._background.spawn(self._outbox.mention(self._entries.chat_id, screen, reply_to=reply_to))
 
+    def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
+        """Send a document (name, content) with this caption; a failure is only logged."""
+        self._background.spawn(self._attached(screen, file, reply_to))
+
+    async def _attached(self, screen: Screen, file: tuple[str, str], reply_to: int) -> None:
+        try:
+            await self._outbox.document(self._entries.chat_id, screen, file, reply_to=reply_to)
+        except ChatError as error:
+            log.warning("a document was not sent: %s", error)
+
     def insist(self, screen: Screen) -> None:
         """Send a message, again and again until Telegram accepts it."""
         self._background.spawn(self.insisted(screen))

@@ -19,6 +19,7 @@ from hermes.listener.phone.posting import Posting
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
+from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
+    from hermes.listener.notices import Notices
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.sd_notify import Supervisor
 
@@ -45,6 +47,7 @@ class PhoneParts:
     connection: Connection
     updates: Updates
     posting: Posting
+    turn_notices: TurnNotices
     timekeeper: Timekeeper
 
 
@@ -53,6 +56,7 @@ class Given:
     """What the phone side gets beside the configuration; `rate_scale` 2 sends twice as fast as Telegram allows."""
 
     entries: Entries
+    notices: Notices
     memory: Memory
     times: AnswerTimes
     background: Background
@@ -72,7 +76,9 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     link, queue = ChatLink(entries, given.memory), PermissionQueue(entries, look)
     commands = Commands(entries, look, machine=given.machine, connected=given.connected)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    taps, texts = Taps(entries, outbox, look, messenger, queue), Texts(entries, outbox, look, messenger, commands)
+    turn_notices = TurnNotices(given.notices, entries, outbox, look, given.times, link, messenger)
+    taps = Taps(entries, outbox, look, messenger, queue, turn_notices)
+    texts = Texts(entries, outbox, look, messenger, commands)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, messenger, given.memory, link, look, supervisor=given.supervisor)
     poller = Poller(bot, connection.offset(), now=entries.now)
@@ -86,6 +92,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         connection,
         Updates(poller, entries, phone, connection, sleep=given.supervisor.pause),
         Posting(entries, outbox, look, queue, given.times, link, post_after_s=config.questions.post_after),
+        turn_notices,
         Timekeeper(entries, given.times, look, messenger),
     )
 

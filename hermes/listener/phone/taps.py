@@ -1,4 +1,4 @@
-"""Applies taps to their asks, and acknowledges them."""
+"""Applies taps to their asks or notices, and acknowledges them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.permission_queue import PermissionQueue
+    from hermes.listener.phone.turn_notices import TurnNotices
     from hermes.model.entry import Entry, Phone
     from hermes.model.events import Tap
 
@@ -28,16 +29,23 @@ STALE: Final = notices.TOASTS["page_changed"]
 
 
 class Taps:
-    """Takes in taps on the buttons of asks."""
+    """Takes in taps on the buttons of asks and notices."""
 
     def __init__(
-        self, entries: Entries, outbox: Outbox, look: Look, messenger: Messenger, queue: PermissionQueue
+        self,
+        entries: Entries,
+        outbox: Outbox,
+        look: Look,
+        messenger: Messenger,
+        queue: PermissionQueue,
+        turn_notices: TurnNotices,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
         self._queue = queue
+        self._turn_notices = turn_notices
 
     async def take(self, tap: Tap) -> None:
         """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
@@ -49,7 +57,8 @@ class Taps:
             return
         entry = self._entries.get(entry_id)
         if entry is None:
-            await self._late(entry_id, tap)
+            if not self._turn_notices.take(entry_id, tap):
+                await self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.

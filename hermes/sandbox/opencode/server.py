@@ -41,7 +41,7 @@ from hermes.sandbox.serving import Served, obey
 PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
 HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
-    {"session", "ask", "call", "finish", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
+    {"session", "ask", "call", "finish", "fail", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
     | {"away", "back", "double_events", "came_of", "listed", "request_count"}
     | {"ask_permission", "permit", "listed_permissions"}

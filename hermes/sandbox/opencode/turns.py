@@ -74,6 +74,20 @@ class Turns(Events):
         with self.lock:
             self._rest(self.sessions[session])
 
+    def fail(self, session: str, message: str, status: int | None = None) -> None:
+        """End the session's turn by an error of the model's provider."""
+        with self.lock:
+            failed = self.sessions[session]
+            data = {"message": message, "isRetryable": False} | ({} if status is None else {"statusCode": status})
+            self._fail(failed, {"name": "APIError", "data": data})
+            self._rest(failed)
+
+    def change(self, session: str, *diffs: Json) -> None:
+        """Note what the running turn has changed: `{"file", "additions", "deletions"}`."""
+        with self.lock:
+            prompt = next(one for one in reversed(self.sessions[session].messages) if one["info"]["role"] == "user")
+            prompt["info"]["summary"] = {"diffs": list(diffs)}
+
     def work(self, session: str) -> None:
         """Make the session busy."""
         with self.lock:
@@ -87,8 +101,8 @@ class Turns(Events):
             stopped = self.sessions[session]
             if self.manner == "new":
                 self._abort_calls(stopped)
-                error = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
-                self.emit("session.error", {"sessionID": session, "error": error}, stopped.directory)
+            if stopped.busy:
+                self._fail(stopped, {"name": "MessageAbortedError", "data": {"message": "Aborted"}})
             self._rest(stopped)
 
     def delete(self, session: str) -> None:
@@ -170,11 +184,32 @@ class Turns(Events):
     def _message(self, session: Session, role: str, parts: list[Json]) -> Json:
         message_id = self.new_id("msg")
         session.updated_ms = created_ms = self.now_ms()
-        info = {"id": message_id, "role": role, "sessionID": session.id, "time": {"created": created_ms}}
+        info: Json = {"id": message_id, "role": role, "sessionID": session.id, "time": {"created": created_ms}}
+        prompt = next((one for one in reversed(session.messages) if one["info"]["role"] == "user"), None)
+        if role == "assistant" and prompt is not None:
+            info["parentID"] = prompt["info"]["id"]
         message = {"info": info, "parts": self._named(session, message_id, parts)}
         session.messages.append(message)
         self.emit("message.updated", {"info": info, "sessionID": session.id}, session.directory)
         return message
+
+    def _complete(self, session: Session, message: Json, finish: str) -> None:
+        """End a message of the model: with "tool-calls" the turn goes on, with "stop" it is over."""
+        message["info"]["time"]["completed"] = self.now_ms()
+        message["info"]["finish"] = finish
+        if not session.deleted:
+            self.emit("message.updated", {"info": message["info"], "sessionID": session.id}, session.directory)
+
+    def _fail(self, session: Session, error: Json) -> None:
+        """End the model's newest message by an error; 1.18.33 tells the error, and rests, before it says so."""
+        if self.manner == "new":
+            self.emit("session.error", {"sessionID": session.id, "error": error}, session.directory)
+            self.emit("session.idle", {"sessionID": session.id}, session.directory)
+        if any(one["info"]["role"] == "assistant" for one in session.messages):
+            info = newest_of_model(session)["info"]
+            info["time"]["completed"] = self.now_ms()
+            info["error"] = error
+            self.emit("message.updated", {"info": info, "sessionID": session.id}, session.directory)
 
     def _named(self, session: Session, message_id: str, parts: list[Json]) -> list[Json]:
         return [{"id": self.new_id("prt"), "messageID": message_id, "sessionID": session.id, **part} for part in parts]
@@ -214,6 +249,10 @@ class Turns(Events):
         states = [part["state"] for part in tool_parts(session) if part["messageID"] == asked]
         if any(state["status"] == "running" for state in states):
             return
+        if asked is not None:
+            message = next((one for one in session.messages if one["info"]["id"] == asked), None)
+            if message is not None:
+                self._complete(session, message, "tool-calls")
         if stops or session.deleted or any(state.get("error") in self.stopping for state in states):
             self._rest(session)
         else:
@@ -224,7 +263,9 @@ class Turns(Events):
         self._busy(session)
         if self.finishes:
             final = [{"type": "text", "text": f"FINAL: {text}"}]
-            self._tell_parts(session, self._message(session, "assistant", final))
+            last = self._message(session, "assistant", final)
+            self._tell_parts(session, last)
+            self._complete(session, last, "stop")
             self._rest(session)
 
     def _busy(self, session: Session) -> None:

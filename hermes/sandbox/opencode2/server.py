@@ -35,7 +35,20 @@ from hermes.sandbox.serving import Served, obey
 
 HEARTBEAT_S: Final = 15.0
 ACTS: Final = frozenset(
-    {"session", "ask", "form", "ask_permission", "finish", "answer", "dismiss", "permit", "abort", "sweep", "delete"}
+    {
+        "session",
+        "ask",
+        "form",
+        "ask_permission",
+        "finish",
+        "fail",
+        "answer",
+        "dismiss",
+        "permit",
+        "abort",
+        "sweep",
+        "delete",
+    }
     | {"evict", "restart", "came_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
     | {"cut_events", "hold_events", "release_events", "double_events"}
 )

@@ -57,6 +57,13 @@ class Turns(Events):
         with self.lock:
             self._ended(self.sessions[session], "succeeded")
 
+    def fail(self, session: str, message: str, kind: str = "provider.invalid-request") -> None:
+        """End the session's turn by an error of the model's provider."""
+        with self.lock:
+            failed, error = self.sessions[session], {"type": kind, "message": message}
+            self._complete(self._message(failed, []), "error", error)
+            self._ended(failed, "failed", {"error": error})
+
     def go_on(self, session: str) -> None:
         """Take another turn after a kill: what it left running has failed."""
         with self.lock:
@@ -111,6 +118,11 @@ class Turns(Events):
         self.tell("session.step.started", data, session.directory)
         return made
 
+    def _complete(self, message: Json, finish: str, error: Json | None = None) -> None:
+        """End a message of the model: with "tool-calls" the turn goes on."""
+        message["time"]["completed"] = self.now_ms()
+        message |= {"finish": finish} | ({} if error is None else {"error": error})
+
     def _call(self, session: Session, tool: str, given: Json, *, say: str = "", beside: str | None = None) -> Json:
         """Begin a tool call, in the newest message or in one of its own; return how a request names it."""
         self._begin(session)
@@ -140,10 +152,12 @@ class Turns(Events):
         if any(part["state"]["status"] == "running" for part in calls):
             return
         if any(part["state"].get("error", {}).get("type") == "aborted" for part in calls):
+            self._complete(message, "error", {"type": "aborted", "message": "Step interrupted"})
             self._ended(session, "interrupted", {"reason": "shutdown"})
             return
         told = [json.dumps(part["state"].get("content") or part["state"].get("error")) for part in calls]
-        self._message(session, [{"type": "text", "text": f"FINAL: {' '.join(told)}"}])
+        self._complete(message, "tool-calls")
+        self._complete(self._message(session, [{"type": "text", "text": f"FINAL: {' '.join(told)}"}]), "stop")
         self._ended(session, "succeeded")
 
     def _fail_calls(self, session: Session, kind: str, message: str) -> None:

@@ -14,8 +14,9 @@ from hermes.agents.claude_code.adapter import answers, read, waiter_text
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
-from hermes.model.ask import Ask, Option
-from hermes.model.signals import Asked, Quiet, Replied
+from hermes.model.ask import Ask, Option, Source
+from hermes.model.notice import Turn
+from hermes.model.signals import Asked, Quiet, Replied, TurnBegan, TurnEnded
 from tests.agents.claude_code.spoken import Json, asked, asking, recorded, signal
 
 ANN = User(1001, "Ann")
@@ -101,10 +102,41 @@ def test_what_was_answered_is_told_in_one_string_a_question() -> None:
     assert listed.answers == ((), ("S, L",))
 
 
-@pytest.mark.parametrize("name", ["Stop", "UserPromptSubmit", "SessionEnd"])
-def test_a_turn_that_is_over_waits_for_nothing(name: str) -> None:
+def test_a_session_that_is_over_waits_for_nothing() -> None:
     """As recorded."""
-    assert signal(name) == Quiet(recorded(name)["session_id"])
+    assert signal("SessionEnd") == Quiet(recorded("SessionEnd")["session_id"])
+
+
+def test_a_turn_begins_and_ends_with_an_id_of_its_own() -> None:
+    """As recorded. The inbox adds the times."""
+    record = recorded("Stop")
+    ended = signal("Stop", last_assistant_message="Both tests pass.")
+    assert isinstance(ended, TurnEnded)
+    assert ended.turn.source == Source("claude-code", "laptop", record["session_id"], record["cwd"])
+    assert ended.turn == Turn(ended.turn.source, "Claude Code", record["prompt_id"], None, 0.0, "Both tests pass.")
+    begun = recorded("UserPromptSubmit")
+    assert signal("UserPromptSubmit") == TurnBegan("claude-code", begun["session_id"], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"error": "unknown", "last_assistant_message": "API Error: 400 no"}, "API Error: 400 no"),
+        ({"error": "rate_limit", "last_assistant_message": ""}, "rate_limit"),
+        ({}, "an error"),
+    ],
+)
+def test_a_turn_that_failed_says_why(told: dict[str, str], why: str) -> None:
+    """In the program's words about it, else by the name of the error."""
+    ended = signal("Stop", hook_event_name="StopFailure", **{"last_assistant_message": "", **told})
+    assert isinstance(ended, TurnEnded)
+    assert (ended.turn.failure, ended.turn.words) == (why, "")
+
+
+def test_a_turn_without_an_id_only_ends_what_was_asked() -> None:
+    """Versions before 2.1 give none: no turn could be told from the one before."""
+    session = recorded("Stop")["session_id"]
+    assert signal("Stop", prompt_id="") == Quiet(session)
 
 
 def test_a_subagent_ends_by_itself() -> None:
@@ -112,7 +144,6 @@ def test_a_subagent_ends_by_itself() -> None:
     ask = asked("PermissionRequest-Bash", agent_id="a1")
     session = recorded("PermissionRequest-Bash")["session_id"]
     assert ask.source.session_id == f"{session}/a1"
-    assert signal("Stop", session_id=session) == Quiet(session)
     stopped = signal("Stop", hook_event_name="SubagentStop", session_id=session, agent_id="a1")
     assert stopped == Quiet(ask.source.session_id)
 

@@ -23,7 +23,7 @@ MINE = """{
 \t},
 \t"env": {"X": "\\u00e9 é"}
 }"""
-NEWS = ["Stop", "UserPromptSubmit", "SessionEnd"]
+NEWS = ["Stop", "StopFailure", "UserPromptSubmit", "SessionEnd"]
 QUESTIONS = ["PermissionRequest AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS]
 
 

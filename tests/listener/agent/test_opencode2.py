@@ -518,3 +518,67 @@ async def test_a_file_with_a_bad_url_breaks_nothing(
     assert "a part of the listener failed" not in caplog.text
     agent.write_file(home.root / "service.json", agent.url)
     await until(lambda: agent.sinks, "an event stream")
+
+
+# --- the end of turns -----------------------------------------------------------------------------------------------
+
+
+async def notices(home: House, agent: OpenCode2Agent) -> None:
+    """Start a listener that tells of every turn, and wait until it follows."""
+    await home.start(notices={"finished": "0s"})
+    await until(lambda: agent.sinks, "an event stream")
+
+
+async def test_the_end_of_a_turn_is_told(home: House, agent: OpenCode2Agent) -> None:
+    """With its title, its length and the last words."""
+    await notices(home, agent)
+    form = agent.ask([question()], session=agent.session("Fix the build"))
+    await home.person.sees(ASKED, buttons=True)
+    home.clock.advance(300.0)
+    agent.answer(form, [["SQLite"]])
+    shown = await home.person.sees("✅ Fix the build is done · 5 min")
+    assert "FINAL: " in shown.text
+    assert "OpenCode on " in shown.text
+
+
+async def test_a_turn_that_fails_is_told_with_its_reason(home: House, agent: OpenCode2Agent) -> None:
+    """In the provider's words."""
+    await notices(home, agent)
+    session = agent.session("Fix the build")
+    agent.ask([question()], session=session)
+    await home.person.sees(ASKED, buttons=True)
+    agent.fail(session, "the key was refused")
+    await home.person.sees("❌ Fix the build stopped: the key was refused")
+
+
+async def test_what_a_person_ended_and_what_a_subagent_did_are_no_news(home: House, agent: OpenCode2Agent) -> None:
+    """A question that was dismissed, a turn that was interrupted, a child; the parent's end is told."""
+    await notices(home, agent)
+    agent.dismiss(agent.ask([question("Dismissed?")], session=agent.session("Dismissed")))
+    interrupted = agent.session("Interrupted")
+    agent.ask([question("Interrupted?")], session=interrupted)
+    agent.abort(interrupted)
+    parent = agent.session("Parent")
+    child = agent.session("Child", parent=parent)
+    agent.answer(agent.ask([question("Child?")], session=child), [["SQLite"]])
+    agent.answer(agent.ask([question()], session=parent), [["SQLite"]])
+    await home.person.sees("✅ Parent is done")
+    for title in ("Dismissed", "Interrupted", "Child"):
+        assert home.person.find(f"{title} is done") is None
+        assert home.person.find(f"{title} stopped") is None
+
+
+async def test_a_turn_that_ended_while_nobody_followed_is_told_later(home: House, agent: OpenCode2Agent) -> None:
+    """Once."""
+    await notices(home, agent)
+    form = agent.ask([question()], session=agent.session("Fix the build"))
+    await home.person.sees(ASKED, buttons=True)
+    await home.stop()
+    agent.answer(form, [["SQLite"]])
+    for _ in range(2):
+        await notices(home, agent)
+        await home.person.sees("✅ Fix the build is done")
+        known = home.listener._parts.notices._known
+        await until(lambda known=known: [one.phase for one in known.values()] == ["posted"], "the notice noted")  # type: ignore[misc]
+        await home.stop()
+    assert len([one for one in home.person.shown() if " is done" in one.text]) == 1

@@ -1,0 +1,115 @@
+"""The last turn of a session, read from OpenCode's own record.
+
+Each message of the model names its prompt (`parentID`). A step that calls tools ends with the finish "tool-calls", the
+last step of a turn with another one; after a failure a message has an error instead. A turn that was interrupted, or
+ended by the rejection of a question, is none that ended by itself. The prompt's `summary.diffs` are written some ms
+after the last step, in a project with git alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from hermes.agents.http import Api, path_of
+from hermes.agents.opencode import wire
+from hermes.agents.opencode.adapter import capabilities
+from hermes.agents.turns import Beginnings
+from hermes.errors import NotThere
+from hermes.model.ask import Source
+from hermes.model.notice import Changes, Turn
+
+_RECENT: Final = 8
+_GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
+_ABORTED: Final = "MessageAbortedError"
+_LOOKS, _LOOK_S = 5, 0.1
+_LONGEST: Final = 100_000
+
+
+async def last_turn(
+    api: Api,
+    session: wire.Session,
+    source: Source,
+    beginnings: Beginnings,
+    *,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> Turn | None:
+    """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent.
+
+    Raises what `Api.get` raises.
+    """
+    if session.parent_id is not None:
+        return None
+    path = path_of("session", session.id, "message")
+    messages = await api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
+    newest = max(_of_model(messages), key=lambda one: one.info.time.created, default=None)
+    if newest is None or not _has_ended(newest.info):
+        return None
+    prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
+    for _ in range(_LOOKS):
+        if prompt is None or _changes(prompt) is not None or not _has_patch(messages, newest):
+            break
+        await sleep(_LOOK_S)
+        prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
+    info = newest.info
+    return Turn(
+        replace(source, session_id=session.id, session_title=session.title),
+        capabilities.agent_name,
+        info.id,
+        beginnings.of(session.id, None if prompt is None else prompt.info.time.created / 1000),
+        (info.time.completed or info.time.created) / 1000,
+        words="" if info.error else said([newest])[-_LONGEST:],
+        failure=_reason(info.error) if info.error else "",
+        changes=None if prompt is None else _changes(prompt),
+    )
+
+
+async def _prompt(api: Api, path: str, message_id: str, directory: str) -> wire.Message | None:
+    if not message_id:
+        return None
+    try:
+        return await api.get(wire.Message, path + path_of(message_id), directory)
+    except NotThere:
+        return None
+
+
+def _has_ended(info: wire.Info) -> bool:
+    if info.time.completed is None or info.summary is True:  # a summary of the session is no answer to anybody
+        return False
+    if info.error is not None:
+        return info.error.name != _ABORTED
+    return info.finish not in _GOES_ON
+
+
+def _reason(error: wire.MessageError) -> str:
+    """Return why a turn failed: the provider's words, and the HTTP status if there is one."""
+    words = error.data.message or error.name
+    return words if error.data.status is None else f"{words} ({error.data.status})"
+
+
+def _of_model(messages: Iterable[wire.Message]) -> list[wire.Message]:
+    return [message for message in messages if message.info.role == "assistant"]
+
+
+def _has_patch(messages: Iterable[wire.Message], newest: wire.Message) -> bool:
+    same = (one for one in messages if one.info.parent_id == newest.info.parent_id)
+    return any(part.type == "patch" for message in same for part in message.parts)
+
+
+def _changes(prompt: wire.Message) -> Changes | None:
+    summary = prompt.info.summary
+    diffs = summary.diffs if isinstance(summary, wire.Summary) else ()
+    if not diffs:
+        return None
+    return Changes(len(diffs), sum(one.additions for one in diffs), sum(one.deletions for one in diffs))
+
+
+def said(messages: Iterable[wire.Message]) -> str:
+    """Return the model's last text in these messages, "" if there is none."""
+    for message in sorted(_of_model(messages), key=lambda one: one.info.time.created, reverse=True):
+        words = "\n\n".join(part.text for part in message.parts if part.type == "text").strip()
+        if words:
+            return words
+    return ""

@@ -1,0 +1,64 @@
+"""The message that a turn has ended. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens.buttons import Button, encode
+from hermes.chat.screens.screen import Caps, Screen, agent_at, draw, lasting, project
+from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
+from hermes.model.actions import ShowWhole
+
+if TYPE_CHECKING:
+    from hermes.chat.screens.screen import Look
+    from hermes.model.notice import Changes, Turn
+
+_TITLE: Final = 60
+_WHY: Final = 300
+_MINUTE_S: Final = 60
+
+
+def turn_ended(notice_id: str, turn: Turn, look: Look) -> Screen:
+    """Return the notice: whether the turn finished or failed, how long it took, its changes, and the last words."""
+
+    def lines(caps: Caps) -> list[Line]:
+        words = ending(turn.words, min(caps.context, look.context_chars), "expandable_blockquote")
+        origin = dotted([project(turn.source), agent_at(turn.agent_name, turn.source)])
+        return [_headline(turn), line(words), origin]
+
+    is_cut = units(turn.words.strip()) > look.context_chars
+    rows = ((Button("Show all", encode(notice_id, 0, ShowWhole())),),) if is_cut else ()
+    return draw(lines, rows)
+
+
+def without_buttons(notice_id: str, turn: Turn, look: Look) -> Screen:
+    """Return the notice of an earlier turn of the session, which offers nothing any more."""
+    shown = turn_ended(notice_id, turn, look)
+    return Screen(shown.text, shown.entities)
+
+
+def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
+    """Return the agent's last words as a document (name, content), and the caption."""
+    return draw(lambda _: [line("The last words of ", _title(turn))]), ("last-words.txt", turn.words)
+
+
+def _title(turn: Turn) -> Span:
+    title = phrase(turn.source.session_title, _TITLE, "bold")
+    return title if title.text else phrase(project(turn.source).text, _TITLE, "bold", empty="A session")
+
+
+def _headline(turn: Turn) -> Line:
+    took = Span(f" · {_length(turn.ended_s - turn.began_s)}" if turn.began_s is not None else "")
+    changes = Span(f" · {_in_words(turn.changes)}" if turn.changes is not None and turn.changes.files else "")
+    if turn.failure:
+        return line("❌ ", _title(turn), " stopped: ", passage(turn.failure, _WHY), took, changes)
+    return line("✅ ", _title(turn), " is done", took, changes)
+
+
+def _length(seconds: float) -> str:
+    return lasting(seconds) if round(seconds) >= _MINUTE_S else f"{max(0, round(seconds))} s"
+
+
+def _in_words(changes: Changes) -> str:
+    files = "1 file" if changes.files == 1 else f"{changes.files} files"
+    return f"{files}, +{changes.added} −{changes.removed}" if changes.added or changes.removed else files

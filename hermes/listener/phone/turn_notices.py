@@ -1,0 +1,113 @@
+"""Posts the notices of turns that have ended, and keeps their buttons on the newest one of each session."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hermes.chat.failures import vanished
+from hermes.chat.screens import notices as hints, turn_notice
+from hermes.core import notices
+from hermes.core.notices import Pause, Post, TakeButtons
+from hermes.errors import ChatRefused
+from hermes.model.notice import Shown
+
+if TYPE_CHECKING:
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Look
+    from hermes.core.answer_clock import AnswerTimes
+    from hermes.listener.entries import Entries
+    from hermes.listener.notices import Notices
+    from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.phone.messenger import Messenger
+    from hermes.model.events import Tap
+    from hermes.model.notice import Notice, Turn
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 0.0
+
+
+class TurnNotices:
+    """The worker for notices, and the taps on their buttons."""
+
+    def __init__(
+        self,
+        notices: Notices,
+        entries: Entries,
+        outbox: Outbox,
+        look: Look,
+        times: AnswerTimes,
+        link: ChatLink,
+        messenger: Messenger,
+    ) -> None:
+        self._notices = notices
+        self._entries = entries
+        self._outbox = outbox
+        self._look = look
+        self._times = times
+        self._link = link
+        self._messenger = messenger
+        # Messages that were sent but could not be noted (a full disk), by notice id: they must not be sent again.
+        self._unnoted: dict[str, Shown] = {}
+
+    async def step(self, notice_id: str) -> float | None:
+        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
+
+        Raises ChatError and NotSaved: try the step again.
+        """
+        notice = self._notices.get(notice_id)
+        if notice is None:
+            return None
+        try:
+            match notices.due(notice, self._notices.rules, self._notices.now()):
+                case Pause(pause_s):
+                    return pause_s
+                case Post(turn):
+                    await self._post(notice, turn)
+                    return AT_ONCE
+                case TakeButtons(shown):
+                    await self._take_buttons(notice, shown)
+                    return AT_ONCE
+                case None:
+                    return None
+        except ChatRefused as error:
+            await self._link.refused(error)
+            raise
+
+    async def _post(self, notice: Notice, turn: Turn) -> None:
+        unnoted = self._unnoted.get(notice.id)
+        if unnoted is None or unnoted.turn != turn:
+            chat_id, screen = self._entries.chat_id, turn_notice.turn_ended(notice.id, turn, self._look)
+            sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
+            self._entries.note_message(sent.message_id)
+            unnoted = self._unnoted[notice.id] = Shown(turn, chat_id, sent.message_id)
+        shown = unnoted
+        await self._notices.change(notice.id, lambda found: notices.posted(found, shown))
+        del self._unnoted[notice.id]
+        self._link.sent()
+        log.info("notice %s is message %d", notice.id, shown.message_id)
+
+    async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
+        screen = turn_notice.turn_ended(notice.id, shown.turn, self._look)
+        if screen.rows:
+            bare = turn_notice.without_buttons(notice.id, shown.turn, self._look)
+            try:
+                await self._outbox.edit(shown.chat_id, shown.message_id, bare)
+            except ChatRefused as error:
+                if not vanished(error):
+                    raise
+        await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
+
+    def take(self, notice_id: str, tap: Tap) -> bool:
+        """Show the agent's last words, whole, as a document below the notice; return False if this is no notice."""
+        notice = self._notices.get(notice_id)
+        if notice is None:
+            return False
+        shown = notice.shown
+        if shown is None or shown.message_id != tap.message_id:
+            self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
+            return True
+        self._outbox.answer(tap.query_id, hints.TOASTS["whole"])
+        self._messenger.attach(*turn_notice.whole_words(shown.turn), reply_to=tap.message_id)
+        return True

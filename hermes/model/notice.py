@@ -1,0 +1,75 @@
+"""A notice: what the phone hears of a session without being asked, namely that a turn has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes.model.ask import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of one turn: the number of files, and of lines added and removed."""
+
+    files: int
+    added: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn that has ended: the work of an agent from a prompt to its last words. Times are epoch seconds.
+
+    - `source`: its session, without the ids of a request.
+    - `agent_name`: the name of the agent for people.
+    - `id`: the agent's id of the turn, which no other turn of the session has.
+    - `began_s`: None if the agent does not tell; then the beginning counts that Hermes heard of.
+    - `words`: the agent's last words.
+    - `failure`: why the turn failed, in words; "" if it finished.
+    - `changes`: None if the agent does not tell.
+    """
+
+    source: Source
+    agent_name: str
+    id: str
+    began_s: float | None
+    ended_s: float
+    words: str = ""
+    failure: str = ""
+    changes: Changes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A turn whose notice is on the phone, and the message of it."""
+
+    turn: Turn
+    chat_id: int
+    message_id: int
+
+
+NoticePhase = Literal["running", "waiting", "posted", "dropped"]
+"""The latest turn that is known: it runs; its notice waits; its notice was posted, or never will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The notice of the latest turn of one session, as the store keeps it.
+
+    - `began_s`: when the running turn began (epoch), as Hermes heard it; None if no turn is known to run.
+    - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
+    - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
+    - `revision`: grows with each write.
+    """
+
+    id: str
+    agent: str
+    session_id: str
+    phase: NoticePhase = "running"
+    began_s: float | None = None
+    turn: Turn | None = None
+    heard_s: float = 0.0
+    shown: Shown | None = None
+    outdated: tuple[Shown, ...] = ()
+    revision: int = 0

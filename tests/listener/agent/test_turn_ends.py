@@ -1,0 +1,121 @@
+"""The end of a turn, as servers tell it: by an event that says only that the session stopped, and by their record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.listening import BOTH, House, house, question, until
+
+if TYPE_CHECKING:
+    from hermes.sandbox.phone_values import ShownMessage
+
+EVERY = {"notices": {"finished": "0s"}}
+home = house("new", sections={"opencode2": {"enabled": False}, **EVERY})
+
+
+def told(home: House) -> list[ShownMessage]:
+    """All notices on the phone."""
+    return [one for one in home.person.shown() if " is done" in one.text or " stopped: " in one.text]
+
+
+def asking(home: House, title: str = "Fix login flow", **more: Any) -> tuple[str, str]:
+    """Let a session ask; its id and that of the request."""
+    session = home.agent.session(title, **more)
+    return session, home.agent.ask([question()], session=session)
+
+
+def phases(home: House) -> list[str]:
+    """The phases of all notices that are kept."""
+    return [one.phase for one in home.listener._parts.notices._known.values()]
+
+
+@pytest.fixture(autouse=True)
+async def started(home: House) -> None:
+    """A listener that runs."""
+    await home.start()
+
+
+@BOTH
+async def test_a_turn_that_goes_on_to_its_end_is_told(home: House) -> None:
+    """With its title, its length, its changes and the last words."""
+    session, request = asking(home)
+    home.agent.change(session, {"file": "a.py", "additions": 120, "deletions": 31}, {"file": "b.py", "additions": 1})
+    home.clock.advance(300.0)
+    home.agent.answer(request, [["SQLite"]])
+    shown = await home.person.sees("✅ Fix login flow is done · 5 min · 2 files, +121 −31")
+    assert "FINAL: " in shown.text
+    assert "project · OpenCode on " in shown.text
+
+
+@BOTH
+async def test_a_turn_that_fails_is_told_with_its_reason(home: House) -> None:
+    """Once, though the session says twice that it stopped."""
+    session, _ = asking(home)
+    home.agent.fail(session, "invalid key", 401)
+    await home.person.sees("❌ Fix login flow stopped: invalid key (401)")
+    await until(lambda: phases(home) == ["posted"], "the notice")
+    assert len(told(home)) == 1
+
+
+@BOTH
+async def test_what_a_person_ended_is_no_news(home: House) -> None:
+    """An interrupt, a question that was rejected. The next turn is told."""
+    session, _ = asking(home)
+    home.agent.abort(session)
+    _, rejected = asking(home, "Rejected")
+    home.agent.dismiss(rejected)
+    _, request = asking(home, "Another")
+    home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ Another is done")
+    await until(lambda: not home.listener._parts.background._tasks or phases(home) == ["posted"], "all looks")
+    assert len(told(home)) == 1
+
+
+@BOTH
+async def test_the_end_of_a_subagent_is_no_news(home: House) -> None:
+    """Its parent goes on."""
+    parent, request = asking(home, "Parent")
+    _, of_child = asking(home, "Child", parent=parent)
+    home.agent.answer(of_child, [["SQLite"]])
+    home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ Parent is done")
+    assert len(told(home)) == 1
+
+
+@BOTH
+async def test_a_turn_that_ended_while_nobody_followed_is_told_later(home: House) -> None:
+    """Once, and not again after another restart."""
+    _, request = asking(home)
+    await home.person.sees("Which database?", buttons=True)
+    await home.stop()
+    home.agent.answer(request, [["SQLite"]])
+    for _ in range(2):
+        await home.start()
+        await home.person.sees("✅ Fix login flow is done")
+        await until(lambda: phases(home) == ["posted"], "the notice noted")
+        await home.closed()
+        await home.stop()
+    assert len(told(home)) == 1
+
+
+async def test_a_turn_whose_record_cannot_be_read_is_told_once_it_can(home: House) -> None:
+    """The server fails for a moment."""
+    _, request = asking(home)
+    await home.person.sees("Which database?", buttons=True)
+    home.agent.fault("messages", "error", status=503, times=1)
+    home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ Fix login flow is done")
+
+
+async def test_a_queued_prompt_does_not_make_a_long_turn_short(home: House) -> None:
+    """It counts from the moment in which the session began to work, as the events told."""
+    home.agent.session("Other")
+    session, first = asking(home)
+    await home.person.sees("Which database?", buttons=True)
+    home.clock.advance(600.0)
+    with home.agent.lock:
+        home.agent._message(home.agent.sessions[session], "user", [{"type": "text", "text": "And this."}])
+    home.agent.answer(first, [["SQLite"]])
+    await home.person.sees("✅ Fix login flow is done · 10 min")

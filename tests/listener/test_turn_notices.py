@@ -1,0 +1,188 @@
+"""Notices on the phone: turns that hooks and servers tell of, restarts, quiet hours, and a full disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.hook import spool
+from tests.agents.speaking import CLAUDE_CODE, SINGLE
+from tests.listening import House, house, until
+
+if TYPE_CHECKING:
+    from hermes.model.notice import Notice
+    from hermes.sandbox.phone_values import ShownMessage
+
+home = house(sections={"opencode2": {"enabled": False}})
+WORDS = "Both tests pass now."
+
+
+class Claude:
+    """What the hooks of one session of Claude Code hand over; `at_s` of the records follows the clock of the house."""
+
+    def __init__(self, home: House, session: str = "ses_1") -> None:
+        self.home = home
+        self.session = session
+
+    def tell(self, event: str, prompt: str, **more: Any) -> None:
+        """Let a hook bring this event."""
+        payload = {"hook_event_name": event, "session_id": self.session, "prompt_id": prompt, "cwd": "/home/dev/shop"}
+        record = spool.record("claude-code", payload | more) | {"at": self.home.clock.now(), "host": "laptop"}
+        spool.drop(self.home.store, record)
+        spool.nudge(self.home.store)
+
+    async def works(self, prompt: str, seconds: float, **more: Any) -> None:
+        """Let a turn begin, last that long, and end."""
+        self.tell("UserPromptSubmit", prompt)
+        await until(lambda: self.notice() and self.notice().phase == "running", "the turn's beginning")  # type: ignore[union-attr]
+        self.home.clock.advance(seconds)
+        self.tell("Stop", prompt, **{"last_assistant_message": WORDS} | more)
+
+    def notice(self) -> Notice | None:
+        """What is kept of the session."""
+        known = self.home.listener._parts.notices._known.values()
+        return next((one for one in known if one.session_id == self.session), None)
+
+    async def phase(self, phase: str) -> None:
+        """Wait until its notice is in this phase."""
+        await until(
+            lambda: (notice := self.notice()) is not None and notice.phase == phase, f"a notice that is {phase}"
+        )
+
+
+def finished(home: House) -> list[ShownMessage]:
+    """All notices on the phone."""
+    return [one for one in home.person.shown() if " is done" in one.text]
+
+
+@pytest.fixture
+async def claude(home: House) -> Claude:
+    """A session, and a listener that runs."""
+    await home.start()
+    return Claude(home)
+
+
+async def test_a_long_turn_is_told_once(claude: Claude, home: House) -> None:
+    """It rings. A second hook that says the same, and a restart, change nothing."""
+    await claude.works("p1", 300.0)
+    shown = await home.person.sees("✅ shop is done · 5 min")
+    assert WORDS in shown.text
+    assert "Claude Code on laptop" in shown.text
+    assert not shown.silent
+    await claude.phase("posted")
+    claude.tell("Stop", "p1", last_assistant_message="Once more.")
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    await home.stop()
+    await home.start()
+    await home.polled()
+    assert len(finished(home)) == 1
+
+
+async def test_a_short_turn_is_not_told(claude: Claude, home: House) -> None:
+    """A longer one after it is."""
+    await claude.works("p1", 100.0)
+    await claude.phase("dropped")
+    await claude.works("p2", 121.0)
+    await home.person.sees("shop is done · 2 min")
+    assert len(finished(home)) == 1
+
+
+async def test_a_turn_that_failed_is_told_with_its_reason(claude: Claude, home: House) -> None:
+    """The program's own words."""
+    claude.tell("UserPromptSubmit", "p1")
+    await claude.phase("running")
+    home.clock.advance(300.0)
+    claude.tell("StopFailure", "p1", error="unknown", last_assistant_message="API Error: 401 the key was refused")
+    await home.person.sees("❌ shop stopped: API Error: 401 the key was refused · 5 min")
+
+
+async def test_a_turn_over_a_restart_is_as_long_as_it_was(claude: Claude, home: House) -> None:
+    """Its beginning is on disk."""
+    claude.tell("UserPromptSubmit", "p1")
+    await claude.phase("running")
+    await home.stop()
+    home.clock.advance(600.0)
+    claude.tell("Stop", "p1", last_assistant_message=WORDS)
+    await home.start()
+    await home.person.sees("shop is done · 10 min")
+
+
+async def test_a_turn_ends_the_asks_of_its_session(claude: Claude, home: House) -> None:
+    """As before there were notices."""
+    payload = CLAUDE_CODE.ask([dict(SINGLE)]) | {"id": "0011223344556677", "session_id": "ses_1"}
+    with home.waiting("0011223344556677", "claude-code"):
+        spool.drop(home.store, spool.record("claude-code", payload))
+        spool.nudge(home.store)
+        await home.person.sees("Which", buttons=True)
+        claude.tell("UserPromptSubmit", "p2")
+    await home.person.sees("The agent no longer needs this")
+
+
+async def test_a_prompt_at_the_desk_drops_the_notice_that_waits_for_it(home: House) -> None:
+    """Somebody is there."""
+    await home.start(questions={"post_after": "30s"})
+    claude = Claude(home)
+    await claude.works("p1", 300.0)
+    await claude.phase("waiting")
+    claude.tell("UserPromptSubmit", "p2")
+    await claude.phase("running")
+    home.clock.advance(60.0)
+    home.listener._parts.steps.kick("notice", claude.notice().id)  # type: ignore[union-attr]
+    await home.polled()
+    assert not finished(home)
+
+
+async def test_it_waits_for_the_desk_as_a_question_does(home: House) -> None:
+    """Also over a restart."""
+    await home.start(questions={"post_after": "30s"})
+    claude = Claude(home)
+    await claude.works("p1", 300.0)
+    await claude.phase("waiting")
+    await home.stop()
+    assert not finished(home)
+    home.clock.advance(40.0)
+    await home.start()
+    await home.person.sees("shop is done · 5 min")
+
+
+async def test_in_quiet_hours_it_makes_no_sound(home: House) -> None:
+    """It is there in the morning."""
+    await home.start(questions={"quiet_hours": "00:00-23:59", "tz": "UTC"})
+    await Claude(home).works("p1", 300.0)
+    assert (await home.person.sees("shop is done")).silent
+
+
+async def test_the_whole_of_long_words_is_one_tap_away(claude: Claude, home: House) -> None:
+    """Only on the newest notice of the session."""
+    words = "I renamed many things. " * 200
+    await claude.works("p1", 300.0, last_assistant_message=words)
+    first = await home.person.sees("shop is done · 5 min", buttons=True)
+    await claude.phase("posted")
+    assert await home.person.taps(first, "Show all") == "Here it comes"
+    document = await home.person.sees("The last words of shop")
+    assert document.reply_to == first.message_id
+    (call,) = home.api.control.calls("sendDocument")
+    assert "last-words.txt" in str(call.params["document"])
+    await claude.works("p2", 600.0, last_assistant_message=words)
+    second = await home.person.sees("shop is done · 10 min", buttons=True)
+    await until(lambda: not home.person.message(first.message_id).rows, "the first without buttons")
+    assert home.person.message(second.message_id).rows
+
+
+async def test_each_session_has_its_own(claude: Claude, home: House) -> None:
+    """The buttons of one do not depend on the other."""
+    other = Claude(home, "ses_2")
+    await claude.works("p1", 300.0)
+    await other.works("p1", 600.0)
+    await home.person.sees("shop is done · 5 min")
+    await home.person.sees("shop is done · 10 min")
+
+
+async def test_without_notices_nothing_is_told(home: House) -> None:
+    """`[notices] enabled = false`."""
+    await home.start(notices={"enabled": False})
+    claude = Claude(home)
+    await claude.works("p1", 300.0)
+    await claude.phase("dropped")
+    assert not finished(home)

@@ -1,0 +1,105 @@
+"""A real OpenCode's turns end, and the phone hears of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.processes import until
+from tests.scenes.stage import asking, question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes.sandbox.phone_values import ShownMessage
+    from tests.harness.opencode import OpenCode
+    from tests.scenes.stage import Stage
+
+
+@pytest.fixture
+def noticed(stage: Stage, opencode: OpenCode) -> Stage:
+    """A stage that follows the shared server and tells of each turn, however short."""
+    stage.connect(opencode)
+    stage.start(notices={"finished": "0s"})
+    return stage
+
+
+def told(stage: Stage) -> list[ShownMessage]:
+    """All notices on the phone."""
+    return [one for one in stage.phone.shown() if " is done" in one.text or " stopped: " in one.text]
+
+
+@pytest.mark.story
+def test_a_turn_that_finished_is_told_once(noticed: Stage, opencode: OpenCode, project: Path) -> None:
+    """With its title and the last words; a question in it is no notice of its own."""
+    session = opencode.session(project, "Fix login flow")
+    opencode.prompt(session, [asking(question()), {"text": "Both tests pass now."}])
+    noticed.phone.tap(noticed.asked("Which database"), "SQLite")
+    shown = noticed.ended("✅ Fix login flow is done")
+    assert "Both tests pass now." in shown.text
+    assert f"{project.name} · OpenCode on " in shown.text
+    noticed.over()
+    assert len(told(noticed)) == 1
+
+
+@pytest.mark.story
+def test_a_turn_that_failed_is_told_with_its_reason(noticed: Stage, opencode: OpenCode, project: Path) -> None:
+    """The provider's words and the HTTP status."""
+    session = opencode.session(project, "Fix login flow")
+    opencode.prompt(session, [{"status": 400}])
+    noticed.ended("❌ Fix login flow stopped: the script says so (400)")
+    opencode.wait_idle(session)
+    assert len(told(noticed)) == 1
+
+
+def test_what_a_person_stopped_is_no_news(noticed: Stage, opencode: OpenCode, project: Path) -> None:
+    """An interrupt at the desk, a question that was stopped on the phone, a subagent; the turn after them is told."""
+    interrupted = opencode.session(project, "Interrupted")
+    opencode.prompt(interrupted, [asking(question("Interrupted?"))])
+    noticed.asked("Interrupted?")
+    opencode.abort(interrupted)
+    noticed.ended("The agent no longer needs this")
+    stopped = opencode.session(project, "Stopped")
+    opencode.prompt(stopped, [asking(question("Stopped?"))])
+    asked = noticed.asked("Stopped?")
+    noticed.phone.tap(asked, "⏹ Stop")
+    noticed.phone.tap(noticed.turned(asked, button="Yes, stop"), "Yes, stop")
+    noticed.ended("⏹ Stopped")
+    opencode.prompt(opencode.session(project, "Another"), [{"text": "Done."}])
+    noticed.ended("✅ Another is done")
+    assert len(told(noticed)) == 1
+
+
+def test_a_turn_that_ended_while_no_listener_ran_is_told_by_the_next(
+    noticed: Stage, opencode: OpenCode, project: Path
+) -> None:
+    """And not once more by the one after that."""
+    session = opencode.session(project, "Fix login flow")
+    noticed.stop()
+    opencode.prompt(session, [{"text": "Both tests pass now."}])
+    opencode.wait_idle(session)
+    noticed.start()
+    noticed.ended("✅ Fix login flow is done")
+    until(
+        lambda: '"posted"' in "".join(file.read_text() for file in (noticed.store / "notices").glob("*.json")), 30, "it"
+    )
+    noticed.stop()
+    noticed.start()
+    opencode.prompt(opencode.session(project, "Another"), [{"text": "Done."}])
+    noticed.ended("✅ Another is done")
+    assert len(told(noticed)) == 2
+
+
+def test_the_changes_of_a_turn_are_counted(noticed: Stage, opencode: OpenCode, project: Path) -> None:
+    """Of the turn, not of the session, by OpenCode's own snapshots."""
+    own = opencode.home.project(f"changed-{opencode.version}", snapshot=True, permission={"bash": "allow"})
+    (own / "old.txt").write_text("a\nb\n")
+    session = opencode.session(own, "Change files")
+    command = {"command": "printf '1\\n2\\n' > new.txt; printf 'a\\nc\\n' > old.txt", "description": "change"}
+    opencode.prompt(session, [{"tool": "bash", "args": command}, {"text": "Changed."}])
+    shown = noticed.ended("✅ Change files is done")
+    assert " · 2 files, +3 −1\n" in shown.text
+    opencode.prompt(session, [{"text": "Nothing to change."}])
+    assert "file" not in noticed.ended("Nothing to change.").text.splitlines()[0].removeprefix("✅ Change files")
+    opencode.discard(own)
