@@ -16,6 +16,7 @@ from hermes.errors import PayloadError
 _LONE = re.compile("[\ud800-\udfff]")
 _ID_LENGTH = 200
 _ENDLESS = 10 * 366 * 86400.0
+_END_OF_TIME_MS = 10**14
 
 Record = Mapping[str, object]
 
@@ -70,6 +71,22 @@ def number_of(record: Record, key: str, where: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _ENDLESS:
         raise PayloadError(f"{where}.{key} is not a number above zero")
     return float(value)
+
+
+def moment_of(record: Record, key: str, where: str) -> float:
+    """Read a time in milliseconds since the epoch, and return it in seconds. A missing one is an error."""
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME_MS:
+        raise PayloadError(f"{where}.{key} is not a time in milliseconds")
+    return value / 1000
+
+
+def count_of(record: Record, key: str, where: str) -> int:
+    """Read a whole number, 0 or more. A missing one is an error."""
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _END_OF_TIME_MS:
+        raise PayloadError(f"{where}.{key} is not a whole number")
+    return value
 
 
 def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:

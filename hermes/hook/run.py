@@ -132,6 +132,9 @@ def _run(options: dict[str, str]) -> None:
         _stay(options, agent)
         return
     payload = _payload(agent, _line(0, PATIENCE_S)[0])
+    if agent.needs_listener(payload) and not spool.nudge(options["store"]):
+        _tell_plugin(b"kept\n")  # another try is useless
+        return
     _keep(options, payload)
     _nudge(options, opens=agent.asks(payload))
 

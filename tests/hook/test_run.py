@@ -133,6 +133,18 @@ def printed(process: Process) -> bytes:
 # keeping
 
 
+def test_the_end_of_a_turn_is_kept_only_for_a_listener(desk: Desk, tmp_path: Path) -> None:
+    """It concerns no ask; without a listener it would lie there, and be told days later."""
+    ended = {"type": "turn.ended", "properties": {"sessionID": "ses_1"}, "directory": "/x", "context": {}}
+    desk.tell(ended)
+    assert desk.payloads() == [ended]
+    alone = Desk(tmp_path / "alone")
+    process = alone.start()
+    assert process.communicate(line(ended), timeout=60) == (b"", b"kept\n")
+    assert alone.payloads() == []
+    assert not alone.log.exists()
+
+
 def test_a_payload_is_kept_as_it_came(desk: Desk) -> None:
     """Under the agent's and the machine's name; no log, no word."""
     desk.tell(ASKED)

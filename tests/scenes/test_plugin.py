@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.harness.home import Home
     from tests.harness.opencode import OpenCode
     from tests.harness.tui import Tui
-    from tests.scenes.stage import Stage
+    from tests.scenes.stage import Json, Stage
 
 NO_LONGER = "The agent no longer needs this"
 DATABASE = "Which database should I use?"
@@ -156,6 +156,30 @@ def test_a_plain_terminal_and_the_phone_are_one(
     listening.over()
     assert model.received(key)[:2] == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     assert model.turns(key) == 3
+
+
+@pytest.mark.story
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("step", "told", "words"),
+    [
+        ({"text": "Both tests pass now."}, "✅ A scripted session is done", "Both tests pass now."),
+        ({"status": 400}, " stopped: the script says so (400)", ""),
+    ],
+    ids=["finished", "failed"],
+)
+def test_the_end_of_a_turn_in_a_plain_terminal_is_told(
+    step: Json, told: str, words: str, stage: Stage, desk: Home, tui: Callable[..., Tui], key: str
+) -> None:
+    """Once: the plugin has read from OpenCode's record what it came to."""
+    stage.start(notices={"finished": "0s"})
+    project = desk.project("tui")
+    tui(project, steps=[step], key=key)
+    shown = stage.ended(told, BOOT_S)
+    assert words in shown.text
+    assert f"{project.name} · OpenCode on " in shown.text
+    stage.over()
+    assert len(stage.phone.shown()) == 1
 
 
 @pytest.mark.timeout(300)

@@ -14,13 +14,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, record_of, sound, text_of, words_of
+from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, text_of, words_of
 from hermes.agents.opencode.permissions import completed, read_permission
 from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Source
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
+from hermes.model.notice import Changes, Turn
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal, TurnEnded
 
 AGENT = "opencode"
 
@@ -51,7 +52,32 @@ def read(payload: object, *, machine: str) -> Signal:
     kind = text_of(record, "type", "payload")
     if kind == "permission.asked":
         return Asked(read_wish(record.get("properties"), origin, context.get("input")))
+    if kind == "turn.ended":
+        return _ended(record_of(record.get("properties"), kind), origin)
     return read_event(kind, record.get("properties"), origin)
+
+
+def _ended(record: Record, origin: Source) -> Signal:
+    """Read the end of a turn, which the plugin has read from OpenCode's record.
+
+    Its shape: `{"sessionID", "id", "began", "ended", "words", "failure", "changes"?: {"files", "added", "removed"}}`.
+    """
+    where = "turn.ended"
+    changed = record.get("changes")
+    counts = None if changed is None else record_of(changed, f"{where}.changes")
+    turn = Turn(
+        replace(origin, session_id=id_of(record, "sessionID", where)),
+        capabilities.agent_name,
+        id_of(record, "id", where),
+        moment_of(record, "began", where),
+        moment_of(record, "ended", where),
+        words=words_of(record, "words", where),
+        failure=words_of(record, "failure", where),
+        changes=None
+        if counts is None
+        else Changes(*(count_of(counts, key, f"{where}.changes") for key in ("files", "added", "removed"))),
+    )
+    return TurnEnded(turn)
 
 
 def read_event(kind: str, properties: object, origin: Source) -> Signal:

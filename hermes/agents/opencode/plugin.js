@@ -12,6 +12,8 @@ const PATIENCE_MS = 15_000 // for a hook to keep its payload
 const CALL_MS = 5_000 // for OpenCode to answer itself
 const ROUND_MS = 5_000 // between two looks at what is open
 const LAST_TEXT_CHARS = 3000
+const TURN_TEXT_CHARS = 100_000
+const MOST_SESSIONS = 500
 const INPUT_MS = 1_500 // for a call to have its input
 const INPUT_CHARS = 100_000 // of JSON
 const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
@@ -23,10 +25,11 @@ const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.
 // The number changes with the shape.
-const state = (globalThis[Symbol.for("hermes-telegram-phone/2")] ??= {
+const state = (globalThis[Symbol.for("hermes-telegram-phone/3")] ??= {
   clients: new Map(), // directory -> its newest in-process client
   open: new Map(), // request id -> question or permission that is not settled yet
   seen: new Set(), // what was already taken in, so that a second copy of this plugin doubles nothing
+  working: new Map(), // session id -> since when it is at work, in epoch ms
   queue: Promise.resolve(),
   round: null,
   told: false,
@@ -94,7 +97,8 @@ const listeners = {
   "question.v2.rejected": settled,
   "permission.asked": asked,
   "permission.replied": settled,
-  "session.idle": quiet,
+  "session.status": working,
+  "session.idle": stopped,
   "session.error": quiet,
   "session.deleted": quiet,
   "message.updated": movedOn,
@@ -158,6 +162,73 @@ function quiet(directory, type, properties) {
     if (own.length) await run(lineOf(directory, type, properties))
     for (const request of dead) if (!own.includes(request)) await tellGone(request)
   })
+}
+
+// ---- turns that have ended: the phone hears of those that took long
+
+function working(_, __, { sessionID, status }) {
+  if (status?.type !== "busy" || state.working.has(sessionID)) return
+  state.working.set(sessionID, Date.now())
+  if (state.working.size > MOST_SESSIONS) state.working.delete(state.working.keys().next().value)
+}
+
+// OpenCode says more than once that a session which failed is idle, at first before its record shows the failure.
+function stopped(directory, type, properties) {
+  quiet(directory, type, properties)
+  aside(tellTurn(directory, properties.sessionID))
+}
+
+async function tellTurn(directory, sessionID) {
+  const session = await call("get", directory, "/session/{sessionID}", { sessionID })
+  if (!session || session.parentID) return // a subagent's turn is a part of another one
+  const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query: { limit: 8 } })
+  if (!Array.isArray(messages)) return
+  const { info, parts } = messages.findLast((message) => message.info?.role === "assistant") ?? {}
+  if (!hasEnded(info) || seenBefore(`ended ${info.id}`)) return
+  const since = state.working.get(sessionID)
+  state.working.delete(sessionID)
+  const prompt = await promptOf(directory, info, messages)
+  const turn = {
+    sessionID,
+    id: info.id,
+    began: Math.min(...[since, prompt?.time?.created, info.time.created].filter(Number.isFinite)),
+    ended: info.time.completed,
+    words: info.error ? "" : text(saidIn(parts), TURN_TEXT_CHARS),
+    failure: info.error ? reasonOf(info.error) : "",
+    ...changesOf(prompt),
+  }
+  await run(lineOf(directory, "turn.ended", turn, { title: text(session.title) }))
+}
+
+// By itself: nobody interrupted it, and it does not go on after the calls of its last step.
+function hasEnded(info) {
+  if (!info?.time?.completed || info.summary === true) return false
+  if (info.error) return info.error.name !== "MessageAbortedError"
+  return Boolean(info.finish) && !["tool-calls", "unknown"].includes(info.finish)
+}
+
+function reasonOf({ name, data }) {
+  const words = text(data?.message) || text(name)
+  return Number.isInteger(data?.statusCode) ? `${words} (${data.statusCode})` : words
+}
+
+// The prompt of a turn; its changes are counted some ms after the last step.
+async function promptOf(directory, { sessionID, parentID }, messages) {
+  const steps = messages.filter(({ info }) => info.parentID === parentID)
+  const changed = steps.some(({ parts }) => parts.some(({ type }) => type === "patch"))
+  const path = { sessionID, messageID: parentID }
+  for (const pause_ms of [...LOOKS_MS, 0]) {
+    const prompt = parentID && (await call("get", directory, "/session/{sessionID}/message/{messageID}", path))
+    if (!prompt || !changed || prompt.info.summary?.diffs?.length || !pause_ms) return prompt?.info
+    await pause(pause_ms)
+  }
+}
+
+function changesOf(prompt) {
+  const diffs = prompt?.summary?.diffs
+  if (!Array.isArray(diffs) || !diffs.length) return {}
+  const sum = (key) => diffs.reduce((total, diff) => total + (diff[key] || 0), 0)
+  return { changes: { files: diffs.length, added: sum("additions"), removed: sum("deletions") } }
 }
 
 // A new turn of the model while its request is open: then the request's turn was aborted before.
@@ -433,9 +504,13 @@ function wordsOf(messages) {
   return ""
 }
 
-function text(value) {
+function saidIn(parts) {
+  return parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n\n").trim()
+}
+
+function text(value, limit = LAST_TEXT_CHARS) {
   // a character of two units is not cut in half
-  return typeof value === "string" ? value.slice(-LAST_TEXT_CHARS).replace(/^[\uDC00-\uDFFF]/, "") : ""
+  return typeof value === "string" ? value.slice(-limit).replace(/^[\uDC00-\uDFFF]/, "") : ""
 }
 
 // ---- hooks

@@ -7,5 +7,6 @@ SHAPE = Shape(
     {"type": str, "properties": dict, "directory": str, "context": dict},
     None,
     lambda payload: payload["type"] in OPENING,
+    needs_listener=lambda payload: payload["type"] == "turn.ended",
     calls=True,
 )

@@ -133,6 +133,6 @@ def _completed(signal: Signal, host: str, at_s: float) -> Signal:
         case TurnBegan():
             return replace(signal, at_s=at_s)
         case TurnEnded(turn):
-            return TurnEnded(replace(turn, ended_s=at_s, source=replace(turn.source, host=host)))
+            return TurnEnded(replace(turn, ended_s=turn.ended_s or at_s, source=replace(turn.source, host=host)))
         case _:
             return signal

@@ -17,7 +17,8 @@ from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision
 from hermes.model.ask import Ask, Option, Source
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
+from hermes.model.notice import Changes, Turn
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnEnded
 from tests.agents.opencode.recorded import NEW, OLD, VERSIONS, hook, recorded
 
 BOTH = pytest.mark.parametrize("version", VERSIONS)
@@ -350,3 +351,52 @@ def test_what_another_way_tells_is_the_same_ask() -> None:
     signal = read(given, machine="laptop")
     assert isinstance(signal, Asked)
     assert replace(listed, source=replace(listed.source, server="")) == signal.ask
+
+
+# --- the end of a turn ------------------------------------------------------------------------------------------------
+
+
+def ended(**changes: Any) -> dict[str, Any]:
+    """Return a hook's payload of turn.ended."""
+    told = {"sessionID": "ses_1", "id": "msg_1", "began": 1000, "ended": 301000.5, "words": "Done.", "failure": ""}
+    context = {"title": "Fix login flow"}
+    return {"type": "turn.ended", "properties": told | changes, "directory": "/home/dev/p", "context": context}
+
+
+def test_the_end_of_a_turn_is_read_as_the_plugin_tells_it() -> None:
+    """Its times become seconds; what changed may be unknown."""
+    signal = read(ended(changes={"files": 2, "added": 3, "removed": 0}), machine="laptop")
+    source = Source("opencode", "laptop", "ses_1", "/home/dev/p", session_title="Fix login flow")
+    assert signal == TurnEnded(Turn(source, "OpenCode", "msg_1", 1.0, 301.0005, "Done.", changes=Changes(2, 3, 0)))
+    failed = read(ended(words="", failure="no key (401)"), machine="laptop")
+    assert isinstance(failed, TurnEnded)
+    assert (failed.turn.failure, failed.turn.changes) == ("no key (401)", None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sessionID": ""},
+        {"id": None},
+        {"began": None},
+        {"began": True},
+        {"ended": -1},
+        {"ended": 1e15},
+        {"words": 7},
+        {"changes": []},
+        {"changes": {"files": 1.5, "added": 0, "removed": 0}},
+        {"changes": {"files": -1, "added": 0, "removed": 0}},
+        {"changes": {"files": 1}},
+    ],
+    ids=str,
+)
+def test_the_end_of_a_turn_of_another_shape_is_refused(wrong: dict[str, Any]) -> None:
+    """The error names the place, and no value."""
+    with pytest.raises(PayloadError, match=r"turn\.ended"):
+        read(ended(**wrong), machine="laptop")
+
+
+def test_no_event_of_a_server_is_taken_for_the_plugins_word() -> None:
+    """Only the plugin tells of turns in this form."""
+    with pytest.raises(PayloadError, match="no word"):
+        adapter.read_event("turn.ended", ended()["properties"], Source("opencode", "laptop", ""))

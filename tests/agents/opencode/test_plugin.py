@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from hermes.agents.opencode import install as connect
+from hermes.agents.opencode import adapter, install as connect
 from hermes.hook import spool, sweeping
-from hermes.sandbox.model_server import ScriptedModel
+from hermes.model.signals import TurnEnded
+from hermes.sandbox.model_server import ScriptedModel, script
 from tests.harness.home import Home, binary
 from tests.harness.opencode import OpenCode
 from tests.harness.processes import Proc, until
@@ -57,7 +58,14 @@ class Phone:
         return connect.PLUGIN.path(environ)
 
     def payloads(self) -> list[Json]:
-        """All that was kept so far, in order."""
+        """All that was kept of requests so far, in order."""
+        return [payload for payload in self._kept() if payload["type"] != "turn.ended"]
+
+    def turns(self) -> list[Json]:
+        """What was kept of turns that ended, in order."""
+        return [payload["properties"] for payload in self._kept() if payload["type"] == "turn.ended"]
+
+    def _kept(self) -> list[Json]:
         found = [spool.read(path)["payload"] for path in spool.listing(self.store)]
         return [payload for payload in found if isinstance(payload, dict)]
 
@@ -701,6 +709,36 @@ def test_opencode_run_is_answered_and_ends(desk: Home, phone: Phone, opencode_ve
         assert ('"Which database?"="A"' in process.output()) == (opencode_version == "1.1.53")
 
 
+# the end of turns
+
+
+def test_a_turn_that_ends_by_itself_is_told_once(phone: Phone, plugged: Starts, model: ScriptedModel) -> None:
+    """With its times and its last words; not one that a person stopped, nor a subagent's."""
+    opencode = plugged()
+    session = opencode.session(title="Fix login flow")
+    opencode.prompt(session, [asks(), {"text": "Both tests pass now."}])
+    request = opencode.wait_question(session)
+    phone.wait_waiter(request["id"])
+    opencode.reject(request["id"])
+    opencode.wait_idle(session)
+    task = {"description": "look", "prompt": script([{"text": "Looked."}]), "subagent_type": "general"}
+    opencode.prompt(session, [{"tool": "task", "args": task}, {"text": "Both tests pass now."}])
+    opencode.wait_idle(session)
+    failing = opencode.session(title="Failing")
+    opencode.prompt(failing, [{"status": 400}])
+    until(lambda: len(phone.turns()) == 2, PATIENCE_S, "the ends of two turns")
+    finished, failed = phone.turns()
+    assert (finished["sessionID"], finished["words"], finished["failure"]) == (session, "Both tests pass now.", "")
+    assert 0 < finished["ended"] - finished["began"] < PATIENCE_S * 1000
+    assert (failed["sessionID"], failed["words"]) == (failing, "")
+    assert failed["failure"] == "the script says so (400)"
+    signals = [adapter.read(one, machine="laptop") for one in phone._kept() if one["type"] == "turn.ended"]
+    assert [one.turn.source.session_title for one in signals if isinstance(one, TurnEnded)] == [
+        "Fix login flow",
+        "Failing",
+    ]
+
+
 # in a plain Node: what no OpenCode can be made to do
 
 DRIVER = """
@@ -718,7 +756,7 @@ const client = (answers) => ({ _client: {
 }})
 const plugins = []
 for (const file of files) plugins.push(...Object.values(await import(pathToFileURL(file))))
-const state = () => globalThis[Symbol.for("hermes-telegram-phone/2")]
+const state = () => globalThis[Symbol.for("hermes-telegram-phone/3")]
 const settle = async () => { for (let i = 0; i < 3; i += 1) await state().queue }
 const start = (directory, answers = {}) =>
   Promise.all(plugins.map((plugin) => plugin({ client: client(answers), directory })))
