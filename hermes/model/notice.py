@@ -42,9 +42,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A turn whose notice is on the phone, and the message of it."""
+    """A turn whose notice is on the phone, when Hermes heard of its end (epoch), and the message."""
 
     turn: Turn
+    heard_s: float
     chat_id: int
     message_id: int
 

@@ -28,7 +28,7 @@ def turn(turn_id: str = "t1", *, began_s: float | None = 0.0, ended_s: float = 3
 
 def shown(of: Turn, message_id: int = 7) -> Shown:
     """Its notice on the phone."""
-    return Shown(of, 1001, message_id)
+    return Shown(of, 301.0, 1001, message_id)
 
 
 def test_a_long_turn_gets_a_notice_after_the_time_for_the_desk() -> None:

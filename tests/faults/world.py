@@ -397,6 +397,7 @@ def created(
         )  # fmt: skip
         try:
             log = {"level": "info", "file": str(stage.log)}
+            stage.settings.setdefault("notices", {"enabled": False})  # their words would be taken for questions
             world.processes.append(stage.start(questions=questions, log=log))
             yield world
         finally:

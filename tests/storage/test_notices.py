@@ -15,7 +15,7 @@ from hermes.storage.store import Store
 TURN = Turn(
     Source("opencode", "laptop", "ses_1"), "OpenCode", "msg_1", 1.0, 2.0, "Done \ud800.", changes=Changes(1, 2, 3)
 )
-NOTICE = Notice("abcdefgh", "opencode", "ses_1", "posted", turn=TURN, shown=Shown(TURN, 1001, 7))
+NOTICE = Notice("abcdefgh", "opencode", "ses_1", "posted", turn=TURN, shown=Shown(TURN, 2.0, 1001, 7))
 
 
 @pytest.fixture

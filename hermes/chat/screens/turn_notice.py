@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens.buttons import Button, encode
-from hermes.chat.screens.screen import Caps, Screen, agent_at, draw, lasting, project
+from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, lasting, project
 from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
 from hermes.model.actions import ShowWhole
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 _TITLE: Final = 60
 _WHY: Final = 300
 _MINUTE_S: Final = 60
+_LATE_S: Final = 600.0
 
 
-def turn_ended(notice_id: str, turn: Turn, look: Look) -> Screen:
-    """Return the notice: whether the turn finished or failed, how long it took, its changes, and the last words."""
+def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Screen:
+    """Return the notice: whether the turn finished or failed, how long it took, its changes, and the last words.
+
+    If Hermes heard of the end long after it (`heard_s`, epoch), the notice also says when it was.
+    """
+    since_s = turn.ended_s if heard_s - turn.ended_s > _LATE_S else None
+    at = "" if since_s is None else clock(since_s, look, near_s=heard_s)
 
     def lines(caps: Caps) -> list[Line]:
         words = ending(turn.words, min(caps.context, look.context_chars), "expandable_blockquote")
         origin = dotted([project(turn.source), agent_at(turn.agent_name, turn.source)])
-        return [_headline(turn), line(words), origin]
+        return [_headline(turn, at), line(words), origin]
 
     is_cut = units(turn.words.strip()) > look.context_chars
     rows = ((Button("Show all", encode(notice_id, 0, ShowWhole())),),) if is_cut else ()
     return draw(lines, rows)
-
-
-def without_buttons(notice_id: str, turn: Turn, look: Look) -> Screen:
-    """Return the notice of an earlier turn of the session, which offers nothing any more."""
-    shown = turn_ended(notice_id, turn, look)
-    return Screen(shown.text, shown.entities)
 
 
 def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
@@ -47,12 +47,13 @@ def _title(turn: Turn) -> Span:
     return title if title.text else phrase(project(turn.source).text, _TITLE, "bold", empty="A session")
 
 
-def _headline(turn: Turn) -> Line:
+def _headline(turn: Turn, at: str) -> Line:
     took = Span(f" · {_length(turn.ended_s - turn.began_s)}" if turn.began_s is not None else "")
     changes = Span(f" · {_in_words(turn.changes)}" if turn.changes is not None and turn.changes.files else "")
     if turn.failure:
-        return line("❌ ", _title(turn), " stopped: ", passage(turn.failure, _WHY), took, changes)
-    return line("✅ ", _title(turn), " is done", took, changes)
+        stopped = f" stopped at {at}: " if at else " stopped: "
+        return line("❌ ", _title(turn), stopped, passage(turn.failure, _WHY), took, changes)
+    return line("✅ ", _title(turn), f" is done since {at}" if at else " is done", took, changes)
 
 
 def _length(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.chat.failures import vanished
@@ -78,10 +79,11 @@ class TurnNotices:
     async def _post(self, notice: Notice, turn: Turn) -> None:
         unnoted = self._unnoted.get(notice.id)
         if unnoted is None or unnoted.turn != turn:
-            chat_id, screen = self._entries.chat_id, turn_notice.turn_ended(notice.id, turn, self._look)
+            chat_id = self._entries.chat_id
+            screen = turn_notice.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
             sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
             self._entries.note_message(sent.message_id)
-            unnoted = self._unnoted[notice.id] = Shown(turn, chat_id, sent.message_id)
+            unnoted = self._unnoted[notice.id] = Shown(turn, notice.heard_s, chat_id, sent.message_id)
         shown = unnoted
         await self._notices.change(notice.id, lambda found: notices.posted(found, shown))
         del self._unnoted[notice.id]
@@ -89,11 +91,10 @@ class TurnNotices:
         log.info("notice %s is message %d", notice.id, shown.message_id)
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
-        screen = turn_notice.turn_ended(notice.id, shown.turn, self._look)
+        screen = turn_notice.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
         if screen.rows:
-            bare = turn_notice.without_buttons(notice.id, shown.turn, self._look)
             try:
-                await self._outbox.edit(shown.chat_id, shown.message_id, bare)
+                await self._outbox.edit(shown.chat_id, shown.message_id, replace(screen, rows=()))
             except ChatRefused as error:
                 if not vanished(error):
                     raise

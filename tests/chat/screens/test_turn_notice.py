@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 from hypothesis import given, strategies as st
 
 from hermes.chat.screens.buttons import decode
-from hermes.chat.screens.screen import Look
+from hermes.chat.screens.screen import Look, Screen
 from hermes.chat.screens.text import TEXT_UNITS, units
-from hermes.chat.screens.turn_notice import turn_ended, whole_words, without_buttons
+from hermes.chat.screens.turn_notice import turn_ended as drawn, whole_words
 from hermes.model.actions import ShowWhole
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Turn
 
-LOOK = Look(tz=None, group=False, context_chars=60)
+LOOK = Look(tz=UTC, group=False, context_chars=60)
 SOURCE = Source("opencode", "laptop", "ses_1", "/home/dev/shop-api", session_title="Fix login flow")
 TURN = Turn(SOURCE, "OpenCode", "msg_1", 0.0, 720.0, "Both tests pass now.", changes=Changes(4, 120, 31))
 
 
+def turn_ended(turn: Turn, look: Look = LOOK) -> Screen:
+    """The notice of a turn that was heard of at once."""
+    return drawn("n1", turn, look, heard_s=turn.ended_s)
+
+
 def test_a_finished_turn_says_how_long_it_took_and_what_it_changed() -> None:
     """Then the last words, and where it comes from."""
-    assert turn_ended("n1", TURN, LOOK).text.splitlines() == [
+    assert turn_ended(TURN).text.splitlines() == [
         "✅ Fix login flow is done · 12 min · 4 files, +120 −31",
         "Both tests pass now.",
         "shop-api · OpenCode on laptop",
@@ -35,34 +41,40 @@ def test_a_finished_turn_says_how_long_it_took_and_what_it_changed() -> None:
 )
 def test_a_length_is_as_exact_as_a_person_needs(seconds: float, said: str) -> None:
     """Also if the clock was set back meanwhile."""
-    assert f" is done · {said}" in turn_ended("n1", replace(TURN, ended_s=seconds, changes=None), LOOK).text
+    assert f" is done · {said}" in turn_ended(replace(TURN, ended_s=seconds, changes=None)).text
 
 
 def test_a_failed_turn_says_why() -> None:
     """Without words, changes and a title, its project stands for the session."""
     failed = Turn(replace(SOURCE, session_title=""), "OpenCode", "msg_1", 0.0, 200.0, failure="no such model")
-    assert turn_ended("n1", failed, LOOK).text.splitlines() == [
+    assert turn_ended(failed).text.splitlines() == [
         "❌ shop-api stopped: no such model · 3 min",
         "shop-api · OpenCode on laptop",
     ]
 
 
+def test_a_turn_that_was_heard_of_late_says_when_it_ended() -> None:
+    """A notice of the night is read in the morning."""
+    late = drawn("n1", replace(TURN, changes=None), LOOK, heard_s=8 * 3600.0)
+    assert late.text.startswith("✅ Fix login flow is done since 00:12 · 12 min\n")
+    failed = drawn("n1", replace(TURN, failure="no key", changes=None), LOOK, heard_s=8 * 3600.0)
+    assert failed.text.startswith("❌ Fix login flow stopped at 00:12: no key · 12 min\n")
+
+
 def test_words_that_were_cut_are_whole_on_a_tap() -> None:
-    """The button disappears with the next notice of the session."""
+    """As a document."""
     long = replace(TURN, words="I renamed many things. " * 20)
-    shown = turn_ended("n1", long, LOOK)
+    shown = turn_ended(long)
     assert [button.text for row in shown.rows for button in row] == ["Show all"]
     assert decode(shown.rows[0][0].data) == ("n1", 0, ShowWhole())
-    assert without_buttons("n1", long, LOOK).text == shown.text
-    assert not without_buttons("n1", long, LOOK).rows
     caption, (_, content) = whole_words(long)
     assert caption.text == "The last words of Fix login flow"
     assert content == long.words
-    assert not turn_ended("n1", TURN, LOOK).rows
+    assert not turn_ended(TURN).rows
 
 
 @given(title=st.text(max_size=300), words=st.text(max_size=9000), why=st.text(max_size=3000), who=st.text(max_size=99))
 def test_every_text_fits_one_message(title: str, words: str, why: str, who: str) -> None:
     """Whatever an agent says."""
     turn = Turn(replace(SOURCE, session_title=title, directory=words[:200]), who, "msg_1", None, 1.0, words, why)
-    assert 0 < units(turn_ended("n1", turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
+    assert 0 < units(turn_ended(turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
