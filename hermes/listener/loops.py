@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import hermes
 from hermes.chat.bot import ANSWER_FIRST_S
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.errors import AgentError, HermesError, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
@@ -210,7 +210,7 @@ class Loops:
         if unsaved.error is not None and unsaved.times != self._times_unsaved_told:
             self._times_unsaved_told = unsaved.times
             why = "disk full" if unsaved.error.disk_full else "see its log"
-            messenger.insist(notices.question_not_saved(messenger.machine, why))
+            messenger.insist(hints.question_not_saved(messenger.machine, why))
 
     # --- housekeeping -------------------------------------------------------------------------------------------------
 

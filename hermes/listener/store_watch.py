@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.errors import HermesError, NotSaved, StoreError
 from hermes.hook import spool
 from hermes.model.errand import PlacesGone
@@ -93,7 +93,7 @@ class StoreWatch:
             raise
         log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.root, count)
         if count:
-            self._messenger.insist(notices.store_made_again(count, self._messenger.machine))
+            self._messenger.insist(hints.store_made_again(count, self._messenger.machine))
 
     async def _make_again(self) -> None:
         self._store.keep_machine(self._machine)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.chat.screens.notices import TOASTS
+from hermes.chat.screens.hints import TOASTS
 from tests.faults import laws
 from tests.faults.asks import Ask, invented, token
 from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes
-from hermes.chat.screens.notices import question_not_saved, store_made_again, unreadable
+from hermes.chat.screens.hints import question_not_saved, store_made_again, unreadable
 from hermes.errors import ChatRefused, Held, StoreError
 from hermes.hook import spool
 from hermes.listener.agent import servers

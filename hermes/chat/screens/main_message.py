@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Button, Limits, Row, Rows, decode, encode, press
-from hermes.chat.screens.notices import HintWord, digest_screen, hint, not_saved, other_poller, toast, was_away
+from hermes.chat.screens.hints import HintWord, digest_screen, hint, not_saved, other_poller, toast, was_away
 from hermes.chat.screens.permission import deed, keyboard as buttons
 from hermes.chat.screens.question_page import asked, keyboard, options, own_row, page
 from hermes.chat.screens.review import confirm, numbers, review, send_button

@@ -1,285 +1,65 @@
-"""Short texts for the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
+"""The message that a turn has ended. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from __future__ import annotations
 
-from hermes.chat.screens.buttons import EMPTY, LIMITS, shown_label
-from hermes.chat.screens.permission import word_on
-from hermes.chat.screens.screen import (
-    Caps,
-    Look,
-    Screen,
-    all_in_words,
-    clock,
-    decided,
-    draw,
-    header,
-    name,
-    note,
-    project,
-    subject,
-)
-from hermes.chat.screens.text import Line, Span, cut, line, one_line, phrase, plain
-from hermes.core.answers import bare_label
-from hermes.model.answer import Outcome
-from hermes.model.entry import Entry
-from hermes.model.state import HintKind, Toast
+from typing import TYPE_CHECKING, Final
 
-TOAST_UNITS: Final = 200
-_ANSWER: Final = 300
+from hermes.chat.screens.buttons import Button, encode
+from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, lasting, project
+from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
+from hermes.model.actions import ShowWhole
+
+if TYPE_CHECKING:
+    from hermes.chat.screens.screen import Look
+    from hermes.model.notice import Changes, Turn
+
+_TITLE: Final = 60
+_WHY: Final = 300
+_MINUTE_S: Final = 60
+_LATE_S: Final = 600.0
 
 
-# --- the acknowledgement of a tap -----------------------------------------------------------------
+def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Screen:
+    """Return the notice: whether the turn finished or failed, how long it took, its changes, and the last words.
 
-TOASTS: Final[Mapping[str, str]] = {
-    "page_changed": "This page has changed",
-    "typing_off": "All right, no typing",
-    "sure": "Sure? One more tap.",
-    "kept_waiting": "All right, I keep waiting",
-    "receiving": "One moment, I am still receiving your text",
-    "forgotten": "All right, that was not an answer",
-    "not_answerable": "Please answer this one on the computer",
-    "whole": "Here it comes",
-    "fresh": "This is the next one. Please look first, then tap again.",
-}
-
-
-def toast(entry: Entry, said: Toast, look: Look) -> str:
-    """Return the text of an acknowledgement, 200 UTF-16 units at most."""
-    return cut(_toast(entry, said, look), TOAST_UNITS)
-
-
-def _toast(entry: Entry, said: Toast, look: Look) -> str:
-    label = one_line(bare_label(said.text)[: 2 * TOAST_UNITS])
-    match said.kind:
-        case "picked":
-            return label or EMPTY
-        case "dropped":
-            return f"☐ {label}" if label else "Taken out"
-        case "on_its_way":
-            return f"On its way: {plain(decided(entry, TOAST_UNITS))}"
-        case "settled":
-            return plain(_ended(entry))
-        case "moved":
-            return _place(entry)
-        case "type_now":
-            return _type_now(why=entry.ask.permission is not None, look=look)
-        case kind:
-            return TOASTS[kind]
-
-
-def _type_now(*, why: bool, look: Look) -> str:
-    if look.group:
-        return "Reply with why not" if why else "Reply with your answer"
-    return "Write why not, as your next message" if why else "Type your answer as your next message"
-
-
-def _place(entry: Entry) -> str:
-    page, count = entry.state.page, len(entry.ask.questions)
-    if page >= count:
-        return "Review" if count else "Go on?"
-    place = f" ({page + 1}/{count})" if count > 1 else ""
-    return cut(header(entry.ask, page), TOAST_UNITS - len(place)) + place
-
-
-def _ended(entry: Entry) -> str:
-    """Return a few words about how an ask ended."""
-    words = decided(entry, TOAST_UNITS)
-    if entry.ask.permission is not None and entry.state.outcome is not None:
-        return f"Already decided: {word_on(entry)}"
-    match entry.state.outcome:
-        case Outcome(kind="answered"):
-            return f"Already answered: {words}"
-        case Outcome(kind="rejected"):
-            return "Already stopped" if entry.ask.capabilities.reject_stops else "Already refused"
-        case Outcome(kind="skipped"):
-            return "Already skipped"
-        case Outcome(kind="answered_at_desk"):
-            return f"Already answered on the computer: {all_in_words(entry, TOAST_UNITS)}"
-        case Outcome(kind="rejected_at_desk"):
-            return "Already dismissed on the computer"
-        case Outcome(kind="gone"):
-            return "The agent no longer needs this"
-        case _:
-            return "Nobody answered this in time"
-
-
-# --- why a text changed nothing -------------------------------------------------------------------
-
-HintWord = HintKind | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
-
-_WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
-    "settled": "That question is settled already.",
-    "taken": "That answer is already on its way.",
-    "no_such_option": "That is none of the options. Please tap one.",
-    "which_question": "Which question is that for? Please tap its number, then write it again.",
-    "none_open": "No question is open just now. I write when an agent asks.",
-    "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
-    "no_words": "I can only take words. Please type your answer, or tap a button.",
-    "how_to_answer": "Tap a button below a question, or reply to the question with your own words.",
-}
-_NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-
-
-def hint(kind: HintWord, entry: Entry | None, look: Look, *, count: int = 2) -> Screen:
-    """Return a short message that explains why a text changed nothing; "two_open" names `count` open questions."""
-    if kind == "two_open":
-        number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
-        return note(f"{number} questions are open. Reply to the one you mean.")
-    about = _ABOUT.get(kind)
-    return about(entry, look) if entry is not None and about else note(_WITHOUT_ENTRY[kind])
-
-
-def _settled(entry: Entry, _: Look) -> Screen:
-    return note(_ended(entry), ".")
-
-
-def _taken(entry: Entry, _: Look) -> Screen:
-    if not entry.ask.answerable:
-        return note("Please answer this one on the computer.")
-    if entry.state.joining:
-        return note("One moment: somebody's answer to ", *subject(entry.ask), " is just coming in.")
-    return note("An answer is already on its way: ", Span(decided(entry, _ANSWER), "bold"))
-
-
-def _no_such_option(entry: Entry, _: Look) -> Screen:
-    index = entry.state.page
-    if index >= len(entry.ask.questions):
-        return note(_WITHOUT_ENTRY["which_question"])
-    options = entry.ask.questions[index].options
-    more = len(options) - LIMITS.shelf
-    said = line("That is none of the options of ", name(entry.ask, index), ". Please tap one, or send its number:")
+    If Hermes heard of the end long after it (`heard_s`, epoch), the notice also says when it was.
+    """
+    since_s = turn.ended_s if heard_s - turn.ended_s > _LATE_S else None
+    at = "" if since_s is None else clock(since_s, look, near_s=heard_s)
 
     def lines(caps: Caps) -> list[Line]:
-        labels = [
-            line(f"{at + 1} ", phrase(shown_label(entry.ask.questions[index], at), caps.label, "bold"))
-            for at in range(min(len(options), LIMITS.shelf))
-        ]
-        return [said, *labels, line(f"… and {more} more" if more > 0 else "")]
+        words = ending(turn.words, min(caps.context, look.context_chars), "expandable_blockquote")
+        origin = dotted([project(turn.source), agent_at(turn.agent_name, turn.source)])
+        return [_headline(turn, at), line(words), origin]
 
-    return draw(lines)
-
-
-def _how_to_answer(entry: Entry, _: Look) -> Screen:
-    return note("To answer ", *subject(entry.ask), ", tap one of its buttons, or reply to it with your own words.")
+    is_cut = units(turn.words.strip()) > look.context_chars
+    rows = ((Button("Show all", encode(notice_id, 0, ShowWhole())),),) if is_cut else ()
+    return draw(lines, rows)
 
 
-_ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
-    "settled": _settled,
-    "taken": _taken,
-    "no_such_option": _no_such_option,
-    "how_to_answer": _how_to_answer,
-}
+def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
+    """Return the agent's last words as a document (name, content), and the caption."""
+    return draw(lambda _: [line("The last words of ", _title(turn))]), ("last-words.txt", turn.words)
 
 
-# --- about Hermes itself --------------------------------------------------------------------------
+def _title(turn: Turn) -> Span:
+    title = phrase(turn.source.session_title, _TITLE, "bold")
+    return title if title.text else phrase(project(turn.source).text, _TITLE, "bold", empty="A session")
 
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "open": "show everything that is open again",
-    "status": "what is open, and who is connected",
-    "lock": "take no answers until you run `hermes unlock` on the computer",
-    "help": "what this chat is for",
-}
+def _headline(turn: Turn, at: str) -> Line:
+    took = Span(f" · {_length(turn.ended_s - turn.began_s)}" if turn.began_s is not None else "")
+    changes = Span(f" · {_in_words(turn.changes)}" if turn.changes is not None and turn.changes.files else "")
+    if turn.failure:
+        stopped = f" stopped at {at}: " if at else " stopped: "
+        return line("❌ ", _title(turn), stopped, passage(turn.failure, _WHY), took, changes)
+    return line("✅ ", _title(turn), f" is done since {at}" if at else " is done", took, changes)
 
 
-def help_screen() -> Screen:
-    """Return the answer to /help and /start: the purpose of this chat, and its commands."""
-    listed = [line(f"/{name} – {about}") for name, about in COMMANDS.items()]
-    opening = line("When your coding agent asks something, it comes here. Tap a button, or reply with your own words.")
-    return draw(lambda _: [opening, *listed])
+def _length(seconds: float) -> str:
+    return lasting(seconds) if round(seconds) >= _MINUTE_S else f"{max(0, round(seconds))} s"
 
 
-def connected() -> Screen:
-    """Return the first message to a chat that `hermes setup` has connected."""
-    return note("✅ Connected. When your coding agent asks something, it comes here.")
-
-
-def open_the_link() -> Screen:
-    """Return the answer to a plain /start during `hermes setup`: the person has to open the link of the setup."""
-    return note(
-        "Almost there. Please scan the code that ",
-        Span("hermes setup", "code"),
-        " shows on your computer, or open its link on this phone; then press Start again.",
-    )
-
-
-def reposted(count: int) -> Screen:
-    """Return the answer to /open: the number of open asks that are posted again after it."""
-    if not count:
-        return note("Nothing is open just now. I write when an agent asks.")
-    return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")
-
-
-def locked(machine: str) -> Screen:
-    """Return the message that Hermes takes no answers from this chat until `hermes unlock` runs on the computer."""
-    where = phrase(machine, 40, empty="the computer")
-    return note("🔒 Locked: I take no answers here. To unlock, run on ", where, ": ", Span("hermes unlock", "code"))
-
-
-def locked_toast(machine: str) -> str:
-    """Return the same message as `locked`, short enough for the acknowledgement of a tap."""
-    return cut(f"🔒 Locked. On {one_line(machine) or 'the computer'}: hermes unlock", TOAST_UNITS)
-
-
-def status(
-    entries: Sequence[Entry], servers: Sequence[tuple[str, bool]], machine: str, now_s: float, look: Look
-) -> Screen:
-    """Return the answer to /status: the open asks, and the servers (name, whether it is connected)."""
-    where = phrase(machine, 40, empty="the computer")
-    count = f"{len(entries)} open" if entries else "Nothing is open"
-    since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
-    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
-    there = [
-        line("✅ " if is_there else "⚠️ ", phrase(name, 40), "" if is_there else " is not there")
-        for name, is_there in servers
-    ]
-    return draw(lambda _: [line(Span(f"{count}{since}", "bold"), " · listening on ", where), *listed, *there])
-
-
-def digest_screen(count: int) -> Screen:
-    """Return the message at the end of quiet hours, with the number of open questions."""
-    waiting = "one question is" if count == 1 else f"{count or 'no'} questions are"
-    return note(f"Quiet hours have ended: {waiting} waiting for you.")
-
-
-def was_away(from_s: float, until_s: float, look: Look) -> Screen:
-    """Return the message after an absence of Hermes, in which taps may have been lost."""
-    since, until = clock(from_s, look, near_s=until_s), clock(until_s, look, near_s=until_s)
-    return note(f"I was offline from {since} to {until}. If you tapped something then, please tap again.")
-
-
-def unreadable(count: int, machine: str) -> Screen:
-    """Return the warning that a start found damaged questions; their buttons no longer work."""
-    where = phrase(machine, 40, empty="the computer")
-    what, it, comes = ("A question", "it", "it does") if count == 1 else (f"{count} questions", "them", "they do")
-    again = f" can't be read any more: damaged on disk. If {comes} not come again, please answer {it} there."
-    return note("⚠️ ", what, " from ", where, again)
-
-
-def question_not_saved(machine: str, why: str = "disk full") -> Screen:
-    """Return the warning that a new question could not be saved and therefore is not on the phone."""
-    where = phrase(machine, 40, empty="the computer")
-    rest = "). Please answer it on the computer, or free some space."
-    return note("⚠️ A question could not be saved (", phrase(why, 40), " on ", where, rest)
-
-
-def store_made_again(count: int, machine: str) -> Screen:
-    """Return the warning that Hermes' folder was removed while `count` questions were open."""
-    where = phrase(machine, 40, empty="the computer")
-    what, they = ("one open question", "it") if count == 1 else (f"{count} open questions", "them")
-    again = f" was removed while I ran. I made it again with {what}; you can answer {they} as before."
-    return note("⚠️ My folder on ", where, again)
-
-
-def not_saved(machine: str, why: str = "disk full") -> Screen:
-    """Return the warning that a tap or a text could not be saved; it is short enough for a toast."""
-    where = phrase(machine, 40, empty="the computer")
-    return note("⚠️ I could not save that (", phrase(why, 40), " on ", where, "). Please tap again in a moment.")
-
-
-def other_poller(machine: str) -> Screen:
-    """Return the warning that another program uses this bot, so that it may receive the taps."""
-    where = phrase(machine, 40, empty="the computer")
-    doctor = Span("hermes doctor", "code")
-    return note("⚠️ Another program is using this bot; taps may go there. On ", where, ": ", doctor, ".")
+def _in_words(changes: Changes) -> str:
+    files = "1 file" if changes.files == 1 else f"{changes.files} files"
+    return f"{files}, +{changes.added} −{changes.removed}" if changes.added or changes.removed else files

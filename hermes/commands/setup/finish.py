@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.commands.ask import phone_question
 from hermes.commands.install import Agent, connect
 from hermes.commands.setup import file
@@ -161,4 +161,4 @@ class Finish:
 
 async def _greeted(connect: Connect, plan: Plan) -> None:
     async with connect(plan.bot.token) as api:
-        await api.send(plan.people.chat_id, notices.connected())
+        await api.send(plan.people.chat_id, hints.connected())

@@ -12,7 +12,7 @@ from functools import partial
 from hermes.chat.bot import Bot
 from hermes.chat.failures import is_webhook
 from hermes.chat.poll import OFFSET_KEEPS_S
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
@@ -226,7 +226,7 @@ class _Pairing:
                 "with your phone, or open the link there, and press Start again."
             )
             with suppress(ChatError):
-                await self._api.send(heard.text.chat_id, notices.open_the_link())
+                await self._api.send(heard.text.chat_id, hints.open_the_link())
         else:
             self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the link, and got no answer.")
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.errors import ChatError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Commands:
             chat = await bot.name(self._entries.chat_id)
             told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
             log.info("listening as @%s", self._username, extra={"told": told})
-            await bot.set_commands(notices.COMMANDS)
+            await bot.set_commands(hints.COMMANDS)
         except ChatError as error:
             told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
             log.info("the commands were not registered: %s", error, extra={"told": told})
@@ -61,7 +61,7 @@ class Commands:
         if found and found[3] and name not in _GREETINGS:
             return None  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
         name = _GREETINGS.get(name, name)
-        if found is None or name not in notices.COMMANDS:
+        if found is None or name not in hints.COMMANDS:
             return None
         if found[2] and self._username and found[2].lower() != self._username.lower():
             return Ran(None)
@@ -71,16 +71,16 @@ class Commands:
     async def _answer(self, name: str) -> Screen:
         match name:
             case "open":
-                return notices.reposted(await self._post_again())
+                return hints.reposted(await self._post_again())
             case "lock":
                 await self._entries.store.lock_phone()
-                return notices.locked(self._machine)
+                return hints.locked(self._machine)
             case "status":
-                return notices.status(
+                return hints.status(
                     self._open(), tuple(self._connected.items()), self._machine, self._entries.now(), self._look
                 )
             case _:
-                return notices.help_screen()
+                return hints.help_screen()
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]

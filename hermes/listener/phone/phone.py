@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.access import followed, permitted
 from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.errors import ChatAway, Missing, NotSaved, StoreError
 from hermes.model.events import Tap, Text, Torn
 
@@ -29,7 +29,7 @@ SORRY_S: Final = 10.0
 """The poll loop waits at most this long for the message that tells the person that nothing was saved."""
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
-STALE: Final = notices.TOASTS["page_changed"]
+STALE: Final = hints.TOASTS["page_changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class PhoneSide:
             case Tap() | Text() if not self._is_permitted(incoming):
                 return
             case Tap() if await self._entries.store.is_phone_locked():
-                self._outbox.answer(incoming.query_id, notices.locked_toast(self._messenger.machine))
+                self._outbox.answer(incoming.query_id, hints.locked_toast(self._messenger.machine))
             case Text() if await self._entries.store.is_phone_locked():
                 await self._shut_out(incoming)
             case Tap():
@@ -106,14 +106,14 @@ class PhoneSide:
     async def _shut_out(self, text: Text) -> None:
         for entry_id in self._joining(text):
             await self._entries.apply(entry_id, Torn())
-        self._messenger.say(notices.locked(self._messenger.machine), reply_to=text.message_id)
+        self._messenger.say(hints.locked(self._messenger.machine), reply_to=text.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
             self.torn.update(self._joining(incoming))
-        sorry = notices.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
+        sorry = hints.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this. A slow Telegram must not delay it until Telegram drops the waiting taps.

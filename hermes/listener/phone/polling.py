@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.poll import PEACE_S, Offset
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.core.dialog import JOIN_S
 from hermes.errors import NotSaved, StoreError
 
@@ -87,7 +87,7 @@ class Connection:
     async def report_damaged(self) -> None:
         """Tell the person of the unreadable questions that are not told of yet, and note that once it is done."""
         if self._memory.at.damaged:
-            await self._messenger.insisted(notices.unreadable(self._memory.at.damaged, self._messenger.machine))
+            await self._messenger.insisted(hints.unreadable(self._memory.at.damaged, self._messenger.machine))
             self._memory.note(damaged=0)
 
     def offset(self) -> Offset | None:
@@ -145,7 +145,7 @@ class Connection:
             return
         if trouble.kind == "conflict" and abs(self._entries.now() - self._rival_told_s) > PEACE_S:
             self._rival_told_s = self._entries.now()
-            self._messenger.say(notices.other_poller(self._messenger.machine))
+            self._messenger.say(hints.other_poller(self._messenger.machine))
         await self._link.poll_failed(trouble.sentence)
 
     async def _back_after(self, since_s: float) -> None:
@@ -153,7 +153,7 @@ class Connection:
         shown = [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]
         log.info("back after %d s; %d open questions are drawn afresh", self._entries.now() - since_s, len(shown))
         if shown:
-            self._messenger.say(notices.was_away(since_s, self._entries.now(), self._look))
+            self._messenger.say(hints.was_away(since_s, self._entries.now(), self._look))
         for entry in shown:
             try:
                 await self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))

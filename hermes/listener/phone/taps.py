@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
 from hermes.errors import StoreError
 from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STALE: Final = notices.TOASTS["page_changed"]
+STALE: Final = hints.TOASTS["page_changed"]
 
 
 class Taps:
@@ -63,13 +63,13 @@ class Taps:
         if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
             await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch=-1))
-            self._outbox.answer(tap.query_id, notices.TOASTS["fresh"])
+            self._outbox.answer(tap.query_id, hints.TOASTS["fresh"])
             return
         # First: if the tap were saved alone, a restart would post the question again.
         await notice_copy(self._entries, entry, tap.message_id)
         step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
-        self._outbox.answer(tap.query_id, notices.toast(after, step.toast, self._look) if step.toast else "")
+        self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
             await self._disarm_others(entry_id, tap.user.id)
         if isinstance(action, KeepWaiting):
@@ -82,7 +82,7 @@ class Taps:
         except StoreError:
             self._outbox.answer(tap.query_id, STALE)
             return
-        self._outbox.answer(tap.query_id, notices.toast(entry, Toast("settled"), self._look))
+        self._outbox.answer(tap.query_id, hints.toast(entry, Toast("settled"), self._look))
         if tap.message_id != entry.phone.message_id:
             self._messenger.delete(tap.chat_id, tap.message_id)
 

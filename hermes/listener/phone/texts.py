@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.core import routing
 from hermes.listener.phone.taps import notice_copy
 
@@ -55,6 +55,6 @@ class Texts:
             case routing.Ignore():
                 return
 
-    def _tell(self, kind: notices.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
+    def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
-        self._messenger.say(notices.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)
+        self._messenger.say(hints.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

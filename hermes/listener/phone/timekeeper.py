@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hermes.chat.screens import notices
+from hermes.chat.screens import hints
 from hermes.core import answer_clock
 from hermes.errors import Conflict, Missing
 from hermes.model.events import Expired
@@ -84,7 +84,7 @@ class Timekeeper:
         was_quiet, self._was_quiet = self._was_quiet, quiet
         waiting = sum(entry.state.phase == "open" for entry in self._entries.all())
         if was_quiet and not quiet and waiting:
-            self._messenger.say(notices.digest_screen(waiting))
+            self._messenger.say(hints.digest_screen(waiting))
 
     async def _time(self, entry: Entry, **changes: Any) -> None:
         timing = replace(entry.timing, **changes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.chat.failures import vanished
-from hermes.chat.screens import notices as hints, turn_notice
+from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
 from hermes.core.notices import Pause, Post, TakeButtons
 from hermes.errors import ChatRefused
@@ -80,7 +80,7 @@ class TurnNotices:
         unnoted = self._unnoted.get(notice.id)
         if unnoted is None or unnoted.turn != turn:
             chat_id = self._entries.chat_id
-            screen = turn_notice.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
+            screen = screens.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
             sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
             self._entries.note_message(sent.message_id)
             unnoted = self._unnoted[notice.id] = Shown(turn, notice.heard_s, chat_id, sent.message_id)
@@ -91,7 +91,7 @@ class TurnNotices:
         log.info("notice %s is message %d", notice.id, shown.message_id)
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
-        screen = turn_notice.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
+        screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
         if screen.rows:
             try:
                 await self._outbox.edit(shown.chat_id, shown.message_id, replace(screen, rows=()))
@@ -110,5 +110,5 @@ class TurnNotices:
             self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
             return True
         self._outbox.answer(tap.query_id, hints.TOASTS["whole"])
-        self._messenger.attach(*turn_notice.whole_words(shown.turn), reply_to=tap.message_id)
+        self._messenger.attach(*screens.whole_words(shown.turn), reply_to=tap.message_id)
         return True

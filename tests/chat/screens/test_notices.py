@@ -1,209 +1,80 @@
-"""Toasts, hints, and what Hermes says about itself."""
+"""The message that a turn has ended."""
+
+from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from datetime import UTC
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
-from hermes.chat.screens import notices
-from hermes.chat.screens.main_message import digest_screen, hint, not_saved, other_poller, toast, was_away
-from hermes.chat.screens.notices import unreadable
-from hermes.chat.screens.screen import Look
-from hermes.chat.screens.text import units
-from hermes.core.routing import TellKind
-from hermes.model.answer import Answer, Outcome, OutcomeKind
-from hermes.model.entry import Entry
-from hermes.model.state import HintKind, Joining, State, Toast, ToastKind
-from tests.chat.screens import entries
-from tests.chat.screens.entries import (
-    ANN,
-    ASKED_S,
-    AT_1812,
-    DATABASE,
-    GIVEN,
-    GOES_ON,
-    GROUP,
-    LOOK,
-    SQLITE,
-    STOP,
-    THREE,
-    entry,
-    settled,
-)
-from tests.chat.screens.show import shown
-from tests.chat.screens.sound import assert_sound
+from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.notices import turn_ended as drawn, whole_words
+from hermes.chat.screens.screen import Look, Screen
+from hermes.chat.screens.text import TEXT_UNITS, units
+from hermes.model.actions import ShowWhole
+from hermes.model.ask import Source
+from hermes.model.notice import Changes, Turn
 
-HINTS: list[notices.HintWord] = [word for part in get_args(notices.HintWord) for word in get_args(part)]
-SENDING = entry(DATABASE, state=State(phase="sending", answers=(Answer(),), decision=SQLITE))
+LOOK = Look(tz=UTC, group=False, context_chars=60)
+SOURCE = Source("opencode", "laptop", "ses_1", "/home/dev/shop-api", session_title="Fix login flow")
+TURN = Turn(SOURCE, "OpenCode", "msg_1", 0.0, 720.0, "Both tests pass now.", changes=Changes(4, 120, 31))
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "said"),
-    [
-        ("picked", "SQLite (Recommended)", "SQLite"),
-        ("picked", "", "(empty)"),
-        ("picked", "a\n\u202eb", "a b"),
-        ("dropped", "S", "☐ S"),
-        ("dropped", "", "Taken out"),
-        ("on_its_way", "", "On its way: SQLite"),
-        ("page_changed", "", "This page has changed"),
-        ("type_now", "", "Type your answer as your next message"),
-        ("typing_off", "", "All right, no typing"),
-        ("sure", "", "Sure? One more tap."),
-        ("moved", "", "Database"),
-        ("kept_waiting", "", "All right, I keep waiting"),
-        ("forgotten", "", "All right, that was not an answer"),
-        ("not_answerable", "", "Please answer this one on the computer"),
-    ],
-)
-def test_a_tap_is_acknowledged_in_a_few_words(kind: ToastKind, text: str, said: str) -> None:
-    """What was done, or why nothing was."""
-    assert toast(SENDING, Toast(kind, text), LOOK) == said
+def turn_ended(turn: Turn, look: Look = LOOK) -> Screen:
+    """The notice of a turn that was heard of at once."""
+    return drawn("n1", turn, look, heard_s=turn.ended_s)
 
 
-def test_a_toast_knows_where_it_is() -> None:
-    """The page by its name and place, a text that is coming in, a group."""
-    pages = [entry(*THREE, state=State(page=page, answers=GIVEN)) for page in range(4)]
-    assert [toast(page, Toast("moved"), LOOK) for page in pages] == [
-        "Colour (1/3)",
-        "Sizes (2/3)",
-        "Name (3/3)",
-        "Review",
+def test_a_finished_turn_says_how_long_it_took_and_what_it_changed() -> None:
+    """Then the last words, and where it comes from."""
+    assert turn_ended(TURN).text.splitlines() == [
+        "✅ Fix login flow is done · 12 min · 4 files, +120 −31",
+        "Both tests pass now.",
+        "shop-api · OpenCode on laptop",
     ]
-    assert toast(entry(), Toast("moved"), LOOK) == "Go on?"
-    joining = entry(DATABASE, state=State(answers=(Answer(),), joining=Joining(0, ANN, ())))
-    assert toast(joining, Toast("receiving"), LOOK) == "One moment, I am still receiving your text"
-    assert toast(joining, Toast("type_now"), GROUP) == "Reply with your answer"
-
-
-ENDS: list[tuple[State, str]] = [
-    (settled(Outcome("answered", AT_1812), SQLITE), "Already answered: SQLite"),
-    (settled(Outcome("rejected", AT_1812), STOP), "Already stopped"),
-    (settled(Outcome("skipped", AT_1812)), "Already skipped"),
-    (
-        settled(Outcome("answered_at_desk", AT_1812, (("a/b.com",),)), STOP),
-        "Already answered on the computer: a/b.com",
-    ),
-    (settled(Outcome("answered_at_desk", AT_1812)), "Already answered on the computer: no answer"),
-    (settled(Outcome("rejected_at_desk", AT_1812)), "Already dismissed on the computer"),
-    (settled(Outcome("gone", AT_1812)), "The agent no longer needs this"),
-    (settled(Outcome("expired", AT_1812)), "Nobody answered this in time"),
-]
-
-
-@pytest.mark.parametrize(("state", "said"), ENDS)
-def test_a_tap_on_a_settled_ask_is_told_how_it_ended(state: State, said: str) -> None:
-    """In a toast and, for a text, in a message."""
-    ended = entry(DATABASE, state=state)
-    assert toast(ended, Toast("settled"), LOOK) == said
-    assert shown(hint("settled", ended, LOOK)) == f"{said}."
-
-
-def test_every_end_has_a_word() -> None:
-    """The table above is complete."""
-    assert {state.outcome.kind for state, _ in ENDS if state.outcome} == set(get_args(OutcomeKind))
-    refused = entry(DATABASE, state=settled(Outcome("rejected", AT_1812), STOP), capabilities=GOES_ON)
-    assert toast(refused, Toast("settled"), LOOK) == "Already refused"
-
-
-@settings(deadline=None, max_examples=60)
-@given(entries.hostile(), st.sampled_from(get_args(ToastKind)), entries.wild, entries.looks)
-def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, text: str, look: Look) -> None:
-    """200 characters are all that Telegram shows."""
-    said = toast(asked, Toast(kind, text), look)
-    assert 0 < units(said) <= 200
-    assert "\n" not in said
-
-
-@settings(deadline=None, max_examples=60)
-@given(entries.hostile(), st.sampled_from(HINTS), entries.looks, st.integers(0, 99))
-def test_a_hint_is_within_telegrams_limits(asked: Entry, kind: notices.HintWord, look: Look, count: int) -> None:
-    """Whatever it speaks of, or nothing."""
-    assert_sound(hint(kind, asked, look, count=count))
-    assert_sound(hint(kind, None, look, count=count))
-
-
-def test_there_is_a_hint_for_all_that_is_told() -> None:
-    """Of the dialog and of the routing."""
-    assert set(HINTS) == {*get_args(HintKind), *get_args(TellKind)}
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "said"),
-    [
-        ("taken", SENDING, "An answer is already on its way: **SQLite**"),
-        ("taken", entry(DATABASE, answerable=False), "Please answer this one on the computer."),
-        (
-            "taken",
-            entry(DATABASE, state=State(joining=Joining(0, ANN, ()))),
-            "One moment: somebody's answer to **Database** is just coming in.",
-        ),
-        ("taken", None, "That answer is already on its way."),
-        ("settled", None, "That question is settled already."),
-        ("none_open", None, "No question is open just now. I write when an agent asks."),
-        ("no_words", SENDING, "I can only take words. Please type your answer, or tap a button."),
-        ("how_to_answer", None, "Tap a button below a question, or reply to the question with your own words."),
-        (
-            "how_to_answer",
-            SENDING,
-            "To answer **Database**, tap one of its buttons, or reply to it with your own words.",
-        ),
-        ("which_question", SENDING, "Which question is that for? Please tap its number, then write it again."),
-        ("no_such_option", None, "That is none of the options. Please tap one."),
-        (
-            "no_such_option",
-            entry(DATABASE, state=State(page=1)),
-            "Which question is that for? Please tap its number, then write it again.",
-        ),
-        (
-            "no_such_option",
-            entry(DATABASE),
-            """\
-That is none of the options of **Database**. Please tap one, or send its number:
-1 **PostgreSQL**
-2 **SQLite**
-3 **Redis**""",
-        ),
-    ],
+    ("seconds", "said"),
+    [(-1.0, "0 s"), (5.4, "5 s"), (59.6, "1 min"), (300.0, "5 min"), (5400.0, "1 h 30 min")],
 )
-def test_a_text_that_changed_nothing_is_told_why(kind: notices.HintWord, asked: Entry | None, said: str) -> None:
-    """And what to do instead."""
-    assert shown(hint(kind, asked, LOOK)) == said
+def test_a_length_is_as_exact_as_a_person_needs(seconds: float, said: str) -> None:
+    """Also if the clock was set back meanwhile."""
+    assert f" is done · {said}" in turn_ended(replace(TURN, ended_s=seconds, changes=None)).text
 
 
-def test_a_long_list_of_options_is_cut() -> None:
-    """As many as on a page."""
-    long = entry(replace(DATABASE, options=DATABASE.options * 10))
-    assert shown(hint("no_such_option", long, LOOK)).endswith("\n24 **Redis**\n… and 6 more")
+def test_a_failed_turn_says_why() -> None:
+    """Without words, changes and a title, its project stands for the session."""
+    failed = Turn(replace(SOURCE, session_title=""), "OpenCode", "msg_1", 0.0, 200.0, failure="no such model")
+    assert turn_ended(failed).text.splitlines() == [
+        "❌ shop-api stopped: no such model · 3 min",
+        "shop-api · OpenCode on laptop",
+    ]
 
 
-@pytest.mark.parametrize(("count", "said"), [(2, "Two"), (9, "Nine"), (12, "12")])
-def test_open_questions_are_counted(count: int, said: str) -> None:
-    """In words, as far as one says them."""
-    told = shown(hint("two_open", None, LOOK, count=count))
-    assert told == f"{said} questions are open. Reply to the one you mean."
+def test_a_turn_that_was_heard_of_late_says_when_it_ended() -> None:
+    """A notice of the night is read in the morning."""
+    late = drawn("n1", replace(TURN, changes=None), LOOK, heard_s=8 * 3600.0)
+    assert late.text.startswith("✅ Fix login flow is done since 00:12 · 12 min\n")
+    failed = drawn("n1", replace(TURN, failure="no key", changes=None), LOOK, heard_s=8 * 3600.0)
+    assert failed.text.startswith("❌ Fix login flow stopped at 00:12: no key · 12 min\n")
 
 
-def test_what_hermes_says_about_itself() -> None:
-    """Plain words, and what to do."""
-    assert shown(digest_screen(1)) == "Quiet hours have ended: one question is waiting for you."
-    assert shown(digest_screen(3)) == "Quiet hours have ended: 3 questions are waiting for you."
-    assert shown(digest_screen(0)) == "Quiet hours have ended: no questions are waiting for you."
-    away = shown(was_away(ASKED_S - 7200, ASKED_S, LOOK))
-    assert away == "I was offline from 16:10 to 18:10. If you tapped something then, please tap again."
-    assert "from Mon 18:10 to 18:10." in was_away(ASKED_S - 2 * 86_400, ASKED_S, LOOK).text
-    assert shown(not_saved("laptop")) == (
-        "⚠️ I could not save that (disk full on laptop). Please tap again in a moment."
-    )
-    assert units(not_saved("x" * 999, "y" * 999).text) <= 200, "it has to fit into a toast"
-    assert shown(unreadable(1, "laptop")) == (
-        "⚠️ A question from laptop can't be read any more: damaged on disk. "
-        "If it does not come again, please answer it there."
-    )
-    assert "⚠️ 2 questions from the computer can't be read any more" in unreadable(2, "").text
-    assert "If they do not come again, please answer them there." in unreadable(2, "").text
-    assert shown(other_poller("laptop")) == (
-        "⚠️ Another program is using this bot; taps may go there. On laptop: `hermes doctor`."
-    )
-    assert "On the computer: " in other_poller("").text
+def test_words_that_were_cut_are_whole_on_a_tap() -> None:
+    """As a document."""
+    long = replace(TURN, words="I renamed many things. " * 20)
+    shown = turn_ended(long)
+    assert [button.text for row in shown.rows for button in row] == ["Show all"]
+    assert decode(shown.rows[0][0].data) == ("n1", 0, ShowWhole())
+    caption, (_, content) = whole_words(long)
+    assert caption.text == "The last words of Fix login flow"
+    assert content == long.words
+    assert not turn_ended(TURN).rows
+
+
+@given(title=st.text(max_size=300), words=st.text(max_size=9000), why=st.text(max_size=3000), who=st.text(max_size=99))
+def test_every_text_fits_one_message(title: str, words: str, why: str, who: str) -> None:
+    """Whatever an agent says."""
+    turn = Turn(replace(SOURCE, session_title=title, directory=words[:200]), who, "msg_1", None, 1.0, words, why)
+    assert 0 < units(turn_ended(turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
