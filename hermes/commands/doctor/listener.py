@@ -116,7 +116,8 @@ def _service(around: Around) -> list[Finding]:
     machine = Machine(environ=around.environ, run=run)
     state, mend = service_state(machine=machine), around.hermes("install", "service")
     if state.kind == "none" or not state.installed:
-        return [AREA.good("service", "none: a listener runs when it is started, or when the plugin needs one")]
+        told = "; only then are the ends of turns told" if around.config.notices.enabled else ""
+        return [AREA.good("service", f"none: a listener runs when it is started, or when the plugin needs one{told}")]
     if not state.active and not state.detail.startswith("activating"):
         return [AREA.broken("service", f"installed, but {state.detail}", mend)]
     if not state.enabled:
