@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.errors import ConfigError
 from hermes.storage import installed_files
 
 PLUGIN_NAME = "hermes-telegram-phone.js"  # long: OpenCode 1.1.53 loads only one of two plugins with the same file name
@@ -51,6 +52,13 @@ class Plugin:
         """Tell whether a file with this name exists. If the folder cannot be read, the answer is no."""
         with contextlib.suppress(OSError):
             return self.path(environ).exists()
+        return False
+
+    def is_outdated(self, environ: Mapping[str, str]) -> bool:
+        """Tell whether the installed file is the plugin of another Hermes; it works, but cannot do all of this one."""
+        with contextlib.suppress(ConfigError):
+            text = self.installed(environ)
+            return text is not None and text != self.text(settings_of(text))
         return False
 
     def install(

@@ -27,6 +27,7 @@ class Agent:
 
     - `name`: its name for `hermes install`. `title`: its name for people. `program`: its command.
     - `plugin`: the plugin file that `install` writes, or None if `install` changes the agent's settings instead.
+    - `is_outdated(environ)`: whether it was connected by another Hermes, and cannot do all that this one can.
     - `without_plugin(version)`: why this version needs no connection, "" if it does.
     - `options`: the options of `hermes install` that it knows. Its `install` takes each by name, or None if the person
       did not give it.
@@ -38,6 +39,7 @@ class Agent:
     install: Callable[..., list[str]]
     uninstall: Callable[..., list[str]]
     is_connected: Callable[[Mapping[str, str]], bool]
+    is_outdated: Callable[[Mapping[str, str]], bool]
     plugin: Plugin | None = None
     options: tuple[str, ...] = ()
     without_plugin: Callable[[str], str] = lambda _: ""
@@ -67,9 +69,9 @@ def connect(
 
 def _agent(name: str, title: str, program: str, connect: ModuleType, *options: str) -> Agent:
     plugin, without = getattr(connect, "PLUGIN", None), getattr(connect, "without_plugin", lambda _: "")
-    return Agent(
-        name, title, program, connect.install, connect.uninstall, connect.is_connected, plugin, options, without
-    )
+    made = connect.install, connect.uninstall, connect.is_connected
+    outdated = connect.is_outdated if plugin is None else plugin.is_outdated
+    return Agent(name, title, program, *made, outdated, plugin, options, without)
 
 
 AGENTS = (
@@ -127,3 +129,9 @@ def _agent_of(name: str) -> Agent | None:
 def is_any_connected(environ: Mapping[str, str]) -> bool:
     """Tell whether at least one agent is connected. A connected agent starts a listener when it asks."""
     return any(agent.is_connected(environ) for agent in AGENTS)
+
+
+def outdated(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence for each agent that another Hermes connected: it works on, but some notices do not come."""
+    names = (agent.name for agent in AGENTS if agent.is_outdated(environ))
+    return tuple(f"run `hermes install {name}` again for notices; it was connected by another Hermes" for name in names)

@@ -10,7 +10,9 @@ import pytest
 
 import hermes
 from hermes.agents import plugin_file
+from hermes.agents.claude_code import install as claude_code
 from hermes.agents.opencode import install
+from hermes.commands.install import outdated
 from hermes.errors import ConfigError, NotSaved
 from hermes.storage import installed_files
 
@@ -160,3 +162,23 @@ def test_a_python_without_hermes_is_refused(home: Path, python: str) -> None:
     with pytest.raises(ConfigError, match="is not a Python that has Hermes"):
         install.install(environ=environ(home), python=python, config_path=home, store=home, log=home / "log")
     assert not install.PLUGIN.path(environ(home)).exists()
+
+
+def test_an_agent_that_another_hermes_connected_is_named(home: Path) -> None:
+    """`hermes status` says so: its hooks and its plugin work, but do not report every end of a turn."""
+
+    def named() -> list[str]:
+        return [sentence.split("`")[1] for sentence in outdated(environ(home))]
+
+    put(home)
+    paths = {"config_path": home / "config.toml", "store": home / "store", "log": home / "log"}
+    claude_code.install(environ=environ(home), python=sys.executable, **paths)
+    assert named() == []
+    hooks = claude_code.settings_path(environ(home))
+    hooks.write_text(hooks.read_text().replace('"StopFailure"', '"SomethingElse"'))
+    plugin = install.PLUGIN.path(environ(home))
+    plugin.write_text(plugin.read_text() + "// of an older version\n")
+    assert named() == ["hermes install opencode", "hermes install claude-code"]
+    plugin.write_text("// not ours\n")
+    hooks.write_text("{")
+    assert named() == []

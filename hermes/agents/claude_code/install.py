@@ -104,6 +104,15 @@ def is_connected(environ: Mapping[str, str]) -> bool:
     return False
 
 
+def is_outdated(environ: Mapping[str, str]) -> bool:
+    """Tell whether an older Hermes put its hooks there: they work, but do not report every end of a turn."""
+    with contextlib.suppress(ConfigError):
+        place = settings_path(environ)
+        events = {event for event, _ in _ours(_settings(place, _read(place)))}
+        return bool(events) and not events.issuperset(OVER[:-1])
+    return False
+
+
 def settings_path(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's settings."""
     base = environ.get("CLAUDE_CONFIG_DIR")

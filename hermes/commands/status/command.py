@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes.commands.install import is_any_connected
+from hermes.commands.install import is_any_connected, outdated
 from hermes.commands.service import Machine, is_service_installed
 from hermes.commands.status import survey, table
 from hermes.config import reading as configuration
@@ -24,7 +24,9 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
     # Whoever installed a service wants a listener that always runs.
     asks_start_it = is_any_connected(environ) and not is_service_installed(machine=Machine(environ=environ))
     store = Store(config.store.path)
-    look = functools.partial(survey.gather, config, store, config_file=place, asks_start_it=asks_start_it)
+    look = functools.partial(
+        survey.gather, config, store, config_file=place, asks_start_it=asks_start_it, warnings=outdated(environ)
+    )
     if watch:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             asyncio.run(table.watch(look, console))

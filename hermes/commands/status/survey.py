@@ -138,16 +138,19 @@ async def gather(
     *,
     config_file: Path | None = None,
     asks_start_it: bool = False,
+    warnings: tuple[str, ...] = (),
     health: Health = ask_health,
     now: Callable[[], float] = time.time,
 ) -> Status:
     """Return the status. `health` asks all servers at the same time.
 
-    `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks.
+    `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks. `warnings` are
+    further sentences for people.
     """
     now_s = now()
     survey = await store.survey()
-    memory, warnings = await _memory(store, config.telegram.bot_id)
+    memory, of_memory = await _memory(store, config.telegram.bot_id)
+    warnings = (*warnings, *of_memory)
     if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
