@@ -171,8 +171,13 @@ def test_an_agent_that_another_hermes_connected_is_named(home: Path) -> None:
         return [sentence.split("`")[1] for sentence in outdated(environ(home))]
 
     put(home)
-    paths = {"config_path": home / "config.toml", "store": home / "store", "log": home / "log"}
-    claude_code.install(environ=environ(home), python=sys.executable, **paths)
+    claude_code.install(
+        environ=environ(home),
+        python=sys.executable,
+        config_path=home / "config.toml",
+        store=home / "store",
+        log=home / "log",
+    )
     assert named() == []
     hooks = claude_code.settings_path(environ(home))
     hooks.write_text(hooks.read_text().replace('"StopFailure"', '"SomethingElse"'))
