@@ -1,4 +1,4 @@
-"""When the turns of a server's sessions began, as its events tell. Pure."""
+"""The turns of a server's sessions: when they began, as its events tell, and which step is the last. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from hermes.model.signals import Busy, Quiet
 if TYPE_CHECKING:
     from hermes.model.signals import Signal
 
+GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
+"""A step of the model that finished so is not the last of its turn."""
 _MOST: Final = 500
 
 

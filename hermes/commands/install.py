@@ -132,6 +132,7 @@ def is_any_connected(environ: Mapping[str, str]) -> bool:
 
 
 def outdated(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a sentence for each agent that another Hermes connected: it works on, but some notices do not come."""
+    """Return a sentence for each agent that another Hermes connected: it works on, without all that is new."""
     names = (agent.name for agent in AGENTS if agent.is_outdated(environ))
-    return tuple(f"run `hermes install {name}` again for notices; it was connected by another Hermes" for name in names)
+    why = "another Hermes connected it, and what is new, such as notices, may not come"
+    return tuple(f"run `hermes install {name}` again: {why}" for name in names)

@@ -88,16 +88,13 @@ class Keep:
 Placed = Create | Merge | Tell | Heard | Keep
 
 
-def of_asks(signal: Signal, heard_by: str) -> AskSignal | None:
-    """Return what a signal means for asks, None if nothing.
-
-    A hook that tells of a turn also tells that its session waits for no answer; a server tells that by itself.
-    """
+def of_asks(signal: Signal) -> AskSignal | None:
+    """Return what a signal means for asks, None if nothing."""
     match signal:
         case TurnBegan(session_id=session_id):
-            return None if heard_by else Quiet(session_id)
-        case TurnEnded(turn):
-            return None if heard_by else Quiet(turn.source.session_id)
+            return Quiet(session_id)
+        case TurnEnded(turn, ends_asks):
+            return Quiet(turn.source.session_id) if ends_asks else None
         case _:
             return signal
 

@@ -1,9 +1,9 @@
 """When the phone hears that a turn has ended. Pure.
 
-    running    a turn is known to run                       → waiting, dropped
-    waiting    its notice waits for the person at the desk  → posted, dropped
-    posted     its notice is on the phone
-    dropped    its notice will never be posted: the turn was short, or somebody was at the desk
+    none       no turn has ended yet                         → waiting, dropped
+    waiting    the notice waits for the person at the desk   → posted, dropped
+    posted     the notice is on the phone
+    dropped    the notice will never be posted: the turn was short, or somebody was at the desk
 
 Rules:
   * A turn has one notice at most: its id is kept, and an older turn changes nothing.
@@ -14,10 +14,20 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from hermes.model.notice import Begun
 
 if TYPE_CHECKING:
     from hermes.model.notice import Notice, Shown, Turn
+
+LATEST_S: Final = 86400.0
+"""The end of a turn that Hermes hears of after this time is history, not news."""
+AFTERMATH_S: Final = 2.0
+"""For this long after the end of a turn, a report that the session is at work may be older than the end."""
+LONGEST_WORDS: Final = 30_000
+LONGEST_REASON: Final = 2_000
+_BEGUN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +63,51 @@ class Pause:
 NoticeOrder = Post | TakeButtons | Pause
 
 
-def began(notice: Notice, at_s: float | None = None) -> Notice:
-    """Return the notice after a turn of its session has begun at `at_s` (epoch; None if that is not known).
+def busy(notice: Notice, now_s: float) -> Notice:
+    """Return the notice after its session was seen at work."""
+    is_late = 0 <= now_s - notice.heard_s < AFTERMATH_S
+    return notice if notice.phase != "waiting" or is_late else _dropped(notice)
 
-    A second report of the same turn changes nothing.
-    """
-    if notice.phase == "running":
-        return notice if notice.began_s is not None else replace(notice, began_s=at_s)
-    return replace(notice, phase="running", began_s=at_s)
+
+def began(notice: Notice, turn_id: str, at_s: float) -> Notice:
+    """Return the notice after this turn began at `at_s` (epoch). A second report of it changes nothing."""
+    if any(one.turn_id == turn_id for one in notice.begun):
+        return notice
+    begun = (*notice.begun, Begun(turn_id, at_s))[-_BEGUN:]
+    return replace(_dropped(notice) if notice.phase == "waiting" else notice, begun=begun)
 
 
 def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> Notice:
-    """Return the notice after this turn has ended; a turn that is known, or older than that, changes nothing."""
+    """Return the notice after this turn has ended; one that is older than the latest known turn changes nothing.
+
+    An agent that goes on after the end of a turn reports its end again: then the later end counts, unless the first one
+    is on the phone already.
+    """
     known = notice.turn
-    if known is not None and (known.id == turn.id or turn.ended_s < known.ended_s):
+    if known is not None and known.id == turn.id and (notice.phase == "posted" or turn.ended_s <= known.ended_s):
         return notice
-    if turn.began_s is None:
-        turn = replace(turn, began_s=notice.began_s)
-    lasted_s = 0.0 if turn.began_s is None else turn.ended_s - turn.began_s
-    is_wanted = rules.enabled and lasted_s >= rules.finished_s
-    return replace(notice, phase="waiting" if is_wanted else "dropped", began_s=None, turn=turn, heard_s=now_s)
+    if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
+        return notice
+    began_s = next((one.at_s for one in notice.begun if one.turn_id == turn.id), None)
+    turn = replace(
+        turn,
+        began_s=began_s if turn.began_s is None else turn.began_s,
+        words=turn.words[-LONGEST_WORDS:],
+        failure=turn.failure[:LONGEST_REASON],
+    )
+    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s)
+    return after if _is_wanted(turn, rules, now_s) else _dropped(after)
+
+
+def _is_wanted(turn: Turn, rules: NoticeRules, now_s: float) -> bool:
+    is_long = turn.began_s is not None and turn.ended_s - turn.began_s >= rules.finished_s
+    return rules.enabled and is_long and now_s - turn.ended_s < LATEST_S
+
+
+def _dropped(notice: Notice) -> Notice:
+    """Return the notice without the words that nobody will see."""
+    turn = notice.turn if notice.turn is None else replace(notice.turn, words="", failure="")
+    return replace(notice, phase="dropped", turn=turn)
 
 
 def due(notice: Notice, rules: NoticeRules, now_s: float) -> NoticeOrder | None:

@@ -35,6 +35,8 @@ INBOX_WELL_S: Final = 30.0
 DOUBT_S: Final = 60.0
 """How often each open ask is looked at, because an event may have been lost."""
 HOUSEKEEPING_S: Final = 600.0
+TURNS_S: Final = 20.0
+"""How long a timer's round waits for the turns that ended to be known; the next one goes on."""
 
 
 class Ending:
@@ -159,6 +161,7 @@ class Loops:
         for follower in self._parts.agent.followers:
             try:
                 await follower.compare()
+                await follower.turn_ends.known(TURNS_S)
             except AgentError as error:
                 log.warning("server %s: %s", follower.server.name, error)
 
@@ -231,6 +234,7 @@ class Loops:
         memory.live(now_s=self._store.now(), steady_s=self._monotonic())
         if over := memory.outlived(await self._store.days_done(), self._keep_done_s):
             await self._store.forget_done(over)
+        await self._parts.notices.forget_before(self._store.now() - self._keep_done_s)
         sweeping.sweep(self._store.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import notices
+from hermes.errors import NotSaved
 from hermes.model.notice import Notice
 from hermes.model.signals import Busy, TurnBegan, TurnEnded
 from hermes.storage.names import random_id
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 500
+MOST: Final = 200
 """The notices of so many sessions are kept; the one whose last turn is the oldest goes first."""
 
 
@@ -49,16 +51,31 @@ class Notices:
         """Return the notice with this id, or None."""
         return self._known.get(notice_id)
 
+    async def lay_out_again(self) -> None:
+        """Write all notices from memory into a store whose folder was removed or replaced. Raises NotSaved."""
+        async with self._lock:
+            for notice in list(self._known.values()):
+                self._known[notice.id] = await self._files.save(notice)
+
+    async def forget_before(self, at_s: float) -> None:
+        """Forget the notices whose turns were all heard of before this time (epoch). Raises NotSaved."""
+        async with self._lock:
+            for notice in [one for one in self._known.values() if one.phase != "waiting" and _age_s(one) < at_s]:
+                await self._forget(notice)
+
     async def take(self, signal: Busy | TurnBegan | TurnEnded) -> None:
-        """Take in what an agent tells of its turns; on disk when this returns. Raises NotSaved."""
+        """Keep an agent's report of its turns; on disk when this returns. Raises NotSaved, but not for `Busy`."""
+        if not self.rules.enabled:
+            return
         async with self._lock:
             match signal:
                 case Busy(session_id):
-                    for notice in [one for one in self._known.values() if one.session_id == session_id]:
-                        await self._save(notice, notices.began(notice))
-                case TurnBegan(agent, session_id, at_s):
+                    with suppress(NotSaved):  # then a notice is posted that nobody needs
+                        for notice in [one for one in self._known.values() if one.session_id == session_id]:
+                            await self._save(notice, notices.busy(notice, self.now()))
+                case TurnBegan(agent, session_id, turn_id, at_s):
                     notice = self._of(agent, session_id)
-                    await self._save(notice, notices.began(notice, at_s))
+                    await self._save(notice, notices.began(notice, turn_id, at_s))
                 case TurnEnded(turn):
                     notice = self._of(turn.source.agent, turn.source.session_id)
                     await self._save(notice, notices.ended(notice, turn, self.rules, self.now()))
@@ -86,6 +103,13 @@ class Notices:
 
     async def _forget_oldest(self) -> None:
         while len(self._known) > MOST:
-            oldest = min(self._known.values(), key=lambda one: max(one.heard_s, one.began_s or 0.0))
-            await self._files.forget(oldest.id)
-            del self._known[oldest.id]
+            await self._forget(min(self._known.values(), key=_age_s))
+
+    async def _forget(self, notice: Notice) -> None:
+        await self._files.forget(notice.id)
+        del self._known[notice.id]
+
+
+def _age_s(notice: Notice) -> float:
+    """Return when Hermes last heard of a turn of this session (epoch)."""
+    return max([notice.heard_s, *(one.at_s for one in notice.begun)])

@@ -93,7 +93,7 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
         },
         entries.wakes,
     )
-    watch = StoreWatch(locks, entries, agent.errands, memory, phone.messenger)
+    watch = StoreWatch(locks, entries, notices, agent.errands, memory, phone.messenger)
     return Parts(background, memory, times, entries, notices, phone, agent, steps, watch, _pinger(config))
 
 

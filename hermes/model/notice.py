@@ -50,15 +50,23 @@ class Shown:
     message_id: int
 
 
-NoticePhase = Literal["running", "waiting", "posted", "dropped"]
-"""The latest turn that is known: it runs; its notice waits; its notice was posted, or never will be."""
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn that began at `at_s` (epoch), as Hermes heard it."""
+
+    turn_id: str
+    at_s: float
+
+
+NoticePhase = Literal["none", "waiting", "posted", "dropped"]
+"""No turn has ended yet; the notice of the latest one waits, was posted, or never will be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """The notice of the latest turn of one session, as the store keeps it.
 
-    - `began_s`: when the running turn began (epoch), as Hermes heard it; None if no turn is known to run.
+    - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
     - `revision`: grows with each write.
@@ -67,8 +75,8 @@ class Notice:
     id: str
     agent: str
     session_id: str
-    phase: NoticePhase = "running"
-    began_s: float | None = None
+    phase: NoticePhase = "none"
+    begun: tuple[Begun, ...] = ()
     turn: Turn | None = None
     heard_s: float = 0.0
     shown: Shown | None = None

@@ -69,18 +69,26 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """A turn of this agent's session has begun, at `at_s` (epoch). Only agents tell it that keep no times of turns."""
+    """A turn of this agent's session has begun, at `at_s` (epoch); so its session waits for no answer any more.
+
+    Only agents tell it that keep no times of turns.
+    """
 
     agent: str
     session_id: str
+    turn_id: str
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A turn has ended by itself. Nobody interrupted it, and it is no subagent's."""
+    """A turn has ended by itself. Nobody interrupted it, and it is no subagent's.
+
+    `ends_asks`: so its session waits for no answer any more. Otherwise the agent tells that in another way.
+    """
 
     turn: Turn
+    ends_asks: bool = False
 
 
 AskSignal = Asked | Announced | Replied | Dismissed | Quiet | Busy

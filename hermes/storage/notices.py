@@ -26,15 +26,15 @@ class NoticeFiles:
         self._quarantine = quarantine
 
     async def all(self) -> list[Notice]:
-        """Return all notices. Raises NotSaved: a damaged one cannot be put into quarantine."""
+        """Return all notices that can be read; an unreadable file is left alone or put into quarantine, and logged."""
         found = []
         with disk.reading(self._folder):
             paths = list(entry_files(self._folder))
         for path in paths:
             try:
                 found.append(self._read(path))
-            except FileNotFoundError:
-                continue
+            except OSError as error:
+                log.error("%s is left alone: %s", path, error.strerror)  # noqa: TRY400 (no defect)
             except TooNew as error:
                 log.error("%s is left alone: %s; upgrade this one", path, error)  # noqa: TRY400 (no defect)
             except Unreadable as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.core import notices
-from hermes.core.notices import NoticeRules, Pause, Post, TakeButtons
+from hermes.core.notices import LATEST_S, LONGEST_REASON, LONGEST_WORDS, NoticeRules, Pause, Post, TakeButtons
 from hermes.model.ask import Source
 from hermes.model.notice import Notice, Shown, Turn
 
@@ -55,14 +55,31 @@ def test_other_turns_get_none(ended: Turn, rules: NoticeRules) -> None:
 
 def test_a_turn_without_times_is_as_long_as_hermes_saw_it_run() -> None:
     """The first report of its beginning counts."""
-    running = notices.began(notices.began(NEW, 100.0), 250.0)
+    running = notices.began(notices.began(NEW, "t1", 100.0), "t1", 250.0)
     assert notices.ended(running, turn(began_s=None), RULES, 301.0).turn == turn(began_s=100.0)
+
+
+def test_a_turn_that_nobody_saw_end_makes_the_next_one_no_longer() -> None:
+    """Somebody interrupted it; and a prompt that was queued meanwhile has a beginning of its own."""
+    running = notices.began(notices.began(NEW, "t0", 1.0), "t1", 290.0)
+    assert notices.ended(running, turn(began_s=None), RULES, 301.0).turn == turn(began_s=290.0)
+    queued = notices.began(notices.began(NEW, "t1", 100.0), "t2", 290.0)
+    assert notices.ended(queued, turn(began_s=None), RULES, 301.0).turn == turn(began_s=100.0)
+    many = NEW
+    for number in range(9):
+        many = notices.began(many, f"t{number}", float(number))
+    assert [one.turn_id for one in many.begun] == ["t5", "t6", "t7", "t8"]
 
 
 def test_a_turn_that_begins_meanwhile_drops_the_notice_that_waits() -> None:
     """Somebody is at the desk."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
-    assert notices.due(notices.began(waiting), RULES, 1000.0) is None
+    for meanwhile in (notices.busy(waiting, 310.0), notices.began(waiting, "t2", 310.0)):
+        assert notices.due(meanwhile, RULES, 1000.0) is None
+        assert meanwhile.turn == turn()
+    assert notices.busy(waiting, 302.0) == waiting, "that report may be older than the end of the turn"
+    posted = notices.posted(waiting, shown(turn()))
+    assert notices.busy(posted, 310.0) == posted
 
 
 @pytest.mark.parametrize("again", [turn(), turn("t0", ended_s=299.0)], ids=["the same", "an older one"])
@@ -93,8 +110,38 @@ def test_only_the_newest_notice_of_a_session_keeps_its_buttons() -> None:
 def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> None:
     """Its buttons are taken away when the next one comes."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
-    running = notices.posted(notices.began(waiting, 321.0), shown(turn()))
-    assert (running.phase, running.shown) == ("running", shown(turn()))
+    running = notices.posted(notices.began(waiting, "t2", 321.0), shown(turn()))
+    assert (running.phase, running.shown) == ("dropped", shown(turn()))
+
+
+def test_a_turn_that_goes_on_after_its_end_counts_with_its_later_end() -> None:
+    """A hook of the user's own may send the agent on; what is on the phone already is not told again."""
+    first = notices.ended(NEW, turn(ended_s=60.0), RULES, 61.0)
+    assert notices.due(notices.ended(first, turn(), RULES, 301.0), RULES, 321.0) == Post(turn())
+    posted = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
+    assert notices.ended(posted, turn(ended_s=900.0), RULES, 901.0) == posted
+
+
+def test_an_end_of_long_ago_is_no_news() -> None:
+    """A hook may have kept it while nobody listened."""
+    assert notices.due(notices.ended(NEW, turn(), RULES, 300.0 + LATEST_S), RULES, 9e9) is None
+
+
+def test_an_end_in_the_future_hides_no_later_turn() -> None:
+    """A clock was wrong."""
+    wrong = notices.ended(NEW, turn("t0", ended_s=9e9), RULES, 200.0)
+    assert notices.due(notices.ended(wrong, turn(), RULES, 301.0), RULES, 321.0) == Post(turn())
+
+
+def test_words_are_kept_only_as_long_as_somebody_may_read_them() -> None:
+    """And not more of them than a document needs."""
+    long = replace(turn(), words="x" * 99_999 + "y", failure="z" * 9_999)
+    kept = notices.ended(NEW, long, RULES, 301.0).turn
+    assert kept is not None
+    assert (len(kept.words), kept.words[-1], len(kept.failure)) == (LONGEST_WORDS, "y", LONGEST_REASON)
+    dropped = notices.ended(NEW, replace(long, began_s=299.0), RULES, 301.0).turn
+    assert dropped is not None
+    assert (dropped.words, dropped.failure) == ("", "")
 
 
 # --- a walk over every edge -----------------------------------------------------------------------------------------
@@ -104,9 +151,9 @@ TURNS = (turn("t1"), turn("t2", began_s=400.0, ended_s=700.0), turn("t3", began_
 
 def moves(notice: Notice) -> Iterator[Notice]:
     """All that can happen to a notice."""
-    yield notices.began(notice)
-    yield notices.began(notice, 1.0)
-    yield from (notices.ended(notice, one, RULES, one.ended_s) for one in TURNS)
+    yield notices.busy(notice, 10_000.0)
+    yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
+    yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
     order = notices.due(notice, RULES, 10_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))

@@ -100,6 +100,13 @@ def shown_once(ask: Ask, view: View) -> Iterator[str]:
         yield f"{ask.token} ({ask.route}) was asked {len(asked)} times, by the messages {asked}"
 
 
+def turns_told(ask: Ask, turns: int, view: View, *, is_sure: bool) -> Iterator[str]:
+    """Each turn that ended by itself is told: at least once, and once if Telegram confirmed every message."""
+    told = len(view.notices(ask))
+    if told < turns or (is_sure and told > turns):
+        yield f"{ask.token}: {turns} turns ended by themselves, and {told} were told"
+
+
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
     """Return the words of which one must be shown."""
     if not came and ask.agent in VERSIONS and ask.ended_by & {"aborted", "deleted"}:

@@ -34,8 +34,10 @@ BESIDE: Final = (
     "Your ",
     "Refuse ",
     "All of it",
+    "✅ About ",
+    "❌ About ",
 )
-"""How messages beside a question begin."""
+"""How messages beside a question begin; the last two tell that a turn of its session has ended."""
 TAPS: Final[Mapping[Shape, tuple[str, ...]]] = {
     "stop": ("Yes, stop", "⏹ Stop"),
     "skip": ("Yes, skip", "⏭ Skip", "Yes"),
@@ -69,6 +71,10 @@ class View:
     def shown(self) -> Sequence[ShownMessage]:
         """Return what the bot shows."""
         return [message for message in self.messages if message.from_bot and not message.deleted]
+
+    def notices(self, ask: Ask) -> Sequence[ShownMessage]:
+        """Return the messages that a turn of the question's session has ended."""
+        return [one for one in self.shown() if one.text.startswith(f"✅ About {ask.token} is done")]
 
     def about(self, ask: Ask) -> Sequence[ShownMessage]:
         """Return the question's messages (copies of it, too), without those beside them."""

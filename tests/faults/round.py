@@ -364,7 +364,14 @@ class Round:
             return False
         if not all(twins.is_over for twins in self.twins):
             return False
-        return self.world.terminal.idle and self.world.programs.idle and not self._open_entries()
+        return self.world.terminal.idle and self.world.programs.idle and not self._open_entries() and self._all_told()
+
+    def _all_told(self) -> bool:
+        """Tell whether each turn that ended by itself is told; after a jump of the clocks some are too short."""
+        if JUMPS & set(self.kinds):
+            return True
+        view = View.of(self.world.stage.phone)
+        return all(len(view.notices(one.ask)) >= self.world.turns_of(one.ask) for one in self.persons)
 
     def _keep_a_listener(self) -> None:
         """Do what a service manager does; one that was told to end may take a moment for it."""
@@ -392,6 +399,9 @@ class Round:
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
             self.violations += laws.shown_once(person.ask, view) if is_sure and not person.asked_again else ()
+            if not JUMPS & set(self.kinds):
+                turns = self.world.turns_of(person.ask)
+                self.violations += laws.turns_told(person.ask, turns, view, is_sure=is_sure)
             self.violations += laws.time_ran_out_rightly(
                 person,
                 fleeting=self.world.fleeting,

@@ -253,6 +253,16 @@ class World:
         told = self.agents[ask.agent].do("came_of", request_id=ask.request_id)
         return [None if one is None else tuple(tuple(texts) for texts in one) for one in told]
 
+    def turns_of(self, ask: Ask) -> int:
+        """Return how many turns of its session ended by themselves, as its server tells; 0 if it has no server."""
+        if self.is_real or ask.route not in {"server", "both"} or not ask.session:
+            return 0
+        try:
+            turns: int = self.agents[ask.agent].do("turns_of", session=ask.session)
+        except LookupError:
+            return 0  # the session was deleted
+        return 0 if ask.ended_by & {"deleted"} else turns
+
     # --- surroundings ---------------------------------------------------------------------------------------
 
     @property
@@ -397,7 +407,7 @@ def created(
         )  # fmt: skip
         try:
             log = {"level": "info", "file": str(stage.log)}
-            stage.settings.setdefault("notices", {"enabled": False})  # their words would be taken for questions
+            stage.settings.setdefault("notices", {"finished": "0s"})
             world.processes.append(stage.start(questions=questions, log=log))
             yield world
         finally:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes.hook import spool
+from hermes.listener.notices import MOST
+from hermes.model.signals import Busy, TurnBegan
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
-from tests.listening import House, house, until
+from tests.listening import House, a_request, house, until
 
 if TYPE_CHECKING:
     from hermes.model.notice import Notice
@@ -35,7 +39,7 @@ class Claude:
     async def works(self, prompt: str, seconds: float, **more: Any) -> None:
         """Let a turn begin, last that long, and end."""
         self.tell("UserPromptSubmit", prompt)
-        await until(lambda: self.notice() and self.notice().phase == "running", "the turn's beginning")  # type: ignore[union-attr]
+        await self.begun(prompt)
         self.home.clock.advance(seconds)
         self.tell("Stop", prompt, **{"last_assistant_message": WORDS} | more)
 
@@ -43,6 +47,15 @@ class Claude:
         """What is kept of the session."""
         known = self.home.listener._parts.notices._known.values()
         return next((one for one in known if one.session_id == self.session), None)
+
+    async def begun(self, prompt: str) -> None:
+        """Wait until the beginning of this turn is kept."""
+
+        def known() -> bool:
+            notice = self.notice()
+            return notice is not None and any(one.turn_id == prompt for one in notice.begun)
+
+        await until(known, "the turn's beginning")
 
     async def phase(self, phase: str) -> None:
         """Wait until its notice is in this phase."""
@@ -91,7 +104,7 @@ async def test_a_short_turn_is_not_told(claude: Claude, home: House) -> None:
 async def test_a_turn_that_failed_is_told_with_its_reason(claude: Claude, home: House) -> None:
     """The program's own words."""
     claude.tell("UserPromptSubmit", "p1")
-    await claude.phase("running")
+    await claude.begun("p1")
     home.clock.advance(300.0)
     claude.tell("StopFailure", "p1", error="unknown", last_assistant_message="API Error: 401 the key was refused")
     await home.person.sees("❌ shop stopped: API Error: 401 the key was refused · 5 min")
@@ -100,7 +113,7 @@ async def test_a_turn_that_failed_is_told_with_its_reason(claude: Claude, home: 
 async def test_a_turn_over_a_restart_is_as_long_as_it_was(claude: Claude, home: House) -> None:
     """Its beginning is on disk."""
     claude.tell("UserPromptSubmit", "p1")
-    await claude.phase("running")
+    await claude.begun("p1")
     await home.stop()
     home.clock.advance(600.0)
     claude.tell("Stop", "p1", last_assistant_message=WORDS)
@@ -126,7 +139,7 @@ async def test_a_prompt_at_the_desk_drops_the_notice_that_waits_for_it(home: Hou
     await claude.works("p1", 300.0)
     await claude.phase("waiting")
     claude.tell("UserPromptSubmit", "p2")
-    await claude.phase("running")
+    await claude.phase("dropped")
     home.clock.advance(60.0)
     home.listener._parts.steps.kick("notice", claude.notice().id)  # type: ignore[union-attr]
     await home.polled()
@@ -183,6 +196,92 @@ async def test_without_notices_nothing_is_told(home: House) -> None:
     """`[notices] enabled = false`."""
     await home.start(notices={"enabled": False})
     claude = Claude(home)
-    await claude.works("p1", 300.0)
+    claude.tell("UserPromptSubmit", "p1")
+    home.clock.advance(300.0)
+    claude.tell("Stop", "p1", last_assistant_message=WORDS)
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+    assert claude.notice() is None
+    assert not finished(home)
+    assert not (home.store / "notices").exists()
+
+
+async def test_a_turn_that_was_interrupted_makes_the_next_one_no_longer(claude: Claude, home: House) -> None:
+    """No hook tells of an interrupt."""
+    claude.tell("UserPromptSubmit", "p1")
+    await claude.begun("p1")
+    home.clock.advance(4 * 3600.0)
+    await claude.works("p2", 5.0)
     await claude.phase("dropped")
     assert not finished(home)
+
+
+async def test_the_end_of_a_turn_by_the_plugin_ends_no_question(home: House) -> None:
+    """The next turn may have asked it meanwhile; the plugin tells of its end in another way."""
+    await home.start(notices={"finished": "0s"})
+    with home.waiting("que_1"):
+        home.hook("question.asked", a_request())
+        asked = await home.person.sees("Which database?", buttons=True)
+        at_ms = home.clock.now() * 1000
+        turn = {"sessionID": "ses_1", "id": "msg_0", "began": at_ms - 9000, "ended": at_ms, "words": WORDS}
+        home.hook("turn.ended", turn)
+        await home.person.sees(" is done · 9 s")
+        await home.person.taps(asked, "SQLite")
+        await home.phase("sending")
+
+
+async def test_a_full_disk_at_the_beginning_of_a_turn_costs_nothing(home: House) -> None:
+    """A notice that is on the phone does not change by it."""
+    await home.start(notices={"finished": "0s"})
+    claude = Claude(home)
+    await claude.works("p1", 5.0)
+    await claude.phase("posted")
+    before = claude.notice()
+    assert before is not None
+    await home.listener._parts.notices.take(Busy(claude.session))
+    assert claude.notice() == before
+
+
+async def test_notices_are_in_a_store_that_is_made_again(home: House) -> None:
+    """With the asks that are open."""
+    await home.start(notices={"finished": "0s"})
+    claude = Claude(home)
+    await claude.works("p1", 5.0)
+    await claude.phase("posted")
+    with home.waiting("que_1"):
+        home.hook("question.asked", a_request())
+        await home.person.sees("Which database?", buttons=True)
+        shutil.rmtree(home.store)
+        await home.person.sees("I made it again")
+    await until(lambda: list((home.store / "notices").glob("*.json")), "the notice in the new store")
+
+
+async def test_a_notice_of_another_chat_keeps_its_buttons(home: House) -> None:
+    """That chat is out of reach; the next notice comes all the same, and nothing is tried for ever."""
+    await home.start(notices={"finished": "0s"})
+    claude = Claude(home)
+    words = "I renamed many things. " * 200
+    await claude.works("p1", 5.0, last_assistant_message=words)
+    await claude.phase("posted")
+    notice = claude.notice()
+    assert notice is not None
+    assert notice.shown is not None
+    elsewhere = replace(notice.shown, chat_id=-5)
+    await home.listener._parts.notices.change(notice.id, lambda found: replace(found, shown=elsewhere))
+    await claude.works("p2", 6.0, last_assistant_message=words)
+    await home.person.sees("shop is done · 6 s")
+    await until(lambda: (now := claude.notice()) is not None and not now.outdated, "no message with old buttons")
+
+
+async def test_old_notices_are_forgotten(claude: Claude, home: House) -> None:
+    """With their words, after `keep_done`; and not more sessions are kept than a person has."""
+    await claude.works("p1", 300.0)
+    await claude.phase("posted")
+    notices = home.listener._parts.notices
+    await notices.forget_before(home.clock.now() - 60.0)
+    assert claude.notice() is not None
+    await notices.forget_before(home.clock.now() + 60.0)
+    assert claude.notice() is None
+    for number in range(MOST + 3):
+        await notices.take(TurnBegan("claude-code", f"ses_{number}", "p", float(number)))
+    assert len(notices._known) == MOST
+    assert len(list((home.store / "notices").iterdir())) == MOST

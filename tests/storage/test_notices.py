@@ -37,14 +37,15 @@ async def test_a_notice_is_read_as_it_was_saved(store: Store) -> None:
 
 
 async def test_a_damaged_file_costs_its_own_notice_alone(store: Store) -> None:
-    """It goes to quarantine; one that a newer Hermes wrote stays where it is."""
+    """It goes to quarantine; one that a newer Hermes wrote stays where it is, and so does what is no file."""
     saved = await store.notices.save(NOTICE)
     folder = store.root / "notices"
     (folder / "damaged.json").write_bytes(b"{")
     (folder / "another.json").write_bytes((folder / "abcdefgh.json").read_bytes())
     (folder / "newer.json").write_bytes(b'{"v": 99}')
+    (folder / "folder.json").mkdir()
     assert await store.notices.all() == [saved]
-    assert sorted(path.name for path in folder.iterdir()) == ["abcdefgh.json", "newer.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["abcdefgh.json", "folder.json", "newer.json"]
     assert len(await store.quarantined()) == 2
 
 

@@ -152,7 +152,7 @@ def _over(record: Record, _: str) -> Signal:
 
 
 def _began(record: Record, _: str) -> Signal:
-    return TurnBegan(AGENT, _session(record), 0.0)
+    return TurnBegan(AGENT, _session(record), words_of(record, "prompt_id", "payload"), 0.0)
 
 
 def _ended(record: Record, machine: str) -> Signal:
@@ -163,10 +163,10 @@ def _ended(record: Record, machine: str) -> Signal:
     directory = words_of(record, "cwd", "payload")
     source = Source(agent=AGENT, machine=machine, session_id=_session(record), directory=directory)
     if text_of(record, "hook_event_name", "payload") == "Stop":
-        return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, words=words))
+        return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, words=words), ends_asks=True)
     # After a failure the last words are those of the program about it.
     why = words or words_of(record, "error", "payload") or "an error"
-    return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, failure=why))
+    return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, failure=why), ends_asks=True)
 
 
 _READERS: Mapping[str, Callable[[Record, str], Signal]] = {

@@ -22,8 +22,9 @@ from hermes.storage.installed_files import interpreter, replace, saving
 LONGEST_S: Final = 2147483
 """The longest timeout that Claude Code can use: its timers take less than 2^31 ms (24.8 days)."""
 EVERY: Final = "*"
-OVER: Final = ("Stop", "StopFailure", "UserPromptSubmit", "SessionEnd", "SubagentStop")
-EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER)
+OVER: Final = ("Stop", "StopFailure", "UserPromptSubmit", "SessionEnd")
+OVER_WITH_PERMISSIONS: Final = (*OVER, "SubagentStop")
+EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER_WITH_PERMISSIONS)
 _OURS: Final = re.compile(r"-I -m hermes hook claude-code --store ")
 
 Entry = tuple[str, dict[str, Any]]
@@ -109,7 +110,7 @@ def is_outdated(environ: Mapping[str, str]) -> bool:
     with contextlib.suppress(ConfigError):
         place = settings_path(environ)
         events = {event for event, _ in _ours(_settings(place, _read(place)))}
-        return bool(events) and not events.issuperset(OVER[:-1])
+        return bool(events) and not events.issuperset(OVER)
     return False
 
 
@@ -129,7 +130,7 @@ def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
     ends = ["PostToolUse", "PostToolUseFailure"] if permissions else ["PostToolUse"]
     found: list[Entry] = [(event, {"matcher": matcher, "hooks": [asking]}) for event, matcher in asks]
     found += [(event, {"matcher": EVERY if permissions else TOOL, "hooks": [telling]}) for event in ends]
-    return found + [(event, {"hooks": [telling]}) for event in (OVER if permissions else OVER[:-1])]
+    return found + [(event, {"hooks": [telling]}) for event in (OVER_WITH_PERMISSIONS if permissions else OVER)]
 
 
 def commands(place: Path) -> list[list[str]]:

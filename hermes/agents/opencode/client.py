@@ -200,7 +200,8 @@ class OpenCodeServer:
         """
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
-        self.beginnings.note(signal, self._now())
+        if event.type != "session.error":  # it may be about something else than the turn
+            self.beginnings.note(signal, self._now())
         if isinstance(signal, Replied):
             self.sessions.note_reply(signal)
 

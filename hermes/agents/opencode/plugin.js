@@ -14,6 +14,7 @@ const ROUND_MS = 5_000 // between two looks at what is open
 const LAST_TEXT_CHARS = 3000
 const TURN_TEXT_CHARS = 100_000
 const MOST_SESSIONS = 500
+const NEWS_MS = 60_000 // a session can be told to be idle long after its last turn
 const INPUT_MS = 1_500 // for a call to have its input
 const INPUT_CHARS = 100_000 // of JSON
 const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
@@ -29,7 +30,7 @@ const state = (globalThis[Symbol.for("hermes-telegram-phone/3")] ??= {
   clients: new Map(), // directory -> its newest in-process client
   open: new Map(), // request id -> question or permission that is not settled yet
   seen: new Set(), // what was already taken in, so that a second copy of this plugin doubles nothing
-  working: new Map(), // session id -> since when it is at work, in epoch ms
+  working: new Map(), // session id -> since when it worked last, in epoch ms, and whether that is over
   queue: Promise.resolve(),
   round: null,
   told: false,
@@ -167,26 +168,27 @@ function quiet(directory, type, properties) {
 // ---- turns that have ended: the phone hears of those that took long
 
 function working(_, __, { sessionID, status }) {
-  if (status?.type !== "busy" || state.working.has(sessionID)) return
-  state.working.set(sessionID, Date.now())
+  const known = state.working.get(sessionID)
+  if (status?.type !== "busy" || (known && !known.over)) return
+  state.working.set(sessionID, { since: Date.now(), over: false })
   if (state.working.size > MOST_SESSIONS) state.working.delete(state.working.keys().next().value)
 }
 
 // OpenCode says more than once that a session which failed is idle, at first before its record shows the failure.
 function stopped(directory, type, properties) {
   quiet(directory, type, properties)
-  aside(tellTurn(directory, properties.sessionID))
+  const work = state.working.get(properties.sessionID)
+  if (work) work.over = true
+  aside(tellTurn(directory, properties.sessionID, work?.since))
 }
 
-async function tellTurn(directory, sessionID) {
+async function tellTurn(directory, sessionID, since) {
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
   if (!session || session.parentID) return // a subagent's turn is a part of another one
   const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query: { limit: 8 } })
   if (!Array.isArray(messages)) return
   const { info, parts } = messages.findLast((message) => message.info?.role === "assistant") ?? {}
-  if (!hasEnded(info) || seenBefore(`ended ${info.id}`)) return
-  const since = state.working.get(sessionID)
-  state.working.delete(sessionID)
+  if (!hasEnded(info) || Date.now() - info.time.completed > NEWS_MS || seenBefore(`ended ${info.id}`)) return
   const prompt = await promptOf(directory, info, messages)
   const turn = {
     sessionID,

@@ -11,21 +11,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from hermes.agents.http import Api, path_of
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.adapter import capabilities
-from hermes.agents.turns import Beginnings
-from hermes.errors import NotThere
+from hermes.agents.turns import GOES_ON, Beginnings
+from hermes.errors import AgentRefused
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Turn
 
+M = TypeVar("M", bound=wire.Message)
 _RECENT: Final = 8
-_GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
 _ABORTED: Final = "MessageAbortedError"
 _LOOKS, _LOOK_S = 5, 0.1
-_LONGEST: Final = 100_000
 
 
 async def last_turn(
@@ -43,7 +42,7 @@ async def last_turn(
     if session.parent_id is not None:
         return None
     path = path_of("session", session.id, "message")
-    messages = await api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
+    messages = await _newest(api, path, source.directory)
     newest = max(_of_model(messages), key=lambda one: one.info.time.created, default=None)
     if newest is None or not _has_ended(newest.info):
         return None
@@ -60,50 +59,60 @@ async def last_turn(
         info.id,
         beginnings.of(session.id, None if prompt is None else prompt.info.time.created / 1000),
         (info.time.completed or info.time.created) / 1000,
-        words="" if info.error else said([newest])[-_LONGEST:],
+        words="" if info.error else said([newest]),
         failure=_reason(info.error) if info.error else "",
         changes=None if prompt is None else _changes(prompt),
     )
 
 
-async def _prompt(api: Api, path: str, message_id: str, directory: str) -> wire.Message | None:
+async def _newest(api: Api, path: str, directory: str) -> list[wire.TurnMessage]:
+    """Return the newest messages, or the newest one alone: a prompt of 1.1.53 holds all files that its turn changed."""
+    try:
+        return await api.get(list[wire.TurnMessage], path, directory, params={"limit": _RECENT})
+    except AgentRefused:
+        return await api.get(list[wire.TurnMessage], path, directory, params={"limit": 1})
+
+
+async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -> wire.TurnMessage | None:
+    """Return the prompt, None if it cannot be read: without it a turn only has no changes."""
     if not message_id:
         return None
     try:
-        return await api.get(wire.Message, path + path_of(message_id), directory)
-    except NotThere:
+        return await api.get(wire.TurnMessage, path + path_of(message_id), directory)
+    except AgentRefused:
         return None
 
 
-def _has_ended(info: wire.Info) -> bool:
+def _has_ended(info: wire.TurnInfo) -> bool:
     if info.time.completed is None or info.summary is True:  # a summary of the session is no answer to anybody
         return False
     if info.error is not None:
         return info.error.name != _ABORTED
-    return info.finish not in _GOES_ON
+    return info.finish not in GOES_ON
 
 
 def _reason(error: wire.MessageError) -> str:
     """Return why a turn failed: the provider's words, and the HTTP status if there is one."""
-    words = error.data.message or error.name
-    return words if error.data.status is None else f"{words} ({error.data.status})"
+    data = error.data or wire.ErrorData()
+    words = data.message or error.name
+    return words if data.status is None else f"{words} ({data.status})"
 
 
-def _of_model(messages: Iterable[wire.Message]) -> list[wire.Message]:
+def _of_model(messages: Iterable[M]) -> list[M]:
     return [message for message in messages if message.info.role == "assistant"]
 
 
-def _has_patch(messages: Iterable[wire.Message], newest: wire.Message) -> bool:
+def _has_patch(messages: Iterable[wire.TurnMessage], newest: wire.TurnMessage) -> bool:
     same = (one for one in messages if one.info.parent_id == newest.info.parent_id)
     return any(part.type == "patch" for message in same for part in message.parts)
 
 
-def _changes(prompt: wire.Message) -> Changes | None:
+def _changes(prompt: wire.TurnMessage) -> Changes | None:
     summary = prompt.info.summary
-    diffs = summary.diffs if isinstance(summary, wire.Summary) else ()
+    diffs = summary.diffs if isinstance(summary, wire.Summary) else None
     if not diffs:
         return None
-    return Changes(len(diffs), sum(one.additions for one in diffs), sum(one.deletions for one in diffs))
+    return Changes(len(diffs), sum(one.additions or 0 for one in diffs), sum(one.deletions or 0 for one in diffs))
 
 
 def said(messages: Iterable[wire.Message]) -> str:

@@ -76,41 +76,47 @@ class Part(Wire):
 class Diff(Wire):
     """What a turn changed in one file."""
 
-    additions: int = 0
-    deletions: int = 0
+    additions: int | None = None
+    deletions: int | None = None
 
 
 class Summary(Wire):
     """What a turn changed; a prompt has it."""
 
-    diffs: tuple[Diff, ...] = ()
+    diffs: tuple[Diff, ...] | None = None
 
 
 class ErrorData(Wire):
     """More about a failure; a failed request has an HTTP status."""
 
-    message: Text = ""
+    message: Text | None = None
     status: int | None = Field(None, alias="statusCode")
 
 
 class MessageError(Wire):
     """Why a message of the model ended before its time."""
 
-    name: Text = ""
-    data: ErrorData = ErrorData()
+    name: Text = "an error"
+    data: ErrorData | None = None
 
 
 class Info(Wire):
-    """The head of a message. The model's has the id of its prompt, and in the end a `finish` or an `error`.
-
-    `summary` is true for a message that sums the session up; a prompt's says what its turn changed.
-    """
+    """The head of a message."""
 
     id: Text
     role: Text
     session_id: Text = Field("", alias="sessionID")
-    parent_id: Text = Field("", alias="parentID")
     time: Times = Times()
+
+
+class TurnInfo(Info):
+    """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
+
+    `parent_id` is the id of its prompt. `summary` is true for a message that sums the session up; a prompt's says what
+    its turn changed.
+    """
+
+    parent_id: Text | None = Field(None, alias="parentID")
     finish: Text | None = None
     error: MessageError | None = None
     summary: bool | Summary | None = None
@@ -121,6 +127,12 @@ class Message(Wire):
 
     info: Info
     parts: tuple[Part, ...] = ()
+
+
+class TurnMessage(Message):
+    """A message, as turns are read from it."""
+
+    info: TurnInfo
 
 
 class Delta(Wire):

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from hermes.agents.http import BOOT, Api, path_of
 from hermes.agents.opencode2 import adapter, wire
 from hermes.agents.opencode2.forms import GLOBAL
-from hermes.agents.turns import Beginnings
+from hermes.agents.turns import GOES_ON, Beginnings
 from hermes.agents.wire import shaped
 from hermes.errors import AgentError, AgentRefused
 from hermes.model.ask import Ask, Source
@@ -128,9 +128,7 @@ def _said(message: wire.Message) -> str:
 
 # --- turns ----------------------------------------------------------------------------------------------------------
 
-_GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
-_LONGEST: Final = 100_000
-_STEPS: Final = 50
+_STEPS: Final = 200
 
 
 async def last_turn(api: Api, session_id: str, source: Source, beginnings: Beginnings) -> Turn | None:
@@ -143,7 +141,7 @@ async def last_turn(api: Api, session_id: str, source: Source, beginnings: Begin
         return None
     messages = (await get(api, wire.Messages, f"{session_path(session_id)}/message", limit=_STEPS)).data
     newest = next((one for one in messages if one.type == "assistant"), None)
-    if newest is None or newest.time.completed is None or newest.finish in _GOES_ON:
+    if newest is None or newest.time.completed is None or newest.finish in GOES_ON:
         return None
     if newest.error is not None and newest.error.type == "aborted":
         return None
@@ -162,7 +160,7 @@ async def last_turn(api: Api, session_id: str, source: Source, beginnings: Begin
         newest.id,
         beginnings.of(session_id, None if prompt is None else prompt.time.created / 1000),
         newest.time.completed / 1000,
-        words="" if newest.error else _said(newest)[-_LONGEST:],
+        words="" if newest.error else _said(newest),
         failure=(newest.error.message or newest.error.type) if newest.error else "",
         changes=Changes(len(files)) if files else None,
     )

@@ -133,6 +133,7 @@ def _completed(signal: Signal, host: str, at_s: float) -> Signal:
         case TurnBegan():
             return replace(signal, at_s=at_s)
         case TurnEnded(turn):
-            return TurnEnded(replace(turn, ended_s=turn.ended_s or at_s, source=replace(turn.source, host=host)))
+            timed = replace(turn, ended_s=turn.ended_s or at_s, source=replace(turn.source, host=host))
+            return replace(signal, turn=timed)
         case _:
             return signal

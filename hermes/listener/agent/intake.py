@@ -59,7 +59,7 @@ class Intake:
         """
         if isinstance(signal, Busy | TurnBegan | TurnEnded):
             await self._notices.take(signal)
-        told = of_asks(signal, heard_by)
+        told = of_asks(signal)
         if told is not None:
             async with self._entries.arriving:
                 await self._take(told, heard_by)

@@ -70,7 +70,7 @@ def agent_parts(
             server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
         )
         heard_s = until_s.get(name, entries.now())
-        ends = TurnEnds(server, intake, background)
+        ends = TurnEnds(server, intake, background, wanted=config.notices.enabled)
         followers.append(Follower(server, entries, errands, arrivals, ends, connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)

@@ -56,7 +56,8 @@ class Follower:
         self._entries = entries
         self._errands = errands
         self._arrivals = arrivals
-        self._turn_ends = turn_ends
+        self.turn_ends = turn_ends
+        self._compared_s = heard_s
         self._connected = connected
         self._heard_s = heard_s
         self._sleep = sleep
@@ -103,9 +104,9 @@ class Follower:
             self._errands.hint(entry.id, Doubted())
 
     def followed(self) -> Followed:
-        """Return until when the events are known."""
+        """Return until when the events are known, and the turns that ended."""
         self._note_heard()
-        return Followed(self.server.name, self._heard_s)
+        return Followed(self.server.name, min(self._heard_s, self.turn_ends.unknown_since_s()))
 
     def _note_heard(self) -> None:
         """While it is connected all is known up to its last event, a heartbeat at least."""
@@ -125,7 +126,8 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        self._turn_ends.look_back(self._heard_s)
+        self.turn_ends.look_back(self._heard_s)
+        self._compared_s = self._heard_s
         self._heard_s = self._entries.now()
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
@@ -167,7 +169,7 @@ class Follower:
         else:
             await self._arrivals.take_news(signal)
         if isinstance(signal, Quiet):
-            self._turn_ends.look(signal.session_id, directory)
+            self.turn_ends.look(signal.session_id, directory, self._compared_s)
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import AgentError, NotThere, StoreError
@@ -25,7 +28,10 @@ PAUSES_S: Final = (0.0, 1.0, 5.0, 30.0, 120.0)
 
 
 class TurnEnds:
-    """Looks at the sessions of one server in the background, so that no question has to wait for it."""
+    """Looks at the sessions of one server in the background, so that no question has to wait for it.
+
+    All times are epoch seconds. If notices are not `wanted`, it looks at nothing.
+    """
 
     def __init__(
         self,
@@ -33,40 +39,78 @@ class TurnEnds:
         intake: Intake,
         background: Background,
         *,
+        wanted: bool,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._server = server
         self._intake = intake
         self._background = background
+        self._wanted = wanted
         self._sleep = sleep
+        self._under_way: dict[object, float] = {}
+        self._rest = asyncio.Event()
+        self._rest.set()
 
-    def look(self, session_id: str, directory: str) -> None:
-        """Report the last turn of this session soon, if it has ended by itself."""
-        self._background.spawn(self._until_known(lambda: self._report(session_id, directory)))
+    def look(self, session_id: str, directory: str, since_s: float) -> None:
+        """Report the last turn of this session soon, if it has ended by itself, and not before `since_s`."""
+        self._spawn(since_s, partial(self._report, [(session_id, directory)], since_s))
 
     def look_back(self, since_s: float) -> None:
-        """Report the turns that ended after this time (epoch), soon: no event told of them."""
-        self._background.spawn(self._until_known(lambda: self._report_all(since_s)))
+        """Report the turns that ended after this time, soon: no event told of them."""
+        self._spawn(since_s, partial(self._report_all, since_s))
 
-    async def _until_known(self, report: Callable[[], Awaitable[None]]) -> None:
+    def unknown_since_s(self) -> float:
+        """Return the time since which turns may have ended that are not reported yet; infinity if there is none."""
+        return min(self._under_way.values(), default=math.inf)
+
+    async def known(self, longest_s: float) -> None:
+        """Return when nothing is looked at any more, or after this time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self._rest.wait()
+
+    def _spawn(self, since_s: float, report: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
+        if self._wanted:
+            look = object()
+            self._under_way[look] = since_s
+            self._rest.clear()
+            self._background.spawn(self._until_known(look, since_s, report))
+
+    async def _until_known(
+        self, look: object, since_s: float, report: Callable[[], Awaitable[list[tuple[str, str]]]]
+    ) -> None:
+        """Report, and try again what could not be read. A look that is cancelled stays under way."""
         for pause_s in PAUSES_S:
             await self._sleep(pause_s)
             try:
-                await report()
+                left = await report()
             except (AgentError, StoreError) as error:
-                log.info("server %s: a turn that ended is not known yet: %s", self._server.name, error)
-            else:
-                return
-        log.warning("server %s: nobody is told of a turn that ended: it could not be read", self._server.name)
+                log.info("server %s: the turns that ended are not known yet: %s", self._server.name, error)
+                continue
+            if not left:
+                break
+            report = partial(self._report, left, since_s)
+        else:
+            log.warning("server %s: nobody is told of a turn that ended: it could not be read", self._server.name)
+        del self._under_way[look]
+        if not self._under_way:
+            self._rest.set()
 
-    async def _report(self, session_id: str, directory: str, *, since_s: float = 0.0) -> None:
-        try:
-            turn = await self._server.turn(session_id, directory)
-        except NotThere:
-            return  # the session was deleted
-        if turn is not None and turn.ended_s >= since_s:
-            await self._intake.take(TurnEnded(turn), heard_by=self._server.name)
+    async def _report(self, sessions: list[tuple[str, str]], since_s: float) -> list[tuple[str, str]]:
+        """Report the last turn of each session; return those that could not be read now. Raises NotSaved."""
+        left = []
+        for session_id, directory in sessions:
+            try:
+                turn = await self._server.turn(session_id, directory)
+            except NotThere:
+                continue  # the session was deleted
+            except AgentError as error:
+                log.info("server %s: session %s is not known yet: %s", self._server.name, session_id, error)
+                left.append((session_id, directory))
+                continue
+            if turn is not None and turn.ended_s >= since_s:
+                await self._intake.take(TurnEnded(turn), heard_by=self._server.name)
+        return left
 
-    async def _report_all(self, since_s: float) -> None:
-        for session_id, directory in await self._server.active_since(since_s - UPDATED_S):
-            await self._report(session_id, directory, since_s=since_s)
+    async def _report_all(self, since_s: float) -> list[tuple[str, str]]:
+        return await self._report(list(await self._server.active_since(since_s - UPDATED_S)), since_s)

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.chat.failures import vanished
+from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
 from hermes.core.notices import Pause, Post, TakeButtons
@@ -92,12 +92,13 @@ class TurnNotices:
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
         screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
-        if screen.rows:
+        if screen.rows and shown.chat_id == self._entries.chat_id:
             try:
                 await self._outbox.edit(shown.chat_id, shown.message_id, replace(screen, rows=()))
             except ChatRefused as error:
-                if not vanished(error):
+                if is_conflict(error) or is_unauthorized(error):
                     raise
+                log.info("notice %s: message %d keeps its buttons: %s", notice.id, shown.message_id, error)
         await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
 
     def take(self, notice_id: str, tap: Tap) -> bool:

@@ -43,7 +43,7 @@ HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
 ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "fail", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
-    | {"away", "back", "double_events", "came_of", "listed", "request_count"}
+    | {"away", "back", "double_events", "came_of", "turns_of", "listed", "request_count"}
     | {"ask_permission", "permit", "listed_permissions"}
 )
 

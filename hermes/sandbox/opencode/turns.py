@@ -112,6 +112,11 @@ class Turns(Events):
             gone.deleted = True
             self.emit("session.deleted", {"info": session_json(gone, self.version)}, gone.directory)
 
+    def turns_of(self, session: str) -> int:
+        """Return how many turns of this session have ended by themselves."""
+        with self.lock:
+            return sum(one["info"].get("finish") == "stop" for one in self.sessions[session].messages)
+
     def came_of(self, request_id: str) -> list[Answers | None]:
         """Return the answers of every effect of this request, see `Effect`."""
         with self.lock:

@@ -49,7 +49,7 @@ ACTS: Final = frozenset(
         "sweep",
         "delete",
     }
-    | {"evict", "restart", "came_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
+    | {"evict", "restart", "came_of", "turns_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
     | {"cut_events", "hold_events", "release_events", "double_events"}
 )
 

@@ -72,6 +72,11 @@ class Turns(Events):
             self._begin(again)
             self._ended(again, "succeeded")
 
+    def turns_of(self, session: str) -> int:
+        """Return how many turns of this session have ended by themselves."""
+        with self.lock:
+            return sum(one.get("finish") == "stop" for one in self.sessions[session].messages)
+
     def load(self, directory: str) -> None:
         """Note that the server has loaded a directory; another spelling is another one."""
         if directory not in self.loaded:

@@ -112,10 +112,11 @@ def test_a_turn_begins_and_ends_with_an_id_of_its_own() -> None:
     record = recorded("Stop")
     ended = signal("Stop", last_assistant_message="Both tests pass.")
     assert isinstance(ended, TurnEnded)
+    assert ended.ends_asks
     assert ended.turn.source == Source("claude-code", "laptop", record["session_id"], record["cwd"])
     assert ended.turn == Turn(ended.turn.source, "Claude Code", record["prompt_id"], None, 0.0, "Both tests pass.")
     begun = recorded("UserPromptSubmit")
-    assert signal("UserPromptSubmit") == TurnBegan("claude-code", begun["session_id"], 0.0)
+    assert signal("UserPromptSubmit") == TurnBegan("claude-code", begun["session_id"], begun["prompt_id"], 0.0)
 
 
 @pytest.mark.parametrize(
