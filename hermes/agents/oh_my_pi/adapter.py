@@ -6,6 +6,10 @@ questions are `{"id", "question", "header"?, "options": [{"label", "description"
 [{"id", "question", "options", "multi", "selectedOptions", "customInput"?, "note"?, "timedOut"?}]}`, or
 `{"kind": "cancel"}`, which ends the turn as Esc does. The rules are in oh-my-pi's tools/ask.ts, and 18.2.3 was seen to
 follow them. If `headless`, oh-my-pi has no `ask`, and the extension registers one.
+
+The end of a turn is `{"turn": {"id", "began"?, "ended", "words"?, "failure"?}, "session", "directory", "title"?}`, with
+times in epoch milliseconds. The extension tells it of the main agent, if nobody interrupted the turn, and once oh-my-pi
+tries a failed request no more. `failure` is "" if the turn finished.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hermes.agents.fields import Record, flag_of, list_of, record_of, text_of, words_of
+from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_source
+from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Answers, Decision
-from hermes.model.ask import Ask, Capabilities, Option, Question
-from hermes.model.signals import Asked, Signal
+from hermes.model.ask import Ask, Capabilities, Option, Question, Source
+from hermes.model.notice import Turn
+from hermes.model.signals import Asked, Signal, TurnEnded
 
 AGENT = "oh-my-pi"
 
@@ -26,12 +32,17 @@ AGENT = "oh-my-pi"
 capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, reports=False, else_first=True)
 goodbye: str | None = ""
 
+_LATEST_MS = 1e14
+_DUMP = "raw-http-request"  # begins the line with the file to which oh-my-pi wrote a request that failed
+
 # --- payloads to signals ------------------------------------------------------------------------------------
 
 
 def read(payload: object, *, machine: str) -> Signal:
     """Read one payload of `hermes hook oh-my-pi` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
+    if "questions" not in record:
+        return _ended(record, machine)
     source = read_source(record, AGENT, machine)
     said = read_desk(record, source)
     if said is not None:
@@ -87,6 +98,41 @@ def _kept(record: Record) -> dict[str, object]:
         "options": [record_of(option, "option").get("label") for option in options],
         "multi": bool(record.get("multi")),
     }
+
+
+def _ended(record: Record, machine: str) -> TurnEnded:
+    where = "payload.turn"
+    given = record_of(record.get("turn"), where)
+    source = Source(
+        agent=AGENT,
+        machine=machine,
+        session_id=id_of(record, "session", "payload"),
+        directory=words_of(record, "directory", "payload"),
+        session_title=words_of(record, "title", "payload"),
+    )
+    turn = Turn(
+        source,
+        capabilities.agent_name,
+        id_of(given, "id", where),
+        None if given.get("began") is None else _seconds(given, "began", where),
+        _seconds(given, "ended", where),
+        words=words_of(given, "words", where),
+        failure=_reason(words_of(given, "failure", where)),
+    )
+    return TurnEnded(turn)
+
+
+def _seconds(record: Record, key: str, where: str) -> float:
+    """Read a time in epoch milliseconds as one in seconds."""
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST_MS:
+        raise PayloadError(f"{where}.{key} is not a time")
+    return value / 1000
+
+
+def _reason(failure: str) -> str:
+    lines = [line for line in failure.splitlines() if not line.startswith(_DUMP)]
+    return "\n".join(lines) or failure
 
 
 # --- decisions to answers -----------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from hermes.hook.shape import Shape
 
+# A payload asks if it has questions; another one is news, the end of a turn. No key is in both for certain.
 SHAPE = Shape(
-    {"questions": list},
-    ("questions", "session", "directory", "title", "context", "headless"),
-    lambda _: True,
+    {},
+    ("questions", "turn", "session", "directory", "title", "context", "headless"),
+    lambda payload: "questions" in payload,
     has_desk=lambda payload: not payload.get("headless"),
 )

@@ -15,7 +15,8 @@ from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
 from hermes.model.ask import Ask, Option, Source
-from hermes.model.signals import Asked, Dismissed, Replied
+from hermes.model.notice import Turn
+from hermes.model.signals import Asked, Dismissed, Replied, TurnEnded
 
 ANN = User(11, "Ann")
 Json = dict[str, Any]
@@ -140,6 +141,52 @@ def test_a_session_without_a_name_is_its_request() -> None:
     assert of(question(), session="").source.session_id == "0123"
 
 
+def ended(**changes: Any) -> Turn:
+    """The turn of the recorded end, with these changes."""
+    payload = recorded("ended", "finished")
+    signal = read(payload | {"turn": payload["turn"] | changes}, machine="laptop")
+    assert isinstance(signal, TurnEnded)
+    return signal.turn
+
+
+def test_a_recorded_end_of_a_turn_has_its_times_and_the_last_words() -> None:
+    """In seconds, as everywhere else."""
+    place = "/home/dev/shop-api"
+    source = Source("oh-my-pi", "laptop", "01a20fb5-a392-7244-99d2-a38ee094d2fa", place)
+    turn = Turn(source, "oh-my-pi", "1795559891995", 1795559891.995, 1795559892.465, "Both tests pass now.")
+    assert read(recorded("ended", "finished"), machine="laptop") == TurnEnded(turn)
+    assert ended(began=None).began_s is None
+
+
+def test_a_recorded_failure_says_why() -> None:
+    """Without the file to which oh-my-pi wrote the request: nobody can open it on the phone."""
+    signal = read(recorded("ended", "failed") | {"title": "Fix login"}, machine="laptop")
+    assert isinstance(signal, TurnEnded)
+    assert signal.turn.failure == "400 the script says so\nthe script says so (type=scripted)"
+    assert signal.turn.source.session_title == "Fix login"
+    assert ended(failure="raw-http-request=/x").failure == "raw-http-request=/x"
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"turn": None}, r"payload\.turn is not an object"),
+        ({"session": ""}, r"payload\.session is not an id"),
+        ({"directory": 1}, r"payload\.directory is not text"),
+        ({"turn": {"ended": 1}}, r"payload\.turn\.id is not text"),
+        ({"turn": {"id": "1"}}, r"payload\.turn\.ended is not a time"),
+        ({"turn": {"id": "1", "ended": True}}, r"payload\.turn\.ended is not a time"),
+        ({"turn": {"id": "1", "ended": 10**400}}, r"payload\.turn\.ended is not a time"),
+        ({"turn": {"id": "1", "ended": 1, "began": "0"}}, r"payload\.turn\.began is not a time"),
+        ({"turn": {"id": "1", "ended": 1, "words": []}}, r"payload\.turn\.words is not text"),
+    ],
+)
+def test_an_end_of_another_shape_is_refused_with_its_place(changes: Json, place: str) -> None:
+    """Also one that says nothing at all."""
+    with pytest.raises(PayloadError, match=place):
+        read(recorded("ended", "finished") | changes, machine="laptop")
+
+
 @pytest.mark.parametrize(
     ("given", "place"),
     [
@@ -194,6 +241,21 @@ def test_nothing_but_a_payload_error_comes_of_any_json(
         if isinstance(signal, Asked):
             every = tuple(Answer(tuple(range(len(one.options))), "x") for one in signal.ask.questions)
             assert len(told(signal.ask, *every)) == len(signal.ask.questions)
+
+
+TURN = st.fixed_dictionaries(
+    {"id": st.text(max_size=3), "ended": st.floats() | JSON},
+    optional={"began": st.floats() | JSON, "words": st.text(max_size=3) | JSON, "failure": st.text(max_size=3) | JSON},
+)
+
+
+@given(TURN | JSON, JSON | st.text(min_size=1, max_size=3))
+def test_nothing_but_a_payload_error_comes_of_any_end(turn: object, session: object) -> None:
+    """What is understood has finite times."""
+    with contextlib.suppress(PayloadError):
+        signal = read({"turn": turn, "session": session}, machine="m")
+        assert isinstance(signal, TurnEnded)
+        assert 0 < signal.turn.ended_s < 1e12
 
 
 # what goes out

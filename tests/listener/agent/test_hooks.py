@@ -15,7 +15,7 @@ from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.listener.agent.inbox import VERSION, Inbox
 from hermes.listener.agent.intake import Intake
-from hermes.model.signals import Asked, Signal
+from hermes.model.signals import Asked, Signal, TurnEnded
 from hermes.storage.store import Store
 from tests.asks import ask, question
 from tests.at_once import at_once
@@ -71,6 +71,26 @@ def test_records_are_taken_in_order(root: Path) -> None:
     assert [type(signal) for signal in kept.signals] == [Asked]
     assert kept.words == [("receipt", "0123"), ("waiter.gone", "0123")]
     assert kept.names() == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "payload", "ended_s"),
+    [
+        ("oh-my-pi", {"session": "s1", "turn": {"id": "1", "ended": 2000}}, 2.0),
+        ("claude-code", {"session_id": "s1", "hook_event_name": "Stop", "prompt_id": "1"}, 7.0),
+    ],
+    ids=["told", "not told"],
+)
+def test_a_turn_without_a_time_ended_when_its_hook_kept_the_news(
+    root: Path, agent: str, payload: dict[str, object], ended_s: float
+) -> None:
+    """A time that the agent told stays; the host's name is added to both."""
+    kept = Kept(root)
+    spool.drop(root, spool.record(agent, payload) | {"at": 7.0, "host": "laptop"})
+    at_once(kept.inbox.drain())
+    (signal,) = kept.signals
+    assert isinstance(signal, TurnEnded)
+    assert (signal.turn.ended_s, signal.turn.source.host) == (ended_s, "laptop")
 
 
 @pytest.mark.parametrize(
