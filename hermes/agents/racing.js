@@ -1,6 +1,6 @@
 // ---- the phone
 
-// Ask on the phone, by a hook of Hermes: one process that stays until something comes of it.
+// Ask on the phone, by a hook of Hermes: one process that stays until something comes of it. News it only keeps.
 // `answer` is done with what it printed, or with null where it has ended without a word: nobody answered there.
 // `tell` says what was answered here, and is done with what counts then; `release` says that nobody wants to know, and
 // is in `asking` for as long as it asks.
@@ -62,6 +62,6 @@ function within(limit_ms, promise) {
 }
 
 // The end of what was said, without half a character.
-function tail(text) {
-  return typeof text === "string" ? text.trim().slice(-CONTEXT_CHARS).replace(/^[\uDC00-\uDFFF]/, "") : ""
+function tail(text, most = CONTEXT_CHARS) {
+  return typeof text === "string" ? text.trim().slice(-most).replace(/^[\uDC00-\uDFFF]/, "") : ""
 }

@@ -2,21 +2,25 @@
 // `hermes install oh-my-pi` wrote this file, `hermes uninstall oh-my-pi` takes it away; edits are lost.
 //
 // It stands around the dialog of oh-my-pi's own `ask`: both are asked, the first answer counts, and the other side
-// closes. Whatever goes wrong here, that dialog goes on as if this were not there.
+// closes. Whatever goes wrong here, that dialog goes on as if this were not there. It also tells when a turn has ended.
 
 import { spawn } from "node:child_process"
 
 const settings = "@SETTINGS@" // {python, store, log, config}: absolute paths; headless: ask where there is no dialog
 const TELL_MS = 5_000 // for a hook to say who was first
 const CONTEXT_CHARS = 3000
+const WORDS_CHARS = 30_000 // of the last words of a turn
+const RETRY_CANCELLED = "Retry cancelled" // as oh-my-pi says it
 const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that it stands around
 
 // Called for each session: one process has many, since each subagent has its own, which may end while another asks.
 export default function hermesTelegramPhone(pi) {
-  const session = { ctx: null, said: "", asking: new Set() } // `asking` ends what it still asks
+  // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends.
+  const session = { ctx: null, said: "", asking: new Set(), began: null, last: null }
   const started = (_, ctx) => {
     try {
       session.ctx = ctx
+      session.began = session.last = null
       standAround(ctx.ui, session)
       if (settings.headless && !pi.getAllTools().some(({ name }) => name === "ask")) pi.registerTool(tool(pi, session))
     } catch {
@@ -30,6 +34,43 @@ export default function hermesTelegramPhone(pi) {
     if (message?.role === "user") session.said = ""
     if (message?.role === "assistant") session.said = wordsOf(message) || session.said
   })
+  pi.on("input", (_, ctx) => prompted(session, ctx))
+  pi.on("agent_start", () => void (session.began ??= Date.now()))
+  pi.on("auto_retry_end", ({ finalError }) => {
+    if (finalError === RETRY_CANCELLED) session.began = null // by Esc: the turn stops as one that failed
+  })
+  pi.on("session_stop", ({ last_assistant_message: last }) => void (session.last = last ?? {}))
+  pi.on("agent_end", ({ willContinue }) => ended(session, willContinue))
+}
+
+// ---- the end of a turn
+
+// oh-my-pi says `agent_end` of each run: also of a subagent's, of one that is interrupted, and of one that goes on by
+// itself (`willContinue`: a retry, a job in the background). Only a turn of its main agent that ends by itself has a
+// `session_stop` before that.
+//
+// A turn begins with the first run after the last one that ended so, or after a prompt that was typed while none ran.
+function prompted(session, ctx) {
+  try {
+    if (ctx.isIdle()) session.began = null
+  } catch {
+    // the prompt counts
+  }
+}
+
+function ended(session, willContinue) {
+  try {
+    const { began, last, said } = session
+    session.last = null
+    if (willContinue) return
+    session.began = null
+    if (!began || !last || last.stopReason === "aborted") return
+    const failure = last.stopReason === "error" ? String(last.errorMessage || "an error") : ""
+    const turn = { id: String(began), began, ended: Date.now(), words: tail(said, WORDS_CHARS), failure }
+    phone("oh-my-pi", { turn, ...placeOf(session) }, new Set()) // a session that is over takes no news back
+  } catch {
+    // the turn counts
+  }
 }
 
 // ---- the dialog
@@ -91,17 +132,20 @@ function textsOf(values) {
   return Array.isArray(values) ? values.filter((value) => typeof value === "string") : []
 }
 
-function payloadOf(questions, { ctx, said }) {
-  const payload = { questions }
+function payloadOf(questions, session) {
+  return { questions, context: tail(session.said), ...placeOf(session) }
+}
+
+function placeOf({ ctx }) {
+  const place = {}
   try {
-    payload.context = tail(said)
-    payload.directory = ctx.cwd
-    payload.session = ctx.sessionManager.getSessionId()
-    payload.title = ctx.sessionManager.getSessionName() ?? ""
+    place.directory = ctx.cwd
+    place.session = ctx.sessionManager.getSessionId()
+    place.title = ctx.sessionManager.getSessionName() ?? ""
   } catch {
-    // the question counts
+    // the rest counts
   }
-  return payload
+  return place
 }
 
 function wordsOf({ content }) {
