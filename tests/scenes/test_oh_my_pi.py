@@ -43,6 +43,7 @@ NAME: Json = {"id": "name", "question": "Which name?", "options": [{"label": "Ad
 
 
 DIALOG = "Esc cancel"
+WORKING = "⎋ Working"
 
 
 def dialog_of(screen: str) -> str:
@@ -310,3 +311,126 @@ def test_over_rpc_it_asks_on_the_phone_alone(home: Home, stage: Stage, received:
     tell({"type": "abort"})
     stage.ended("The agent no longer needs this")
     stage.over()
+
+
+# its turns
+
+
+@pytest.fixture
+def noticed(home: Home, stage: Stage) -> Home:
+    """A home whose every turn is told on the phone when it ends."""
+    stage.stop()
+    stage.start(notices={"finished": "0s"})
+    return home
+
+
+def notices(stage: Stage) -> list[str]:
+    """All notices on the phone."""
+    return [one.text for one in stage.phone.shown() if " is done" in one.text or " stopped: " in one.text]
+
+
+def prompt(terminal: OhMyPi, *steps: Json) -> None:
+    """Type a prompt that lets the model take these steps."""
+    typed = script(steps)
+    terminal.wait_screen(lambda screen: WORKING not in screen)
+    terminal.send(typed)
+    terminal.wait_screen(typed)
+    terminal.send(ENTER)
+
+
+def test_the_end_of_each_turn_is_told(stage: Stage, noticed: Home, desk: Any) -> None:
+    """Once, with its last words; a question in it is no turn of its own, and the next turn has another notice."""
+    terminal = desk(asks(DATABASE), {"text": "Both tests pass now."})
+    stage.phone.tap(stage.asked("Which database should I use?"), "SQLite ⭐")
+    first = stage.ended("✅ shop-api is done")
+    assert "Both tests pass now." in first.text
+    assert "oh-my-pi on" in first.text
+    terminal.wait_screen("Both tests pass now.")
+    prompt(terminal, {"text": "Nothing is left."})
+    stage.ended("Nothing is left.")
+    stage.over()
+    assert len(notices(stage)) == 2
+
+
+def test_a_turn_that_fails_is_told_with_its_reason(stage: Stage, noticed: Home, desk: Any) -> None:
+    """In oh-my-pi's own words."""
+    desk({"status": 400})
+    failed = stage.ended("❌ shop-api stopped: 400 the script says so")
+    assert "raw-http-request" not in failed.text
+
+
+LOOPS: Json = {"text": "word. " * 500}
+"""oh-my-pi takes this for a fault of the model, and asks it again."""
+
+
+def set_up(home: Home, **settings: Json) -> None:
+    """Lay these over the settings of the home."""
+    (home.agent / "config.yml").write_text(json.dumps(SETTINGS | settings))
+
+
+def test_a_request_that_is_made_again_is_told_when_it_is_given_up(stage: Stage, noticed: Home, desk: Any) -> None:
+    """Once."""
+    set_up(noticed, retry={"maxRetries": 1, "baseDelayMs": 50})
+    terminal = desk(LOOPS)
+    stage.ended("❌ shop-api stopped: Retry budget exhausted after 1 retry: ")
+    prompt(terminal, {"text": "Nothing is left."})
+    stage.ended("Nothing is left.")
+    assert len(notices(stage)) == 2
+
+
+def test_a_retry_that_a_person_cancels_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
+    """oh-my-pi reports a failure then; the turn after it is told."""
+    set_up(noticed, retry={"maxRetries": 5, "baseDelayMs": 60_000})
+    terminal = desk(LOOPS)
+    terminal.wait_screen("Retrying (1/5)")
+    terminal.send(ESC)
+    terminal.wait_screen("Retry cancelled")
+    prompt(terminal, {"text": "Nothing is left."})
+    stage.ended("Nothing is left.")
+    assert len(notices(stage)) == 1
+
+
+def test_a_turn_with_a_job_in_the_background_is_told_after_that(stage: Stage, noticed: Home, desk: Any) -> None:
+    """Its agent goes on by itself when the job is done."""
+    helper = {"name": "Helper", "task": script([{"text": "I helped.", "delay_s": 3}], "helper")}
+    terminal = desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, {"text": "I wait."})
+    terminal.wait_screen("I wait.")
+    assert "I wait." not in stage.asked("✅ shop-api is done").text  # it is long: there is a button
+    assert len(notices(stage)) == 1
+
+
+def test_a_turn_that_a_person_interrupts_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
+    """With Esc in the dialog, or while the model works; the turn after that is told."""
+    terminal = desk(asks(DATABASE))
+    stage.asked("Which database should I use?")
+    terminal.wait_screen(DIALOG)
+    terminal.send(ESC)
+    stage.ended("🖥 Dismissed on the computer")
+    terminal.wait_screen(lambda screen: not dialog_of(screen))
+    prompt(terminal, {"text": "Never said.", "delay_s": 60})
+    terminal.wait_screen(WORKING)
+    terminal.send(ESC)
+    terminal.wait_screen(lambda screen: WORKING not in screen)
+    prompt(terminal, {"text": "Nothing is left."})
+    assert "Nothing is left." in stage.ended("✅ shop-api is done").text
+    stage.over()
+    assert len(notices(stage)) == 1
+
+
+def test_the_end_of_a_subagent_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
+    """It is a session of the same process; only the turn that needed it is told."""
+    set_up(noticed, **{"async": {"enabled": False}})
+    helper = {"name": "Helper", "task": script([{"text": "I helped."}], "helper")}
+    desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, {"text": "Both are done."})
+    assert "Both are done." in stage.ended("✅ shop-api is done").text
+    assert len(notices(stage)) == 1
+
+
+def test_a_turn_without_a_terminal_is_told(
+    stage: Stage, noticed: Home, model: ScriptedModel, request: pytest.FixtureRequest
+) -> None:
+    """`-p`: oh-my-pi ends at once, and its hook has the whole news all the same."""
+    with noticed.run([{"text": "Both tests pass now."}], key=request.node.name) as running:
+        assert running.wait(90) == 0
+    assert "Both tests pass now." in stage.ended("✅ shop-api is done").text
+    assert len(notices(stage)) == 1
