@@ -106,8 +106,7 @@ def _learn_of_hook(
         case HookSeen(waits=True, has_text=has_text):
             laid_s = now_s if has_text and errand.laid_s is None else errand.laid_s
             hook: Hook = "has text" if has_text else "waits"
-            seen = errand._replace(hook=hook, hook_at_s=now_s, laid_s=laid_s)
-            return seen._replace(alone_since_s=None, has_left=False)
+            return errand._replace(hook=hook, hook_at_s=now_s, laid_s=laid_s, alone_since_s=None, has_left=False)
         case HookSeen():
             since_s = now_s if errand.alone_since_s is None else errand.alone_since_s
             return errand._replace(hook="gone", hook_at_s=now_s, alone_since_s=since_s)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,6 +99,10 @@ AGES_S = {
     "first_laid_s": (NO_EFFECT_S,),
 }
 """Each time is told apart by the graces that it is compared with."""
+LAST = (Delivered, Ended)
+HINTS = (NewsCame, ServerBack, Doubted)
+ANSWERING = (Send, LayReady, SetRoute)
+COUNTED = (PendingListed, Unreached, Judged)
 OURS, THEIRS = (("B",),), (("A",),)
 HEARD = Replied("", "ses_1", THEIRS)
 MUTE = Capabilities("Mute", reports=False)
@@ -112,6 +117,8 @@ class Case:
     is_served: bool = False
     restarts_hooks: bool = False
     is_call: bool = False
+    ends_anew: dict[tuple[object, ...], list[str]] = field(default_factory=dict, init=False, compare=False)
+    """How a forgotten errand may end, by the flags of its entry: many errands are compared with it."""
 
     def terms(self, entry: Entry) -> Terms:
         """As the listener makes them."""
@@ -146,6 +153,15 @@ CASES = {
     "a question for the desk alone": Case(replace(QUESTION, answerable=False)),
     "a call": Case(replace(QUESTION, source=replace(QUESTION.source, request_id=None, call_id="c")), is_call=True),
 }
+
+
+@pytest.fixture(autouse=True)
+def _without_a_collector() -> Iterator[None]:
+    """A walk keeps a million values and drops none: to look for rings among them takes a third of its time."""
+    gc.disable()
+    yield
+    _aged.cache_clear()
+    gc.enable()
 
 
 class Place(NamedTuple):
@@ -255,6 +271,8 @@ def saved(entry: Entry, order: Order | None) -> Entry:
 
 def aged(known: Errand, seconds: float) -> Errand:
     """The errand that much later, its clock at 0 again; ages that no grace tells apart are one."""
+    if seconds == 0.0 and not known.also_ask:
+        return known  # its times are 0 already, or one of the ages
     return _aged(known, seconds, proof(known))
 
 
@@ -279,21 +297,8 @@ def _past(at_s: float | None, later_s: float, limits: tuple[float, ...]) -> floa
     return -(max(reached) + 0.01) if reached else 0.0
 
 
-def without_the_past(place: Place, case: Case) -> Place:
+def without_the_past(known: Errand, phase: Phase, route: Route | None, *, is_served: bool) -> Errand:
     """Forget what no order depends on any more, so that the walk ends."""
-    entry, known = place.entry, place.errand
-    kept = _without_the_past(known, entry.state.phase, entry.route, case.is_served, proof(known))
-    return Place(entry, kept, place.is_asked, place.is_judged, place.surprises)
-
-
-@cache
-def _without_the_past(
-    known: Errand,
-    phase: Phase,
-    route: Route | None,
-    is_served: bool,
-    _proof: str,
-) -> Errand:
     kept = {"phase", "is_busy", "is_released"}
     if phase != "settled":
         kept = set(Errand._fields)
@@ -316,53 +321,119 @@ def _without_the_past(
     return known._replace(failures=min(known.failures, 1), tries=min(known.tries, 2), look_s=look_s, has_news=False)
 
 
+class Move(NamedTuple):
+    """A fact that may come now, or `later_s`, with the entry as it is saved by then."""
+
+    entry: Entry
+    fact: Fact
+    says_open: bool
+    """Whether it is a verdict "still open" of the entry's own server."""
+    is_sent: bool
+    """Whether an answer left before it."""
+    goes_on: bool
+    """Whether the walk goes on behind it."""
+    later_s: float = 0.0
+    surprise: int = 0
+
+
+@dataclass(slots=True)
+class Step:
+    """What one move does to one errand, whatever happened before."""
+
+    move: Move
+    errand: Errand
+    order: Order | None
+    spot: tuple[Errand, int] | None = None
+    """The errand without its past, and the number of the spot; None until somebody goes on from here."""
+
+
 class Edge(NamedTuple):
-    """One fact at one place."""
+    """One fact at one place, and what is there after it."""
 
     before: Place
     fact: Fact
-    after: Place
+    entry: Entry
+    errand: Errand
     order: Order | None
-    is_new: bool = False
+    is_asked: bool
+    is_judged: bool
+    is_new: bool
     """Whether nobody came to the place after it before."""
+    is_twin: bool
+    """Whether the same fact came to the same errand before: `is_asked` and `is_judged` alone may differ."""
 
 
-def edges(case: Case) -> Iterator[Edge]:
-    """Walk every edge of every reachable errand; nothing goes on behind the edge of a session at work."""
-    queue = deque([Place(first(case), Errand())])
-    known = {key(queue[0])}
-    told: dict[tuple[tuple[object, ...], Order | None], list[tuple[Entry, Fact, float, int]]] = {}
-    while queue:
-        here = queue.popleft()
-        _, due = errand.advance(here.entry, here.errand, Woke(), 0.0, case.terms(here.entry))
-        if (flags(here.entry), due) not in told:
-            asked = [(entry, fact, 0.0, 0) for entry, fact in results(here.entry, due)]
-            asked += [(entry, fact, 0.0, int(fact != Woke())) for entry, fact in unasked(here.entry, case)]
-            told[flags(here.entry), due] = asked
-        moves = list(told[flags(here.entry), due])
+class Walk:
+    """Every edge of every reachable errand of one case; nothing goes on behind the edge of a session at work."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._moves: dict[tuple[tuple[object, ...], Order | None], list[Move]] = {}
+        self._steps: dict[tuple[tuple[object, ...], Errand, str], list[Step]] = {}
+        self._kept: dict[tuple[tuple[object, ...], Errand, str], tuple[Errand, int]] = {}
+        self._spots: dict[tuple[tuple[object, ...], Errand], int] = {}
+
+    def edges(self) -> Iterator[Edge]:
+        """Walk them all, each once."""
+        queue = deque([Place(first(self.case), Errand())])
+        known = {(self._spot(queue[0].entry, queue[0].errand), False, False)}
+        while queue:
+            here = queue.popleft()
+            at = (flags(here.entry), here.errand, proof(here.errand))
+            is_twin = at in self._steps
+            if not is_twin:
+                self._steps[at] = self._steps_from(here)
+            for step in self._steps[at]:
+                entry, fact, says_open, is_sent, goes_on, _, surprise = step.move
+                is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
+                is_asked = (here.is_asked or says_open) and not is_sent
+                surprises = here.surprises + surprise
+                is_new = False
+                if surprises <= SURPRISES and goes_on:
+                    kept, spot = step.spot = step.spot or self._without_the_past(step)
+                    is_new = (spot, is_asked, is_judged) not in known
+                    if is_new:
+                        known.add((spot, is_asked, is_judged))
+                        queue.append(Place(entry, kept, is_asked, is_judged, surprises))
+                yield Edge(here, fact, entry, step.errand, step.order, is_asked, is_judged, is_new, is_twin)
+
+    def _steps_from(self, here: Place) -> list[Step]:
+        entry, case = here.entry, self.case
+        _, due = errand.advance(entry, here.errand, Woke(), 0.0, case.terms(entry))
+        told = (flags(entry), due)
+        if told not in self._moves:
+            self._moves[told] = list(moves(entry, due, case))
         pauses = [due.pause_s + 0.01, LONG_S] if isinstance(due, Wait) else [LONG_S]
-        moves += [(here.entry, Woke(), pause_s, 0) for pause_s in pauses]
+        later = [Move(entry, Woke(), says_open=False, is_sent=False, goes_on=True, later_s=one_s) for one_s in pauses]
         ages = {later_s: aged(here.errand, later_s) for later_s in (0.0, *pauses)}
-        for entry, fact, later_s, surprise in moves:
-            after, order = errand.advance(entry, ages[later_s], fact, 0.0, case.terms(entry))
+        steps: list[Step] = []
+        for move in self._moves[told] + later:
+            before = ages[move.later_s]
+            after, order = errand.advance(move.entry, before, move.fact, 0.0, case.terms(move.entry))
+            steps.append(Step(move, aged(after, 0.0), order))
+        return steps
+
+    def _without_the_past(self, step: Step) -> tuple[Errand, int]:
+        entry, known = step.move.entry, step.errand
+        at = (flags(entry), known, proof(known))
+        if at not in self._kept:
+            kept = without_the_past(known, entry.state.phase, entry.route, is_served=self.case.is_served)
+            self._kept[at] = kept, self._spot(entry, kept)
+        return self._kept[at]
+
+    def _spot(self, entry: Entry, known: Errand) -> int:
+        """The number of what tells two places apart, `is_asked` and `is_judged` aside."""
+        return self._spots.setdefault((flags(entry), known), len(self._spots))
+
+
+def moves(entry: Entry, due: Order | None, case: Case) -> Iterator[Move]:
+    """All facts that may come while this order is due."""
+    for surprise, facts_ in ((0, results(entry, due)), (1, unasked(entry, case))):
+        for saved_by_then, fact in facts_:
             says_open = isinstance(fact, Judged) and isinstance(fact.verdict, StillOpen) and not fact.server
-            left = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unfitting | Unreached)
-            is_judged = says_open or (here.is_judged and entry.state.phase == "sending")
-            surprises = here.surprises + surprise
-            is_asked = (here.is_asked or says_open) and not left
-            there = Place(entry, aged(after, 0.0), is_asked, is_judged, surprises)
-            goes_on = surprises <= SURPRISES and not isinstance(fact, SessionBusy)
-            place = without_the_past(there, case) if goes_on else here
-            is_new = key(place) not in known
-            yield Edge(here, fact, there, order, is_new)
-            if is_new:
-                known.add(key(place))
-                queue.append(place)
-
-
-def key(place: Place) -> tuple[object, ...]:
-    """What tells two places apart."""
-    return (*flags(place.entry), place.errand, place.is_asked, place.is_judged)
+            is_sent = isinstance(due, Send) and isinstance(fact, Accepted | Unknown | Unfitting | Unreached)
+            goes_on = not isinstance(fact, SessionBusy)
+            yield Move(saved_by_then, fact, says_open, is_sent, goes_on, surprise=surprise if fact != Woke() else 0)
 
 
 def flags(entry: Entry) -> tuple[object, ...]:
@@ -377,23 +448,24 @@ def flags(entry: Entry) -> tuple[object, ...]:
 def no_second_answer_before_a_verdict(edge: Edge, _: Case) -> None:
     """An answer leaves for a server only if a verdict said "still open" since the one before."""
     if isinstance(edge.order, Send):
-        assert edge.after.is_asked
+        assert edge.is_asked
 
 
 def no_permission_without_a_verdict(edge: Edge, case: Case) -> None:
     """The events alone are no reason to answer a permission."""
     if case.ask.permission is not None:
         assert not (isinstance(edge.order, AskVerdict) and edge.order.trusts_events)
-        assert not isinstance(edge.order, Send) or edge.after.is_judged
+        assert not isinstance(edge.order, Send) or edge.is_judged
 
 
 def only_a_proof_ends_an_ask(edge: Edge, _: Case) -> None:
     """A verdict, news, a receipt, a list, or a hook that was looked for and is gone."""
-    if edge.after.errand.proven not in {None, edge.before.errand.proven}:
+    proven = edge.errand.proven
+    if proven is not None and proven != edge.before.errand.proven:
         assert isinstance(edge.fact, Judged | NewsCame | HookTook | Superseded)
-    if not isinstance(edge.order, Happen) or not isinstance(edge.order.event, Delivered | Ended):
+    if not isinstance(edge.order, Happen) or not isinstance(edge.order.event, LAST):
         return
-    known, verdict, taken = edge.after.errand, edge.order.verdict, edge.after.entry.waiter_taken
+    known, verdict, taken = edge.errand, edge.order.verdict, edge.entry.waiter_taken
     if verdict is None:
         assert known.is_elsewhere or known.is_ambiguous or known.has_no_request
     elif known.proven is None:
@@ -404,47 +476,47 @@ def only_a_proof_ends_an_ask(edge: Edge, _: Case) -> None:
 
 def only_the_frozen_decision_leaves(edge: Edge, _: Case) -> None:
     """Nothing is sent or laid ready before a person, or time, decided; nothing after the end."""
-    if isinstance(edge.order, Send | LayReady | SetRoute):
-        assert edge.after.entry.state.phase == "sending"
-        assert edge.after.entry.state.decision is not None
+    if isinstance(edge.order, ANSWERING):
+        assert edge.entry.state.phase == "sending"
+        assert edge.entry.state.decision is not None
 
 
 def nothing_hangs(edge: Edge, case: Case) -> None:
     """There is an order for all that is not settled and does not wait for a person; no hint at an end is lost."""
-    phase = edge.after.entry.state.phase
-    hints = isinstance(edge.fact, NewsCame | ServerBack | Doubted)
+    if edge.order is not None:
+        return
+    entry, known = edge.entry, edge.errand
     is_older = isinstance(edge.fact, Judged) and edge.fact.asked_s < edge.before.errand.hinted_s
-    if phase == "open" and case.is_served and (hints or is_older):
-        assert edge.order is not None
-    if phase in {"matching", "sending"}:
-        assert edge.order is not None
-    if phase == "open" and case.ask.answerable and not case.is_served and edge.after.errand.alone_since_s is not None:
-        assert edge.order is not None or not edge.after.entry.waits or not edge.after.entry.ask.source.request_id
+    assert entry.state.phase not in {"matching", "sending"}
+    if entry.state.phase == "open" and case.is_served:
+        assert not isinstance(edge.fact, HINTS)
+        assert not is_older
+    if entry.state.phase == "open" and case.ask.answerable and not case.is_served and known.alone_since_s is not None:
+        assert not entry.waits or not entry.ask.source.request_id
 
 
 def a_fact_twice_is_a_fact_once(edge: Edge, case: Case) -> None:
     """A doubled fact leads to the same order; what is counted (tries, failures) apart."""
-    if not edge.is_new or isinstance(edge.fact, PendingListed | Unreached | Judged):
+    if not edge.is_new or isinstance(edge.fact, COUNTED):
         return
-    entry = edge.after.entry
-    known, order = errand.advance(entry, edge.after.errand, edge.fact, 0.0, case.terms(entry))
+    entry = edge.entry
+    known, order = errand.advance(entry, edge.errand, edge.fact, 0.0, case.terms(entry))
     assert order == edge.order
-    assert aged(known, 0.0) == edge.after.errand or isinstance(edge.fact, NewsCame)
+    assert aged(known, 0.0) == edge.errand or isinstance(edge.fact, NewsCame)
 
 
 def a_failed_save_loses_no_verdict(edge: Edge, case: Case) -> None:
     """An end that could not be saved happens later, just so."""
-    if isinstance(edge.order, Happen) and isinstance(edge.order.event, Delivered | Ended):
-        entry, later = edge.after.entry, aged(edge.after.errand, PAUSE_S)
+    if isinstance(edge.order, Happen) and isinstance(edge.order.event, LAST):
+        entry, later = edge.entry, aged(edge.errand, PAUSE_S)
         assert errand.advance(entry, later, Woke(), 0.0, case.terms(entry))[1] == edge.order
 
 
 def forgetting_leads_to_the_same_end(edge: Edge, case: Case) -> None:
     """A restart at any moment changes no end."""
-    known = edge.after.errand
+    known = edge.errand
     if edge.is_new and known.proven is None and known.heard is None and not known.also_ask and not known.declined:
-        for truth in truths(case):
-            assert end(edge.after.entry, known, case, truth) == end(edge.after.entry, Errand(), case, truth)
+        assert ends(edge.entry, known, case) == ends_anew(edge.entry, case)
 
 
 def truths(case: Case) -> tuple[Verdict, ...]:
@@ -453,13 +525,31 @@ def truths(case: Case) -> tuple[Verdict, ...]:
     return (*(AnsweredWith(answers) for answers in told), Dead()) if case.is_served else (Dead(),)
 
 
-def end(entry: Entry, known: Errand, case: Case, truth: Verdict) -> str:
-    """How it ends if this is true at the agent, no hook comes back, and nothing else is ever told."""
+def ends_anew(entry: Entry, case: Case) -> list[str]:
+    """How it may end after a restart."""
+    at = flags(entry)
+    if at not in case.ends_anew:
+        case.ends_anew[at] = ends(entry, Errand(), case)
+    return case.ends_anew[at]
+
+
+def ends(entry: Entry, known: Errand, case: Case) -> list[str]:
+    """How it ends for each truth, if no hook comes back and nothing else is ever told."""
+    looked = doubted(entry, known, case)
+    return [end(entry, *looked, case, truth) for truth in truths(case)]
+
+
+def doubted(entry: Entry, known: Errand, case: Case) -> tuple[Errand, Order | None]:
+    """Look for its hook and doubt it, long after."""
+    known, _ = errand.advance(entry, aged(known, LONG_S), HookSeen(waits=False), 0.0, case.terms(entry))
+    return errand.advance(entry, known, Doubted(), 0.0, case.terms(entry))
+
+
+def end(entry: Entry, known: Errand, order: Order | None, case: Case, truth: Verdict) -> str:
+    """How it ends if this is true at the agent."""
     for _ in range(6):
-        known, _ = errand.advance(entry, aged(known, LONG_S), HookSeen(waits=False), 0.0, case.terms(entry))
-        known, order = errand.advance(entry, known, Doubted(), 0.0, case.terms(entry))
         for _ in range(20):
-            if isinstance(order, Happen) and isinstance(order.event, Delivered | Ended):
+            if isinstance(order, Happen) and isinstance(order.event, LAST):
                 return type(order.event).__name__ + getattr(order.event, "kind", "")
             if order is None or isinstance(order, Wait):
                 break
@@ -467,6 +557,7 @@ def end(entry: Entry, known: Errand, case: Case, truth: Verdict) -> str:
             known, order = errand.advance(entry, known, fact, 0.0, case.terms(entry))
         if order is None:
             return "waits for a person"
+        known, order = doubted(entry, known, case)
     return "never"
 
 
@@ -499,15 +590,17 @@ LAWS: tuple[Callable[[Edge, Case], None], ...] = (
     a_failed_save_loses_no_verdict,
     forgetting_leads_to_the_same_end,
 )
+LAWS_OF_THE_WAY = LAWS[:2]
+"""These look at `is_asked` and `is_judged`: they alone can tell an edge from its twin."""
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_the_laws_hold_on_every_edge(case: Case) -> None:
     """Walks every edge of every reachable errand once, and asserts all laws on it."""
     count = 0
-    for edge in edges(case):
+    for edge in Walk(case).edges():
         count += 1
-        for law in LAWS:
+        for law in LAWS_OF_THE_WAY if edge.is_twin else LAWS:
             law(edge, case)
     assert count > 100
 
@@ -562,10 +655,10 @@ def test_each_law_kills_its_mutant(law: Callable[[Edge, Case], None], monkeypatc
     else:
         monkeypatch.setattr(errand, "advance", mutant["advance"])
     with pytest.raises(AssertionError):
-        broken(law, CASES[case])
+        broken(law, replace(CASES[case]))  # a case of its own: nothing is known of the mutant's ends
 
 
 def broken(law: Callable[[Edge, Case], None], case: Case) -> None:
     """Assert this law on every edge of one case."""
-    for edge in edges(case):
+    for edge in Walk(case).edges():
         law(edge, case)
