@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.sandbox.model_server import script
-from tests.harness.home import ROOT, BinaryMissingError
+from tests.harness.home import ROOT, SHORT_LIVES, BinaryMissingError
 from tests.harness.processes import Proc
 from tests.harness.tui import Terminal
 
@@ -65,6 +65,7 @@ class Home:
             "NO_PROXY": "127.0.0.1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
+            **SHORT_LIVES,
             **extra,
         }
 

@@ -18,6 +18,10 @@ ROOT = Path(__file__).parents[2]
 
 Json = dict[str, Any]
 
+SHORT_LIVES = {"BUN_JSC_useDFGJIT": "0", "BUN_JSC_numberOfGCMarkers": "1"}
+"""For agents that run in Bun: to compile code a second time, and to collect garbage in several threads, costs them a
+fifth of their processor time, and none lives long enough to gain by it."""
+
 
 class BinaryMissingError(Exception):
     """The binary of this OpenCode version was not fetched; the text says how to get it."""
@@ -65,7 +69,7 @@ class Home:
 
     def environ(self, **extra: str) -> dict[str, str]:
         """Return the whole environment of a process in this home; `extra` is laid over it."""
-        return {**opencode_home.environ(self.path), **extra}
+        return {**opencode_home.environ(self.path), **SHORT_LIVES, **extra}
 
     def project(self, name: str = "project", **config: Any) -> Path:
         """Make a project directory; `config` is laid over its opencode.json (permission, agent, plugin …)."""

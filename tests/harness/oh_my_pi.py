@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.sandbox.model_server import MODEL_ID, script
-from tests.harness.home import ROOT, BinaryMissingError
+from tests.harness.home import ROOT, SHORT_LIVES, BinaryMissingError
 from tests.harness.processes import LOOPBACK, Proc
 from tests.harness.tui import Terminal
 
@@ -61,6 +61,7 @@ class Home:
             "OMP_SKIP_SETUP": "1",
             "PI_NO_TITLE": "1",
             "HTTPS_PROXY": f"http://{LOOPBACK}:9",  # it asks many providers for their models, also without any key
+            **SHORT_LIVES,
             **extra,
         }
 
