@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tests.scenes.stage import Stage
 
 ASKS = {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"}
+BY_SERVER = pytest.mark.parametrize("way", ["server", pytest.param("plugin", marks=pytest.mark.nightly)], indirect=True)
+"""`make test` plays these by the server alone: with the real plugin, `agents/opencode/test_plugin.py` has the plugin's
+side of them, and the phone's side is the same."""
 RUN = "OpenCode wants to run:"
 REFUSE = "✋ Refuse"
 WHY = "✏️ Refuse with a reason"
@@ -142,6 +145,7 @@ def test_reject(start: Callable[..., Guarded]) -> None:
 
 
 @pytest.mark.story
+@BY_SERVER
 def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:
     """The model receives it and goes on; a plain "yes" is never taken for one."""
     guard = start()
@@ -158,6 +162,7 @@ def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_an_edit_is_shown_as_a_diff(start: Callable[..., Guarded]) -> None:
     """With the file's name and the count of lines, folded."""
     guard = start()
@@ -187,6 +192,7 @@ def test_the_desk_is_first(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_one_rejection_ends_all_of_its_session(start: Callable[..., Guarded]) -> None:
     """Contract 4: of two at once the second one closes with the first, and is never asked for."""
     guard = start()
@@ -200,6 +206,7 @@ def test_one_rejection_ends_all_of_its_session(start: Callable[..., Guarded]) ->
     assert not any("on the computer" in text for text in shown), shown
 
 
+@BY_SERVER
 def test_a_subagents_permission_names_its_root(start: Callable[..., Guarded]) -> None:
     """Contract 7: it comes from the child session; allowed there, the child goes on."""
     guard = start()
@@ -215,6 +222,7 @@ def test_a_subagents_permission_names_its_root(start: Callable[..., Guarded]) ->
 
 
 @NEWEST
+@BY_SERVER
 def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
     """Expiry rejects, whatever becomes of questions."""
     guard = start(questions={"ttl": "4s", "on_expiry": "recommended"})
@@ -227,6 +235,7 @@ def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
 
 
 @NEWEST
+@BY_SERVER
 def test_a_lost_phone_is_locked(start: Callable[..., Guarded]) -> None:
     """No tap and no text counts until the machine says so; /open shows it again."""
     guard = start()
@@ -249,7 +258,15 @@ def test_a_lost_phone_is_locked(start: Callable[..., Guarded]) -> None:
 
 
 @NEWEST
-@pytest.mark.parametrize("moment", ["open", "armed", "sure", "sending"])
+@pytest.mark.parametrize(
+    ("way", "moment"),
+    [
+        *(("server", moment) for moment in ("open", "armed", "sure", "sending")),
+        *(("plugin", moment) for moment in ("open", "sending")),
+        *(pytest.param("plugin", moment, marks=pytest.mark.nightly) for moment in ("armed", "sure")),
+    ],
+    indirect=["way"],
+)
 def test_a_killed_listener_loses_nothing(start: Callable[..., Guarded], moment: str) -> None:
     """Whatever state it was in, the next one goes on from there."""
     guard = start()
@@ -279,6 +296,7 @@ def test_a_killed_listener_loses_nothing(start: Callable[..., Guarded], moment: 
     guard.stage.over()
 
 
+@BY_SERVER
 def test_a_page_that_new_does_not_list(start: Callable[..., Guarded]) -> None:
     """Contract 4: 1.18.33 answers 400 instead of its list meanwhile; the event still counts, and so does the answer."""
     guard = start()
@@ -291,6 +309,7 @@ def test_a_page_that_new_does_not_list(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_two_permissions_of_one_call(start: Callable[..., Guarded]) -> None:
     """First the folder outside, then the command: one message that moves on."""
     guard = start()
@@ -304,6 +323,7 @@ def test_two_permissions_of_one_call(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_a_zombie_is_closed(start: Callable[..., Guarded]) -> None:
     """Contract 2: its session was aborted; OpenCode lists it for ever, the phone does not."""
     guard = start()
@@ -329,6 +349,7 @@ def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarde
     guard.stage.over()
 
 
+@BY_SERVER
 def test_a_dispose_takes_the_buttons_away(start: Callable[..., Guarded]) -> None:
     """OpenCode forgets what one directory asked, and tells of the dispose alone."""
     guard = start()
