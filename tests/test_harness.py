@@ -60,9 +60,10 @@ def test_a_percent_sign_is_kept_however_it_looks(opencode: OpenCode, name: str) 
 
 
 # the desk
+# `make test` has the next three in scenes/test_plugin.py: terminals are answered by keys, dismissed and killed there.
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_the_desk_answers_by_keys(home: Home, tui: Callable[..., Tui], model: ScriptedModel) -> None:
     """A plain `opencode` without a port asks on its screen; arrow and Enter answer."""
     desk = tui(home.project(), steps=[asks(question(), say="I looked at both.")], key=f"keys-{home.version}")
@@ -75,6 +76,7 @@ def test_the_desk_answers_by_keys(home: Home, tui: Callable[..., Tui], model: Sc
     assert model.received(desk.key) == (f'User has answered your questions: "Which database?"="SQLite". {ON}',)
 
 
+@pytest.mark.nightly
 def test_escape_rejects_at_the_desk(home: Home, tui: Callable[..., Tui], model: ScriptedModel) -> None:
     """A typed prompt asks; Esc closes the dialog and the model is not called again."""
     desk = tui(home.project(), key=f"esc-{home.version}")
@@ -87,6 +89,7 @@ def test_escape_rejects_at_the_desk(home: Home, tui: Callable[..., Tui], model: 
     assert "dismissed" in model.received(desk.key)[0]
 
 
+@pytest.mark.nightly
 def test_a_killed_desk_is_gone(home: Home, tui: Callable[..., Tui]) -> None:
     """`kill -9` of the terminal's OpenCode ends it, and closing twice harms nothing."""
     desk = tui(home.project(), steps=[asks(question())])

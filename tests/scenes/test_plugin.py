@@ -214,7 +214,11 @@ def test_kills_around_a_plain_terminal(
 # --- a server whose port nobody uses ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("password", ["", "pässwörd"], ids=["open", "with a password"])
+@pytest.mark.parametrize(
+    "password",
+    # `make test` has an open server in all scenes around this one.
+    [pytest.param("", id="open", marks=pytest.mark.nightly), pytest.param("pässwörd", id="with a password")],
+)
 def test_several_directories_without_a_port(
     listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, password: str
 ) -> None:

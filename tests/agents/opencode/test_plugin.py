@@ -181,7 +181,11 @@ def desk(phone: Phone, home: Home) -> Home:
 # a server; nobody uses its port but the test
 
 
-@pytest.mark.parametrize("password", [None, "pässwörd"], ids=["open", "with a password"])
+@pytest.mark.parametrize(
+    "password",
+    # `make test` has an open server in all tests of questions around this one.
+    [pytest.param(None, id="open", marks=pytest.mark.nightly), pytest.param("pässwörd", id="with a password")],
+)
 def test_questions_of_two_directories_are_answered_without_a_port(
     desk: Home,
     phone: Phone,
@@ -647,7 +651,11 @@ def test_a_subagents_permission_names_the_root_session(phone: Phone, plugged: St
 
 @pytest.mark.story
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("arguments", [(), ("--port", "0")], ids=["plain", "with a port"])
+@pytest.mark.parametrize(
+    "arguments",
+    # `make test` has the plain one, with Hermes in place of this phone, in scenes/test_plugin.py.
+    [pytest.param((), id="plain", marks=pytest.mark.nightly), pytest.param(("--port", "0"), id="with a port")],
+)
 def test_a_terminal_is_answered_from_the_phone(
     desk: Home, phone: Phone, tui: Callable[..., Tui], model: ScriptedModel, arguments: tuple[str, ...]
 ) -> None:
