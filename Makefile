@@ -3,7 +3,9 @@
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PYTEST_ARGS ?= -n 4 --dist loadgroup
+# Tests that wait leave the two cores to others: six workers. Each would compile all tests if none could save the result.
+export PYTHONDONTWRITEBYTECODE =
+PYTEST_ARGS ?= -n 6 --dist loadgroup
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
 SOAK_ARGS ?=
