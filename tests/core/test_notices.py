@@ -151,10 +151,10 @@ TURNS = (turn("t1"), turn("t2", began_s=400.0, ended_s=700.0), turn("t3", began_
 
 def moves(notice: Notice) -> Iterator[Notice]:
     """All that can happen to a notice."""
-    yield notices.busy(notice, 10_000.0)
+    yield notices.busy(notice, 20_000.0)
     yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
     yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
-    order = notices.due(notice, RULES, 10_000.0)
+    order = notices.due(notice, RULES, 20_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))
     if isinstance(order, TakeButtons):
@@ -167,7 +167,7 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
     known, queue = {start}, deque([start])
     while queue:
         here, posted = queue.popleft()
-        order = notices.due(here, RULES, 10_000.0)
+        order = notices.due(here, RULES, 20_000.0)
         for there in moves(here):
             came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
             assert len(set(came)) == len(came)
