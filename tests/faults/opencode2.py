@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.sandbox.opencode2.world import Shape
 from tests.faults.faults import CATALOGUE
-from tests.faults.world import DIRECTORY, AgentProcess, World, created
+from tests.faults.world import DIRECTORY, AgentProcess, World, created, write_clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +30,10 @@ NAMED: Final = {"bash": "shell"}
 class SecondAgent(AgentProcess):
     """A stand-in for OpenCode 2 in a process of its own, given by hand or found by its file."""
 
-    def __init__(self, shape: Shape, file: Path | None) -> None:
+    def __init__(self, shape: Shape, file: Path | None, test_clock: Path) -> None:
         self._is_found = file is not None
         arguments = ["hermes.sandbox.opencode2.server", "--shape", shape, "--directory", DIRECTORY]
+        arguments += ["--test-clock", str(test_clock)]
         super().__init__(shape, [*arguments, *(["--file", str(file)] if file else [])])
 
     def table(self, name: str) -> Json | None:
@@ -70,7 +71,11 @@ def with_opencode2(root: Path, *, fleeting: bool, group: bool) -> Iterator[World
     """Set up a world around both."""
     root.mkdir(parents=True, exist_ok=True)
     file = root / "service.json"
-    agents = {"august": SecondAgent("august", None), "released": SecondAgent("released", file)}
+    clock_file = write_clock(root)
+    agents = {
+        "august": SecondAgent("august", None, clock_file),
+        "released": SecondAgent("released", file, clock_file),
+    }
     tables = {"opencode2": {"file": str(file)}}
     with created(root, fleeting=fleeting, group=group, agents=agents, tables=tables) as world:
         world.kinds = KINDS

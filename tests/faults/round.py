@@ -371,7 +371,7 @@ class Round:
         if JUMPS & set(self.kinds):
             return True
         view = View.of(self.world.stage.phone)
-        return all(len(view.notices(one.ask)) >= self.world.turns_of(one.ask) for one in self.persons)
+        return all(len(view.notices(one.ask)) >= (self.world.turns_of(one.ask) or 0) for one in self.persons)
 
     def _keep_a_listener(self) -> None:
         """Do what a service manager does; one that was told to end may take a moment for it."""
@@ -399,8 +399,8 @@ class Round:
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
             self.violations += laws.shown_once(person.ask, view) if is_sure and not person.asked_again else ()
-            if not JUMPS & set(self.kinds):
-                turns = self.world.turns_of(person.ask)
+            turns = None if JUMPS & set(self.kinds) else self.world.turns_of(person.ask)
+            if turns is not None:
                 self.violations += laws.turns_told(person.ask, turns, view, is_sure=is_sure)
             self.violations += laws.time_ran_out_rightly(
                 person,

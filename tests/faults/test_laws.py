@@ -464,3 +464,15 @@ def test_a_world_that_cannot_be_set_up_is_a_violation_of_each_of_its_rounds() ->
     outcomes = played(1, [0, 1], version="no such")
     assert [outcome.number for outcome in outcomes] == [0, 1]
     assert all("the driver: " in outcome.violations[0] for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("told", "is_sure", "broken"),
+    [(1, True, False), (0, True, True), (0, False, True), (2, True, True), (2, False, False)],
+)
+def test_each_turn_that_ended_is_told(told: int, is_sure: bool, broken: bool) -> None:  # noqa: FBT001 (facts)
+    """Twice only if Telegram may have taken a message without a word."""
+    ask = an_ask()
+    notice = a_message(f"✅ About {ask.token} is done · 3 s")
+    view = a_view(*(replace(notice, message_id=number) for number in range(told)), a_message(f"{ask.token}: which, 1?"))
+    assert bool(list(laws.turns_told(ask, 1, view, is_sure=is_sure))) == broken

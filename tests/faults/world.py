@@ -253,15 +253,12 @@ class World:
         told = self.agents[ask.agent].do("came_of", request_id=ask.request_id)
         return [None if one is None else tuple(tuple(texts) for texts in one) for one in told]
 
-    def turns_of(self, ask: Ask) -> int:
-        """Return how many turns of its session ended by themselves, as its server tells; 0 if it has no server."""
-        if self.is_real or ask.route not in {"server", "both"} or not ask.session:
-            return 0
-        try:
-            turns: int = self.agents[ask.agent].do("turns_of", session=ask.session)
-        except LookupError:
-            return 0  # the session was deleted
-        return 0 if ask.ended_by & {"deleted"} else turns
+    def turns_of(self, ask: Ask) -> int | None:
+        """Return how many turns of its session ended by themselves; None if it has no server, or was deleted."""
+        if self.is_real or ask.route not in {"server", "both"} or not ask.session or "deleted" in ask.ended_by:
+            return None
+        turns: int = self.agents[ask.agent].do("turns_of", session=ask.session)
+        return turns
 
     # --- surroundings ---------------------------------------------------------------------------------------
 
@@ -349,6 +346,14 @@ def _lives(place: Path) -> bool:
     return (place / "stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
+def write_clock(root: Path, pace: float = PACE) -> Path:
+    """Begin the time of a world, if that has not been done, and return the file of its clock."""
+    file = root / "clock.json"
+    if not file.exists():
+        _write_clock(file, 0.0, pace)
+    return file
+
+
 def _write_clock(file: Path, ahead_s: float, pace: float) -> None:
     began = json.loads(file.read_text()) if file.exists() else {"epoch_s": time.time(), "steady_s": time.monotonic()}
     new = file.with_suffix(".new")
@@ -378,8 +383,7 @@ def created(
     """
     root.mkdir(parents=True, exist_ok=True)
     has_hostname = hostname.leave_the_machines()
-    clock_file = root / "clock.json"
-    _write_clock(clock_file, 0.0, pace)
+    clock_file = write_clock(root, pace)
     people: dict[str, Any] = {"users": (ANN, BOB, OTHER_BOT), "chats": (GROUP,), "privacy_mode": False} if group else {}
     with (
         staged(root / "hermes", test_clock=clock_file, spawned=True, **people) as stage,

@@ -27,6 +27,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from hermes import clock
 from hermes.sandbox.botapi.cutting import ABORT, cut
 from hermes.sandbox.opencode.events import Fault, Received
 from hermes.sandbox.opencode2.routes import Refusal, UnsupportedError, body_of, routes_of
@@ -230,8 +231,10 @@ def main(arguments: Sequence[str] | None = None, *, stdin: TextIO | None = None)
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     parser.add_argument("--shape", choices=get_args(Shape), default="released")
     parser.add_argument("--directory", default="/home/dev/project", help="the server's own folder")
+    parser.add_argument("--test-clock", type=Path, metavar="FILE", help="a clock that a test bends")
     given = parser.parse_args(arguments)
-    with running_opencode2(file=given.file, shape=given.shape, directory=given.directory, port=given.port) as agent:
+    world = {"shape": given.shape, "directory": given.directory, "now": clock.bent(given.test_clock).now}
+    with running_opencode2(file=given.file, port=given.port, **world) as agent:
         obey(agent, ACTS, sys.stdin if stdin is None else stdin)
 
 

@@ -112,6 +112,8 @@ class Turns(Events):
     def _begin(self, session: Session) -> None:
         if not session.active:
             session.active = True
+            prompt = {"id": self.new_id("msg"), "type": "user", "time": {"created": self.now_ms()}, "text": "Go on."}
+            session.messages.append(prompt)
             self.tell("session.execution.started", {"sessionID": session.id})
 
     def _message(self, session: Session, content: list[Json]) -> Json:
