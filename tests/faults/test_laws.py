@@ -470,7 +470,7 @@ def test_a_world_that_cannot_be_set_up_is_a_violation_of_each_of_its_rounds() ->
     ("told", "is_sure", "broken"),
     [(1, True, False), (0, True, True), (0, False, True), (2, True, True), (2, False, False)],
 )
-def test_each_turn_that_ended_is_told(told: int, is_sure: bool, broken: bool) -> None:  # noqa: FBT001 (facts)
+def test_each_turn_that_ended_is_told(told: int, is_sure: bool, broken: bool) -> None:
     """Twice only if Telegram may have taken a message without a word."""
     ask = an_ask()
     notice = a_message(f"✅ About {ask.token} is done · 3 s")

@@ -162,7 +162,6 @@ def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
-@BY_SERVER
 def test_an_edit_is_shown_as_a_diff(start: Callable[..., Guarded]) -> None:
     """With the file's name and the count of lines, folded."""
     guard = start()
