@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLLOW_PAUSE_S: Final = 5.0
+NEWS_S: Final = 60.0
+"""The last turn of a session that stops has ended within this time; otherwise the session stopped without one."""
+SET_BACK_S: Final = 3600.0
+"""If the clock was set back, turns are looked for that ended within this time."""
 LONGEST_AWAY_S: Final = 7 * 86400.0
 """After a longer absence, asks are looked for in the sessions of this time alone."""
 
@@ -57,7 +61,7 @@ class Follower:
         self._errands = errands
         self._arrivals = arrivals
         self.turn_ends = turn_ends
-        self._compared_s = heard_s
+        self._told_since_s = heard_s
         self._connected = connected
         self._heard_s = heard_s
         self._sleep = sleep
@@ -126,9 +130,11 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        self.turn_ends.look_back(self._heard_s)
-        self._compared_s = self._heard_s
-        self._heard_s = self._entries.now()
+        now_s = self._entries.now()
+        # If that time is in the future, the clock was set back.
+        self._told_since_s = self._heard_s if self._heard_s <= now_s else now_s - SET_BACK_S
+        self.turn_ends.look_back(self._told_since_s)
+        self._heard_s = now_s
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
     def doubt(self) -> None:
@@ -169,7 +175,8 @@ class Follower:
         else:
             await self._arrivals.take_news(signal)
         if isinstance(signal, Quiet):
-            self.turn_ends.look(signal.session_id, directory, self._compared_s)
+            since_s = min(self._told_since_s, self._entries.now() - NEWS_S)
+            self.turn_ends.look(signal.session_id, directory, since_s)
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""

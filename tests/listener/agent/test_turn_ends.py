@@ -119,3 +119,72 @@ async def test_a_queued_prompt_does_not_make_a_long_turn_short(home: House) -> N
         home.agent._message(home.agent.sessions[session], "user", [{"type": "text", "text": "And this."}])
     home.agent.answer(first, [["SQLite"]])
     await home.person.sees("✅ Fix login flow is done · 10 min")
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["while it follows", "while it is away"])
+async def test_a_clock_that_was_set_back_silences_no_notice(home: House, is_away: bool) -> None:
+    """Until when the events are known is then a time in the future."""
+    home.clock.advance(1.0)
+    if is_away:
+        await home.stop()
+    home.clock.set_back(2000.0)
+    _, request = asking(home)
+    if is_away:
+        home.agent.answer(request, [["SQLite"]])
+        await home.start()
+    else:
+        await home.person.sees("Which database?", buttons=True)
+        home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ Fix login flow is done")
+
+
+async def test_a_session_that_stops_without_a_turn_tells_of_no_old_one(home: House) -> None:
+    """Somebody interrupts a session at rest, whose last turn is of yesterday and was never heard of."""
+    await home.stop()
+    _, request = asking(home, "Old")
+    home.agent.answer(request, [["SQLite"]])
+    home.clock.advance(7200.0)
+    (home.store / "telegram.json").unlink()  # what is known until when: a new store
+    await home.start()
+    with home.agent.lock:
+        home.agent._rest(next(iter(home.agent.sessions.values())))
+    _, request = asking(home, "New")
+    home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ New is done")
+    await home.listener._parts.agent.followers[0].turn_ends.known(10.0)
+    assert len(told(home)) == 1
+
+
+async def test_one_session_that_cannot_be_read_hides_no_other(home: House) -> None:
+    """A message of another shape; a prompt that is too large only costs the changes."""
+    await home.stop()
+    bad, of_bad = asking(home, "Bad")
+    _, of_good = asking(home, "Good")
+    home.agent.answer(of_bad, [["SQLite"]])
+    home.agent.answer(of_good, [["SQLite"]])
+    home.agent.sessions[bad].messages[-1]["info"]["error"] = 5
+    await home.start()
+    await home.person.sees("✅ Good is done")
+
+
+async def test_what_is_not_read_when_the_listener_ends_is_read_by_the_next(home: House) -> None:
+    """The events count as known only up to there."""
+    _, request = asking(home)
+    await home.person.sees("Which database?", buttons=True)
+    home.agent.fault("messages", "error", status=503, times=1000)
+    home.agent.answer(request, [["SQLite"]])
+    await until(lambda: home.listener._parts.agent.followers[0].turn_ends._under_way, "a look")
+    await home.stop()
+    home.agent.clear_faults()
+    await home.start()
+    await home.person.sees("✅ Fix login flow is done")
+
+
+async def test_a_timers_round_tells_of_turns_that_ended(home: House) -> None:
+    """Before it leaves; the next one tells of nothing again."""
+    await home.stop()
+    _, request = asking(home)
+    home.agent.answer(request, [["SQLite"]])
+    for _ in range(2):
+        await home.new().run_once()
+    assert len(told(home)) == 1
