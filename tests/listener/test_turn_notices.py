@@ -241,6 +241,17 @@ async def test_a_full_disk_at_the_beginning_of_a_turn_costs_nothing(home: House)
     assert claude.notice() == before
 
 
+async def test_a_folder_that_takes_no_notices_holds_up_no_question(home: House) -> None:
+    """A file stands in its place; the questions behind the report of a turn come all the same."""
+    await home.start()
+    (home.store / "notices").write_bytes(b"")
+    Claude(home).tell("UserPromptSubmit", "p1")
+    with home.waiting("que_1"):
+        home.hook("question.asked", a_request())
+        await home.person.sees("Which database?", buttons=True)
+    await until(lambda: not spool.listing(home.store), "an empty inbox")
+
+
 async def test_notices_are_in_a_store_that_is_made_again(home: House) -> None:
     """With the asks that are open."""
     await home.start(notices={"finished": "0s"})

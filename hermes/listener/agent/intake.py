@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
 from hermes.core.permission_rules import admitted
-from hermes.errors import NotSaved
+from hermes.errors import NotSaved, StoreError
 from hermes.model.errand import NewsCame
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Replied, TurnBegan, TurnEnded
 
@@ -57,12 +57,24 @@ class Intake:
         Raises:
             NotSaved: nothing changed; the signal must be kept and taken again.
         """
-        if isinstance(signal, Busy | TurnBegan | TurnEnded):
-            await self._notices.take(signal)
         told = of_asks(signal)
         if told is not None:
             async with self._entries.arriving:
                 await self._take(told, heard_by)
+        if isinstance(signal, Busy | TurnBegan | TurnEnded):
+            await self._take_turn(signal, heard_by)
+
+    async def _take_turn(self, signal: Busy | TurnBegan | TurnEnded, heard_by: str) -> None:
+        """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless the disk is full.
+
+        Otherwise it would stay in the inbox, and hold up the questions behind it.
+        """
+        try:
+            await self._notices.take(signal)
+        except StoreError as error:
+            if heard_by or (isinstance(error, NotSaved) and error.disk_full):
+                raise
+            log.error("a turn has no notice: %s", error)  # noqa: TRY400 (no defect)
 
     async def _take(self, signal: AskSignal, heard_by: str = "") -> None:
         if isinstance(signal, Asked):
