@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
+from hermes.agents.prompting import PromptWay
 from hermes.agents.server import AgentServer, Connected, Disposed, Heard
 from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
@@ -39,6 +40,11 @@ class EitherServer:
     def heard_s(self) -> float:
         """Return the wall clock time of the last event."""
         return self._now.heard_s
+
+    @property
+    def prompts(self) -> PromptWay:
+        """The way of prompts to its sessions."""
+        return self._now.prompts
 
     async def aclose(self) -> None:
         """Close all connections."""

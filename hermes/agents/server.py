@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from hermes.agents.prompting import PromptWay
 from hermes.errors import AgentAway, AgentError, NotRunning
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
@@ -78,6 +79,11 @@ class AgentServer(Protocol):
     @property
     def heard_s(self) -> float:
         """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
+        ...
+
+    @property
+    def prompts(self) -> PromptWay:
+        """The way of prompts to its sessions."""
         ...
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:

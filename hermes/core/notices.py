@@ -8,6 +8,7 @@
 Rules:
   * A turn has one notice at most: its id is kept, and an older turn changes nothing.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
+  * The end of a turn that a prompt from the phone began is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
 """
 
@@ -32,11 +33,15 @@ _BEGUN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NoticeRules:
-    """Which turns get a notice: those that took at least `finished_s`. The notice waits `post_after_s` for the desk."""
+    """Which turns get a notice: those that took at least `finished_s`. The notice waits `post_after_s` for the desk.
+
+    `has_prompts`: prompts can come from the phone; the ends of their turns are told even if notices are not `enabled`.
+    """
 
     enabled: bool = True
     finished_s: float = 120.0
     post_after_s: float = 0.0
+    has_prompts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ NoticeOrder = Post | TakeButtons | Pause
 def busy(notice: Notice, now_s: float) -> Notice:
     """Return the notice after its session was seen at work."""
     is_late = 0 <= now_s - notice.heard_s < AFTERMATH_S
-    return notice if notice.phase != "waiting" or is_late else _dropped(notice)
+    return notice if is_late else _unwanted(notice)
 
 
 def began(notice: Notice, turn_id: str, at_s: float) -> Notice:
@@ -74,11 +79,13 @@ def began(notice: Notice, turn_id: str, at_s: float) -> Notice:
     if any(one.turn_id == turn_id for one in notice.begun):
         return notice
     begun = (*notice.begun, Begun(turn_id, at_s))[-_BEGUN:]
-    return replace(_dropped(notice) if notice.phase == "waiting" else notice, begun=begun)
+    return replace(_unwanted(notice), begun=begun)
 
 
-def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> Notice:
+def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ours: bool = False) -> Notice:
     """Return the notice after this turn has ended; one that is older than the latest known turn changes nothing.
+
+    `is_ours`: a prompt from the phone began it.
 
     An agent that goes on after the end of a turn reports its end again: then the later end counts, unless the first one
     is on the phone already.
@@ -95,13 +102,19 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> Notic
         words=turn.words[-LONGEST_WORDS:],
         failure=turn.failure[:LONGEST_REASON],
     )
-    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s)
-    return after if _is_wanted(turn, rules, now_s) else _dropped(after)
+    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s, is_ours=is_ours)
+    return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
 
 
-def _is_wanted(turn: Turn, rules: NoticeRules, now_s: float) -> bool:
+def _is_wanted(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> bool:
     is_long = turn.began_s is not None and turn.ended_s - turn.began_s >= rules.finished_s
-    return rules.enabled and is_long and now_s - turn.ended_s < LATEST_S
+    is_wanted = notice.is_ours or (rules.enabled and is_long and not notice.is_muted)
+    return is_wanted and now_s - turn.ended_s < LATEST_S
+
+
+def _unwanted(notice: Notice) -> Notice:
+    """Return the notice after somebody was seen at the desk."""
+    return _dropped(notice) if notice.phase == "waiting" and not notice.is_ours else notice
 
 
 def _dropped(notice: Notice) -> Notice:
@@ -115,7 +128,7 @@ def due(notice: Notice, rules: NoticeRules, now_s: float) -> NoticeOrder | None:
     if notice.phase == "waiting" and notice.turn is not None:
         waited_s = now_s - notice.heard_s
         # A negative time: the wall clock was set back, and the notice does not wait because of that.
-        if 0 <= waited_s < rules.post_after_s:
+        if 0 <= waited_s < rules.post_after_s and not notice.is_ours:
             return Pause(rules.post_after_s - waited_s)
         return Post(notice.turn)
     return TakeButtons(notice.outdated[0]) if notice.outdated else None

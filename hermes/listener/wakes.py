@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
-Worker = Literal["phone", "errand", "join", "notice"]
-"""The workers: for the messages of an entry, its errand, and a text that is being joined; and for a notice."""
+Worker = Literal["phone", "errand", "join", "notice", "prompt", "line", "card"]
+"""The workers.
+
+For an entry: "phone" for its messages, "errand", and "join" for a text that is being joined. For a notice: "notice".
+For a prompt: "prompt" for its way to the agent, "line" for its message. For the card of a session: "card".
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
     """An entry to look at, by this worker; None: by all that have something to do about its state.
 
-    For the worker "notice" it is the id of a notice.
+    The id is that of a notice, a prompt or a card for the workers of these.
     """
 
     entry_id: str

@@ -27,6 +27,7 @@ class Turn:
     - `began_s`: None if the agent does not tell; then the beginning counts that Hermes heard of.
     - `words`: the agent's last words.
     - `failure`: why the turn failed, in words; "" if it finished.
+    - `prompt_id`: the agent's id of the prompt that began it, "" if the agent does not tell.
     - `changes`: None if the agent does not tell.
     """
 
@@ -38,6 +39,7 @@ class Turn:
     words: str = ""
     failure: str = ""
     changes: Changes | None = None
+    prompt_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Notice:
 
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
+    - `is_ours`: a prompt from the phone began that turn, so that its end is always told.
+    - `is_muted`: the person wants no notices of the session, but for those.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
     - `revision`: grows with each write.
     """
@@ -79,6 +83,8 @@ class Notice:
     begun: tuple[Begun, ...] = ()
     turn: Turn | None = None
     heard_s: float = 0.0
+    is_ours: bool = False
+    is_muted: bool = False
     shown: Shown | None = None
     outdated: tuple[Shown, ...] = ()
     revision: int = 0

@@ -15,9 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from hermes.errors import TooNew, Unreadable
 from hermes.model.answer import Allowed, Always, Answers, Once, Refused, Response
+from hermes.model.card import Card
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.notice import Notice
+from hermes.model.prompt import Prompt
 
 T = TypeVar("T")
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
@@ -184,3 +186,5 @@ def _read(entry: Entry) -> Entry:
 ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused}, stored=_stored, read=_read)
 CHATS = Codec("chat", ChatMemory)
 NOTICES = Codec("notice", Notice)
+PROMPTS = Codec("prompt", Prompt)
+CARDS = Codec("card", Card)

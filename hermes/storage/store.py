@@ -26,9 +26,9 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage import names, process_lock
 from hermes.storage.archive import Done, Quarantine, entry_files
-from hermes.storage.codec import CHATS, ENTRIES
-from hermes.storage.notices import NoticeFiles
+from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
+from hermes.storage.records import RecordFiles
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ LISTENER = "listener"
 
 _FOLDERS = ("pending", "done", "quarantine", "locks")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {*_FOLDERS, "notices", "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
+_RECORDS = ("notices", "prompts", "cards")
+_KNOWN = _MARKS | {*_FOLDERS, *_RECORDS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
 
 
 class Store:
@@ -68,7 +69,10 @@ class Store:
         self._phone_lock = root / "locked"
         self._done = Done(done)
         self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
-        self.notices = NoticeFiles(root / "notices", self._quarantine)
+        notices, prompts, cards = (root / name for name in _RECORDS)
+        self.notices = RecordFiles(notices, NOTICES, self._quarantine)
+        self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
+        self.cards = RecordFiles(cards, CARDS, self._quarantine)
         # A soft lock would outlive a killed process; a file system without flock gets no store.
         self._lock = FileLock(
             root / "store.lock",
@@ -108,7 +112,8 @@ class Store:
         """
         self._make_folders()
         with self._writing():
-            places = (self.root, self._pending, self.root / "quarantine", self.root / "notices", *self._done.months())
+            records = (self.root / name for name in _RECORDS)
+            places = (self.root, self._pending, self.root / "quarantine", *records, *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
             for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
                 self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))

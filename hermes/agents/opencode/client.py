@@ -21,8 +21,10 @@ from hermes.agents.opencode import events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
+from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
 from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, numbers
 from hermes.agents.turns import Beginnings
@@ -72,10 +74,11 @@ class OpenCodeServer:
         self.living = Living()
         self.beginnings = Beginnings()
         self._sleep = sleep
-        self._now = now
+        self.now = now
         self._monotonic = monotonic
         self._version: str | None = None
-        self._api = api
+        self.api = api
+        self.prompts: PromptWay = OpenCodePrompts(self)
 
     def __repr__(self) -> str:
         return f"<OpenCodeServer {self.name!r}>"
@@ -88,20 +91,20 @@ class OpenCodeServer:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._api.aclose()
+        await self.api.aclose()
 
     # version, directories and pending asks
 
     async def health(self) -> str:
         """Return the version, or raise within about a second."""
-        self._version = (await self._api.get(wire.Health, "/global/health", timeout=PROBE)).version
+        self._version = (await self.api.get(wire.Health, "/global/health", timeout=PROBE)).version
         return self._version
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
         """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
-        return tuple(dict.fromkeys(one.directory for one in await self._updated((now() - since_s) * 1000)))
+        return tuple(dict.fromkeys(one.directory for one in await self.updated((now() - since_s) * 1000)))
 
-    async def _updated(self, since_ms: float) -> list[wire.Session]:
+    async def updated(self, since_ms: float) -> list[wire.Session]:
         """Return the sessions that were updated since then, newest first."""
         found = await self._all_sessions({"start": int(since_ms), "limit": _SESSIONS})
         found.sort(key=lambda one: one.time.updated, reverse=True)
@@ -114,7 +117,7 @@ class OpenCodeServer:
             with contextlib.suppress(AgentRefused):
                 return await self._sessions("/experimental/session", recent)
         found = []
-        for project in await self._api.get(list[wire.Project], "/project", timeout=BOOT):
+        for project in await self.api.get(list[wire.Project], "/project", timeout=BOOT):
             try:
                 found += await self._sessions("/session", recent, project.worktree)
             except AgentRefused as error:
@@ -122,7 +125,7 @@ class OpenCodeServer:
         return found
 
     async def _sessions(self, path: str, params: Mapping[str, int], directory: str = "") -> list[wire.Session]:
-        return await self._api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
+        return await self.api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
 
     async def questions(self, directory: str) -> tuple[Ask, ...]:
         """Return the pending asks of a directory, questions first, each kind in creation order, zombies too.
@@ -130,14 +133,14 @@ class OpenCodeServer:
         Questions of the v2 engine are not listed, because their list would start that engine in the directory, which
         takes more than a second. They arrive as events. A request of another shape is logged and left out.
         """
-        asked = await self._api.get(list[Any], "/question", directory, timeout=BOOT)
+        asked = await self.api.get(list[Any], "/question", directory, timeout=BOOT)
         wished = await self._wishes(directory)
         return *self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory)
 
     async def _wishes(self, directory: str) -> list[Any] | None:
         """Return the pending permission requests, or None if 1.18.33 refuses its list; its events still bring them."""
         try:
-            return await self._api.get(list[Any], "/permission", directory)
+            return await self.api.get(list[Any], "/permission", directory)
         except Unauthorized:
             raise
         except AgentRefused as error:
@@ -159,7 +162,7 @@ class OpenCodeServer:
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
-        return frozenset(await self._api.get(dict[str, wire.Status], "/session/status", directory))
+        return frozenset(await self.api.get(dict[str, wire.Status], "/session/status", directory))
 
     # replies
 
@@ -184,7 +187,7 @@ class OpenCodeServer:
         if not ask.answerable:
             raise AgentRefused(f"OpenCode {self.name!r}: {ask.source.request_id} can be answered in its terminal only")
         path = path_of("question" if ask.permission is None else "permission", ask.source.request_id, what)
-        await self._api.call("POST", path, ask.source.directory, body=body)
+        await self.api.call("POST", path, ask.source.directory, body=body)
 
     # the state of an ask
 
@@ -201,12 +204,12 @@ class OpenCodeServer:
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
-            self.beginnings.note(signal, self._now())
+            self.beginnings.note(signal, self.now())
         if isinstance(signal, Replied):
             self.sessions.note_reply(signal)
 
     def _moment(self) -> Moment:
-        return self._monotonic(), self._now()
+        return self._monotonic(), self.now()
 
     async def verdict(self, ask: Ask) -> Verdict:
         """Return the state of an ask, by the table in proof.py; takes up to some 2 s after a reply.
@@ -257,7 +260,7 @@ class OpenCodeServer:
         if ask.permission is not None:
             wished = await self._wishes(source.directory)
             return None if wished is None else any(proof.is_wish(one, source) for one in wished)
-        for request in await self._api.get(list[Any], "/question", source.directory):
+        for request in await self.api.get(list[Any], "/question", source.directory):
             with contextlib.suppress(PayloadError):
                 if proof.same(read_request(request, source).source, source):
                     return True
@@ -269,13 +272,13 @@ class OpenCodeServer:
             return None
         path = path_of("session", source.session_id, "message", source.message_id)
         try:
-            return await self._api.get(wire.Message, path, source.directory)
+            return await self.api.get(wire.Message, path, source.directory)
         except NotThere:
             return None
 
     async def _knows(self, source: Source) -> bool:
         try:
-            await self._api.get(wire.Session, path_of("session", source.session_id), source.directory)
+            await self.api.get(wire.Session, path_of("session", source.session_id), source.directory)
         except NotThere:
             return False
         return True
@@ -290,13 +293,13 @@ class OpenCodeServer:
 
     async def _newest(self, source: Source) -> list[wire.Message]:
         path = path_of("session", source.session_id, "message")
-        return await self._api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
+        return await self.api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
 
     async def _verdict_v2(self, source: Source) -> Verdict:
         ours = source.server == self.name
         session = path_of("api", "session", source.session_id)
         try:
-            pending = await self._api.get(wire.RawList, f"{session}/question", source.directory)
+            pending = await self.api.get(wire.RawList, f"{session}/question", source.directory)
             if any(isinstance(one, dict) and one.get("id") == source.request_id for one in pending.data):
                 return StillOpen()
             part = await self._tool_v2(session, source)
@@ -310,7 +313,7 @@ class OpenCodeServer:
         if source.message_id is None:
             return None
         path = session + path_of("message", source.message_id)
-        content = (await self._api.get(wire.V2Message, path, source.directory)).data.content
+        content = (await self.api.get(wire.V2Message, path, source.directory)).data.content
         states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
         return proof.read_part(*states[-1]) if states else None
 
@@ -318,13 +321,13 @@ class OpenCodeServer:
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
         """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
-        found = await self._updated(since_s * 1000)
+        found = await self.updated(since_s * 1000)
         return tuple((one.id, one.directory) for one in found if one.parent_id is None)
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
         """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent."""
         session = await self._info(session_id, directory)
-        return await turns.last_turn(self._api, session, self.origin(directory), self.beginnings, sleep=self._sleep)
+        return await turns.last_turn(self.api, session, self.origin(directory), self.beginnings, sleep=self._sleep)
 
     # the context of an ask
 
@@ -371,7 +374,7 @@ class OpenCodeServer:
     async def _info(self, session_id: str, directory: str) -> wire.Session:
         known = self.sessions.info(session_id)
         if known is None:
-            known = await self._api.get(wire.Session, path_of("session", session_id), directory)
+            known = await self.api.get(wire.Session, path_of("session", session_id), directory)
             self.sessions.keep(known)
         return known
 
@@ -397,4 +400,4 @@ class OpenCodeServer:
 
     def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories; see `Api.listening`."""
-        return self._api.listening()
+        return self.api.listening()

@@ -9,7 +9,7 @@ after the last step, in a project with git alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -20,6 +20,7 @@ from hermes.agents.turns import GOES_ON, Beginnings
 from hermes.errors import AgentRefused
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Turn
+from hermes.model.prompt import SessionState, Sight
 
 M = TypeVar("M", bound=wire.Message)
 _RECENT: Final = 8
@@ -62,6 +63,7 @@ async def last_turn(
         words="" if info.error else said([newest]),
         failure=_reason(info.error) if info.error else "",
         changes=None if prompt is None else _changes(prompt),
+        prompt_id=info.parent_id or "",
     )
 
 
@@ -89,6 +91,31 @@ def _has_ended(info: wire.TurnInfo) -> bool:
     if info.error is not None:
         return info.error.name != _ABORTED
     return info.finish not in GOES_ON
+
+
+def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: bool) -> Sight:
+    """Return what the newest messages show of the prompt with this id, which the session has.
+
+    A turn whose steps all called tools, and that has stopped, was ended by a refusal; or a later prompt took it over.
+    """
+    state: SessionState = "busy" if is_busy else "idle"
+    steps = [one for one in _of_model(messages) if one.info.parent_id == record_id]
+    if not steps:
+        return Sight(state, "admitted")
+    last = max(steps, key=lambda one: one.info.time.created)
+    info = last.info
+    ended_s = None if info.time.completed is None else info.time.completed / 1000
+    if info.error is not None and info.error.name == _ABORTED:
+        return Sight(state, "stopped", ended_s=ended_s)
+    if info.error is not None and not is_busy:
+        return Sight(state, "failed", reason=_reason(info.error), ended_s=ended_s)
+    if ended_s is not None and info.finish not in GOES_ON:
+        return Sight(state, "finished", ended_s=ended_s)
+    if ended_s is None or is_busy:
+        tools = [part.tool for part in last.parts if part.state is not None and part.state.status == "running"]
+        return Sight(state, "running", tool=tools[-1] if tools else "")
+    is_last = last is max(_of_model(messages), key=lambda one: one.info.time.created)
+    return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)
 
 
 def _reason(error: wire.MessageError) -> str:

@@ -135,6 +135,21 @@ class TurnMessage(Message):
     info: TurnInfo
 
 
+class Agent(Wire):
+    """An item of `GET /agent`; `mode` is "primary", "subagent" or "all"."""
+
+    name: Text
+    mode: Text = ""
+    hidden: bool = False
+
+
+class Command(Wire):
+    """An item of `GET /command`; the template is what the model gets, with the arguments filled in."""
+
+    name: Text
+    template: Text = ""
+
+
 class Delta(Wire):
     """`message.part.delta` (1.18.33 only): text to append to a part."""
 

@@ -20,6 +20,8 @@ from hermes.agents.http import PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, sessions, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
+from hermes.agents.opencode2.prompting import OpenCode2Prompts
+from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
 from hermes.agents.turns import Beginnings
@@ -81,6 +83,7 @@ class OpenCode2Server:
         self._replies: OrderedDict[str, Response] = OrderedDict()
         self._swept: OrderedDict[str, None] = OrderedDict()
         self._beginnings = Beginnings()
+        self.prompts: PromptWay = OpenCode2Prompts(self)
 
     def __repr__(self) -> str:
         return f"<OpenCode2Server {self.name!r}>"

@@ -163,4 +163,5 @@ async def last_turn(api: Api, session_id: str, source: Source, beginnings: Begin
         words="" if newest.error else _said(newest),
         failure=(newest.error.message or newest.error.type) if newest.error else "",
         changes=Changes(len(files)) if files else None,
+        prompt_id="" if prompt is None else prompt.id,
     )

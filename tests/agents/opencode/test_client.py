@@ -129,7 +129,7 @@ async def test_the_password_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureF
         with pytest.raises(NotThere) as caught:
             await desk.health()
         assert httpx.BasicAuth("opencode", "hunter2")._auth_header == seen[0].headers["authorization"]
-        assert "hunter2" not in repr(desk) + repr(desk._api) + str(caught.value) + caplog.text
+        assert "hunter2" not in repr(desk) + repr(desk.api) + str(caught.value) + caplog.text
 
 
 @pytest.mark.parametrize(
@@ -645,7 +645,7 @@ def test_no_proxy_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     desk = OpenCodeServer(Api("desk", "http://desk.test"), machine="laptop")
-    assert desk._api._http._mounts == {}
+    assert desk.api._http._mounts == {}
 
 
 async def test_a_plain_url_needs_no_certificates() -> None:

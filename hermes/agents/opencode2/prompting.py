@@ -1,0 +1,127 @@
+"""Prompts for the sessions of one OpenCode 2 server.
+
+The server keeps the first prompt that comes under an id, so it can be sent again without harm. One that waits is in
+the session's inbox; once the model has it, it is a message under the same id. Nothing proves that a note or a command
+has arrived: they take no id in all versions, so they are not offered.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from hermes.agents.http import path_of
+from hermes.agents.opencode2 import adapter, sessions, wire
+from hermes.agents.turns import GOES_ON
+from hermes.agents.wire import decode
+from hermes.errors import AgentRefused, NotThere
+from hermes.model.card import Listed
+from hermes.model.prompt import PromptAbilities, Sight, Target
+
+if TYPE_CHECKING:
+    from hermes.agents.opencode2.client import OpenCode2Server
+    from hermes.model.ask import Source
+    from hermes.model.prompt import Content, SessionState
+
+ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
+_ALL: Final = 200
+_WAITING: Final = ("inbox", "pending")
+"""The list of the prompts that wait: in 2.0.26, and in the build of 7 August."""
+
+
+class OpenCode2Prompts:
+    """The way of prompts to the sessions of a server; see `PromptWay`."""
+
+    can = ABILITIES
+
+    def __init__(self, server: OpenCode2Server) -> None:
+        self._server = server
+
+    async def look(self, source: Source, record_id: str) -> Sight:
+        """Return the state of the session, and what its record has of this prompt."""
+        api = self._server.api
+        await sessions.info(api, source.session_id)
+        # Read before the messages: a turn that ends between the two reads is then only seen one look later.
+        is_busy = source.session_id in await self._server.busy(source.directory)
+        state: SessionState = "busy" if is_busy else "idle"
+        next_id = f"msg_{secrets.token_hex(12)}"
+        if not record_id:
+            return Sight(state, next_id=next_id)
+        path = sessions.session_path(source.session_id)
+        try:
+            await sessions.get(api, wire.OneMessage, path + path_of("message", record_id))
+        except NotThere:
+            record = "admitted" if await self._waits(path, record_id) else "absent"
+            return Sight(state, record, next_id=next_id)  # type: ignore[arg-type]
+        messages = (await sessions.get(api, wire.Messages, f"{path}/message", limit=_ALL)).data
+        return sight_of(messages, record_id, state)
+
+    async def _waits(self, path: str, record_id: str) -> bool:
+        for name in _WAITING:
+            try:
+                listed = (await sessions.get(self._server.api, wire.Listed, f"{path}/{name}")).data
+            except NotThere as error:
+                if error.tag:
+                    raise
+                continue  # this version has no such route
+            return any(isinstance(one, dict) and one.get("id") == record_id for one in listed)
+        return False
+
+    async def send(self, source: Source, record_id: str, content: Content) -> None:
+        """Send a prompt under this id. It joins a turn that runs."""
+        path = f"{sessions.session_path(source.session_id)}/prompt"
+        await self._server.api.call("POST", path, body={"id": record_id, "text": content.text, "delivery": "steer"})
+
+    async def stop(self, source: Source) -> bool:
+        """End the turn that runs; return whether one ran."""
+        if source.session_id not in await self._server.busy(source.directory):
+            return False
+        await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
+        return True
+
+    async def new_session(self, directory: str) -> str:
+        """Make a session in this directory; return its id."""
+        content = await self._server.api.call("POST", "/api/session", body={"location": {"directory": directory}})
+        try:
+            return decode(wire.OneSession, content).data.id
+        except ValueError as error:
+            raise AgentRefused(f"OpenCode {self._server.name!r}: a session of an unknown shape: {error}") from None
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:
+        """Return the sessions that run, or were used since then (epoch); no subagent's."""
+        busy = await self._server.busy("")
+        found = [one for one in await sessions.newest(self._server.api) if one.parent_id is None]
+        return tuple(
+            self._listed(one, is_busy=one.id in busy)
+            for one in found
+            if one.id in busy or one.time.updated >= since_s * 1000
+        )
+
+    def _listed(self, session: wire.Session, *, is_busy: bool) -> Listed:
+        source = replace(
+            self._server.origin(session.location.directory), session_id=session.id, session_title=session.title
+        )
+        target = Target(source, adapter.capabilities.agent_name, ABILITIES)
+        return Listed(target, "busy" if is_busy else "idle", session.time.updated / 1000)
+
+
+def sight_of(messages: list[wire.Message], record_id: str, state: SessionState) -> Sight:
+    """Return what the messages, the newest first, show of the prompt with this id, which is one of them."""
+    after = list(takewhile(lambda one: one.id != record_id, messages))[::-1]
+    steps = [one for one in takewhile(lambda one: one.type != "user", after) if one.type == "assistant"]
+    if not steps:
+        return Sight(state, "admitted")
+    last, is_last = steps[-1], after[-1] is steps[-1]
+    ended_s = None if last.time.completed is None else last.time.completed / 1000
+    if last.error is not None and last.error.type == "aborted":
+        return Sight(state, "stopped", ended_s=ended_s)
+    if last.error is not None and state == "idle":
+        return Sight(state, "failed", reason=last.error.message or last.error.type, ended_s=ended_s)
+    if ended_s is not None and last.finish not in GOES_ON:
+        return Sight(state, "finished", ended_s=ended_s)
+    if ended_s is None or (state == "busy" and is_last):
+        tools = [part.name for part in last.content if part.state is not None and part.state.status == "running"]
+        return Sight(state, "running", tool=tools[-1] if tools else "")
+    return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)

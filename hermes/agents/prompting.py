@@ -1,0 +1,42 @@
+"""What the listener needs of an agent to bring it prompts: sessions, their state, and the agent's own record."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hermes.model.ask import Source
+from hermes.model.card import Listed
+from hermes.model.prompt import Content, PromptAbilities, Sight
+
+
+class PromptWay(Protocol):
+    """The way of prompts to the sessions of one server, or of one agent that has no server.
+
+    Each method raises AgentAway (another try can help) or AgentRefused (`said` are words for the person); a session
+    that does not exist any more raises NotThere.
+    """
+
+    @property
+    def can(self) -> PromptAbilities:
+        """What the agent can do with prompts."""
+        ...
+
+    async def look(self, source: Source, record_id: str) -> Sight:
+        """Return the state of the session, and what its record has of the prompt with this id ("": of none)."""
+        ...
+
+    async def send(self, source: Source, record_id: str, content: Content) -> None:
+        """Send a prompt under this id. A normal return proves nothing: `look` does."""
+        ...
+
+    async def stop(self, source: Source) -> bool:
+        """End the turn that runs; return whether one ran and was told to end."""
+        ...
+
+    async def new_session(self, directory: str) -> str:
+        """Make a session in this directory; return its id."""
+        ...
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:
+        """Return the sessions that run, or were used since then (epoch); no subagent's."""
+        ...

@@ -1,0 +1,340 @@
+"""How a prompt travels from the phone to the agent, and how it ends. Pure.
+
+    unaddressed   the person has not chosen a session        → queued, withdrawn
+    queued        it waits until its session is idle         → sending, failed, withdrawn
+    sending       its text is final, and it is being sent    → admitted, running, failed, stopped, finished, withdrawn
+    admitted      the agent's record has it                  → running, failed, stopped, finished
+    running       a turn of the agent answers it             → failed, stopped, finished
+    finished, failed, stopped, withdrawn                     nothing changes any more
+
+`step` applies an event, `due` tells what to do next. Both depend on the saved prompt alone, so a restart at any line
+leads to the same end.
+
+Rules:
+  * A prompt is sent under an id of our own. It is sent again only after a look at the agent's record has shown, since
+    the last try, that the record does not have it. That an agent accepted it proves nothing.
+  * A prompt that was tried once can be neither edited nor withdrawn: it may have arrived.
+  * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
+    overrules that, if the agent takes a prompt in a running turn.
+  * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.core.answers import joined_text
+from hermes.core.prompt_text import content_of
+from hermes.model.prompt_events import (
+    Accepted,
+    Addressed,
+    Continued,
+    Declined,
+    Edited,
+    Hurried,
+    Joined,
+    Seen,
+    SessionMade,
+    StopTold,
+    StopWanted,
+    Trying,
+    Unreached,
+    Withdrawn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes.model.prompt import Content, Prompt, PromptPhase, Sight
+    from hermes.model.prompt_events import PromptEvent
+
+STARTS_S: Final = 1800.0
+"""A prompt starts by itself for so long after it was written."""
+LOOK_S: Final = 5.0
+"""The pause between two looks at a session that is busy, or at work on the prompt."""
+CONFIRM_S: Final = 0.3
+"""The pause before the next look for a prompt that was just sent."""
+SETTLE_S: Final = 5.0
+"""A look may miss a prompt that was sent within this time: the agent may still be writing it down."""
+NO_EFFECT_S: Final = 30.0
+"""A prompt that the record has, in a session that stays idle for this long, has no answer and gets none."""
+MOST_TRIES: Final = 4
+"""So often an accepted prompt is sent that does not show up in the record."""
+LONGEST_REASON: Final = 500
+
+OVER: Final = frozenset({"finished", "failed", "stopped", "withdrawn"})
+WITH_AGENT: Final = frozenset({"sending", "admitted", "running"})
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSession:
+    """Make the new session that the prompt is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look at the session and at the agent's record, after `pause_s`."""
+
+    pause_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send it: save `Trying` first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Tell the agent to end the turn."""
+
+
+PromptOrder = MakeSession | Look | Send | Stop
+
+
+def content(prompt: Prompt) -> Content:
+    """Return what is sent to the agent. Raises ValueError: the text is no prompt; the message says what is missing."""
+    return content_of(joined_text(prompt.parts), about=prompt.about)
+
+
+def is_over(prompt: Prompt) -> bool:
+    """Tell whether nothing changes any more."""
+    return prompt.phase in OVER
+
+
+def is_free(prompt: Prompt) -> bool:
+    """Tell whether it can still be edited and withdrawn: it was not tried yet."""
+    return not is_over(prompt) and not prompt.tries
+
+
+def is_stale(prompt: Prompt, now_s: float) -> bool:
+    """Tell whether it has waited too long to begin by itself."""
+    return prompt.phase == "queued" and now_s >= prompt.starts_until_s
+
+
+def due(prompt: Prompt, *, is_next: bool, now_s: float) -> PromptOrder | None:
+    """Return what to do next for the agent; None if only a person, or the end of another prompt, brings it further.
+
+    `is_next`: no earlier prompt for the session is under way.
+    """
+    target = prompt.target
+    if prompt.phase in OVER or prompt.due_s is not None or target is None:
+        return None
+    if prompt.phase == "queued":
+        if is_stale(prompt, now_s) or not (is_next or prompt.is_hurried):
+            return None
+        return MakeSession() if not target.source.session_id else Look()
+    if prompt.phase == "sending":
+        return Send() if prompt.is_clear else Look(CONFIRM_S)
+    if prompt.stop == "asked":
+        return Stop()
+    return Look(CONFIRM_S if prompt.phase == "admitted" else LOOK_S)
+
+
+def step(prompt: Prompt, event: PromptEvent) -> Prompt:
+    """Return the prompt after this event. An event that does not fit, or comes twice, changes nothing."""
+    if prompt.phase in OVER:
+        return prompt
+    return _STEPS[type(event)](prompt, event)
+
+
+# --- what the person does -----------------------------------------------------------------------------------------
+
+
+def _continued(prompt: Prompt, event: Continued) -> Prompt:
+    is_known = any(part.message_id == event.part.message_id for part in prompt.parts)
+    if prompt.due_s is None or is_known:
+        return prompt
+    return replace(prompt, parts=(*prompt.parts, event.part), due_s=event.due_s)
+
+
+def _joined(prompt: Prompt, _: Joined) -> Prompt:
+    return _checked(replace(prompt, due_s=None))
+
+
+def _edited(prompt: Prompt, event: Edited) -> Prompt:
+    if not is_free(prompt) or not event.text.strip():
+        return prompt
+    parts = tuple(
+        replace(part, text=event.text) if part.message_id == event.message_id else part for part in prompt.parts
+    )
+    return prompt if parts == prompt.parts else _checked(replace(prompt, parts=parts))
+
+
+def _addressed(prompt: Prompt, event: Addressed) -> Prompt:
+    if prompt.phase != "unaddressed":
+        return prompt
+    queued = replace(prompt, phase="queued", target=event.target, choices=(), starts_until_s=event.at_s + STARTS_S)
+    return _checked(queued)
+
+
+def _checked(prompt: Prompt) -> Prompt:
+    """Return the prompt, failed if its text is no prompt, or of a kind that its agent does not take."""
+    if prompt.phase != "queued" or prompt.target is None or prompt.due_s is not None:
+        return prompt
+    try:
+        kind = content(prompt).kind
+    except ValueError as error:
+        return _failed(prompt, str(error), None)
+    if kind in prompt.target.can.kinds:
+        return prompt
+    return _failed(prompt, f"{prompt.target.agent_name} takes no {kind} from here", None)
+
+
+def _withdrawn(prompt: Prompt, _: Withdrawn) -> Prompt:
+    return replace(prompt, phase="withdrawn", choices=()) if is_free(prompt) else prompt
+
+
+def _hurried(prompt: Prompt, event: Hurried) -> Prompt:
+    if prompt.phase != "queued":
+        return prompt
+    return replace(prompt, is_hurried=True, starts_until_s=event.at_s + STARTS_S)
+
+
+def _stop_wanted(prompt: Prompt, event: StopWanted) -> Prompt:
+    if prompt.phase not in {"admitted", "running"} or prompt.stop == "asked":
+        return prompt
+    if not event.on:
+        return replace(prompt, stop="")
+    if event.is_sure:
+        return replace(prompt, stop="asked") if prompt.stop == "sure" else prompt
+    return replace(prompt, stop="sure")
+
+
+# --- what the agent does ------------------------------------------------------------------------------------------
+
+
+def _session_made(prompt: Prompt, event: SessionMade) -> Prompt:
+    target = prompt.target
+    if prompt.phase != "queued" or target is None or target.source.session_id:
+        return prompt
+    return replace(prompt, target=replace(target, source=replace(target.source, session_id=event.session_id)))
+
+
+def _seen(prompt: Prompt, event: Seen) -> Prompt:
+    if prompt.phase == "unaddressed":
+        return prompt
+    sight, found = event.sight, replace(prompt, is_away=False)
+    if sight.session == "gone":
+        return _failed(found, "the session does not exist any more", event.at_s)
+    if prompt.phase == "queued":
+        return _begun(found, event) if _may_begin(found, sight) else found
+    if sight.record in {"finished", "failed", "stopped"}:
+        return _ended(found, sight, event.at_s)
+    if sight.record == "running":
+        return _running(found, event)
+    if sight.record == "admitted":
+        return _admitted(found, event)
+    return _absent(found, event)
+
+
+def _may_begin(prompt: Prompt, sight: Sight) -> bool:
+    can = prompt.target is not None and prompt.target.can.steers
+    return sight.session == "idle" or (prompt.is_hurried and can)
+
+
+def _begun(prompt: Prompt, event: Seen) -> Prompt:
+    return replace(prompt, phase="sending", record_id=event.sight.next_id, is_clear=True, seen_s=event.at_s)
+
+
+def _absent(prompt: Prompt, event: Seen) -> Prompt:
+    if prompt.phase != "sending":
+        return _failed(prompt, "it is no longer in the session", event.at_s)
+    if prompt.is_clear or 0 <= event.at_s - prompt.tried_s < SETTLE_S:
+        return prompt
+    if prompt.reason:
+        return _failed(prompt, prompt.reason, event.at_s)
+    if prompt.is_accepted and prompt.tries >= MOST_TRIES:
+        return _failed(prompt, "the agent accepted it, but did not keep it", event.at_s)
+    return replace(prompt, is_clear=True)
+
+
+def _admitted(prompt: Prompt, event: Seen) -> Prompt:
+    if prompt.phase == "sending":
+        prompt = replace(prompt, phase="admitted", is_clear=False, seen_s=event.at_s)
+        return _finished_note(prompt, event.at_s)
+    if event.sight.session == "busy":
+        return replace(prompt, seen_s=event.at_s) if event.at_s - prompt.seen_s >= LOOK_S else prompt
+    if 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
+        return prompt
+    return _failed(prompt, event.sight.reason or "the agent did not answer it", event.at_s)
+
+
+def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
+    """Return a note as finished: nothing answers it."""
+    is_note = content(prompt).kind == "note"
+    return replace(prompt, phase="finished", ended_s=at_s) if is_note else prompt
+
+
+def _running(prompt: Prompt, event: Seen) -> Prompt:
+    sight = event.sight
+    if sight.session == "idle":  # the server was killed in the middle of the turn
+        if prompt.phase != "running" or 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
+            return prompt if prompt.phase == "running" else _in_turn(prompt, sight, event.at_s)
+        return _failed(prompt, "the agent was ended in the middle of it", event.at_s)
+    return _in_turn(prompt, sight, event.at_s)
+
+
+def _in_turn(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
+    began_s = at_s if prompt.began_s is None else prompt.began_s
+    if prompt.phase == "running" and prompt.tool == sight.tool and at_s - prompt.seen_s < LOOK_S:
+        return prompt
+    return replace(prompt, phase="running", is_clear=False, began_s=began_s, tool=sight.tool, seen_s=at_s)
+
+
+def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
+    phase: Mapping[str, PromptPhase] = {"finished": "finished", "stopped": "stopped"}
+    if sight.record not in phase:
+        return _failed(prompt, sight.reason or "the agent gave no reason", sight.ended_s or at_s)
+    ended_s = sight.ended_s or at_s
+    return replace(prompt, phase=phase[sight.record], is_clear=False, ended_s=ended_s, tool="", stop="")
+
+
+def _failed(prompt: Prompt, reason: str, at_s: float | None) -> Prompt:
+    reason = reason[:LONGEST_REASON]
+    return replace(prompt, phase="failed", reason=reason, ended_s=at_s, is_clear=False, is_away=False, tool="", stop="")
+
+
+def _trying(prompt: Prompt, event: Trying) -> Prompt:
+    if prompt.phase != "sending" or not prompt.is_clear:
+        return prompt
+    return replace(prompt, is_clear=False, is_accepted=False, reason="", tries=prompt.tries + 1, tried_s=event.at_s)
+
+
+def _accepted(prompt: Prompt, _: Accepted) -> Prompt:
+    is_sent = prompt.phase == "sending" and prompt.tries and not prompt.is_clear
+    return replace(prompt, is_accepted=True, is_away=False) if is_sent else prompt
+
+
+def _unreached(prompt: Prompt, _: Unreached) -> Prompt:
+    return prompt if prompt.phase == "unaddressed" else replace(prompt, is_away=True)
+
+
+def _declined(prompt: Prompt, event: Declined) -> Prompt:
+    """Return the prompt after the agent refused it; an earlier try may have arrived, so the next look decides."""
+    if prompt.phase == "queued":
+        return _failed(prompt, event.reason, None)
+    is_sent = prompt.phase == "sending" and prompt.tries and not prompt.is_clear
+    return replace(prompt, reason=event.reason[:LONGEST_REASON], is_away=False) if is_sent else prompt
+
+
+def _stop_told(prompt: Prompt, event: StopTold) -> Prompt:
+    return replace(prompt, stop="told" if event.is_taken else "refused") if prompt.stop == "asked" else prompt
+
+
+_STEPS: Final[Mapping[type, Callable[..., Prompt]]] = {
+    Continued: _continued,
+    Joined: _joined,
+    Edited: _edited,
+    Addressed: _addressed,
+    Withdrawn: _withdrawn,
+    Hurried: _hurried,
+    StopWanted: _stop_wanted,
+    SessionMade: _session_made,
+    Seen: _seen,
+    Trying: _trying,
+    Accepted: _accepted,
+    Unreached: _unreached,
+    Declined: _declined,
+    StopTold: _stop_told,
+}

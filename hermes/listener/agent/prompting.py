@@ -1,0 +1,115 @@
+"""Delivers prompts to the sessions of agents, one order of `core.prompts` at a time."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from hermes.core import prompts
+from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
+from hermes.errors import AgentAway, AgentRefused, NotThere
+from hermes.model.prompt import Sight
+from hermes.model.prompt_events import Accepted, Declined, Seen, SessionMade, StopTold, Trying, Unreached
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.agents.prompting import PromptWay
+    from hermes.listener.prompts import Prompts
+    from hermes.model.prompt import Prompt, Target
+    from hermes.model.prompt_events import PromptEvent
+    from hermes.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+LOCKED_LOOK_S: Final = 2.0
+
+
+class Prompting:
+    """The worker for prompts. `ways` has the way to each server by its name, and to agents without one by theirs."""
+
+    def __init__(self, prompts: Prompts, ways: Mapping[str, PromptWay], store: Store) -> None:
+        self._prompts = prompts
+        self._ways = ways
+        self._store = store
+
+    async def step(self, prompt_id: str) -> float | None:
+        """Do the next thing; return the seconds until the next step, or None if nothing is left to do.
+
+        Raises AgentError and StoreError: try the step again.
+        """
+        prompt = self._prompts.get(prompt_id)
+        if prompt is None or prompt.target is None:
+            return None
+        order = prompts.due(prompt, is_next=self._prompts.is_next(prompt), now_s=self._prompts.now())
+        if order is None:
+            return None
+        if prompts.is_free(prompt) and await self._store.is_phone_locked():
+            return LOCKED_LOOK_S
+        way = self._way(prompt.target)
+        if way is None:
+            await self._prompts.apply(prompt_id, Declined("this Hermes no longer follows that agent"))
+            return 0.0
+        try:
+            return await self._do(order, prompt, prompt.target, way)
+        except AgentAway:
+            await self._prompts.apply(prompt_id, Unreached())
+            raise
+
+    def _way(self, target: Target) -> PromptWay | None:
+        return self._ways.get(target.source.server or target.source.agent)
+
+    async def _do(
+        self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, way: PromptWay
+    ) -> float:
+        match order:
+            case MakeSession():
+                try:
+                    made = SessionMade(await way.new_session(target.source.directory))
+                    return await self._happen(prompt, made)
+                except AgentRefused as error:
+                    return await self._happen(prompt, Declined(_why(error)))
+            case Look(pause_s):
+                return await self._look(prompt, target, way, pause_s)
+            case Send():
+                return await self._send(prompt, target, way)
+            case Stop():
+                return await self._happen(prompt, StopTold(await self._stopped(target, way)))
+
+    async def _happen(self, prompt: Prompt, event: PromptEvent) -> float:
+        await self._prompts.apply(prompt.id, event)
+        return 0.0
+
+    async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
+        try:
+            sight = await way.look(target.source, prompt.record_id)
+        except NotThere:
+            sight = Sight("gone")
+        after = await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
+        if after is None or (after.phase, after.is_clear) != (prompt.phase, prompt.is_clear):
+            return 0.0
+        waited_s = abs(self._prompts.now() - max(after.seen_s, after.tried_s))
+        return max(pause_s, min(LOOK_S, waited_s, LOOK_S)) if pause_s else max(CONFIRM_S, LOOK_S)
+
+    async def _send(self, prompt: Prompt, target: Target, way: PromptWay) -> float:
+        after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
+        if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
+            return 0.0
+        try:
+            await way.send(target.source, after.record_id, prompts.content(after))
+        except AgentRefused as error:
+            log.info("prompt %s was refused: %s", prompt.id, error)
+            return await self._happen(prompt, Declined(_why(error)))
+        return await self._happen(prompt, Accepted())
+
+    async def _stopped(self, target: Target, way: PromptWay) -> bool:
+        try:
+            return await way.stop(target.source)
+        except AgentRefused as error:
+            log.info("session %s could not be stopped: %s", target.source.session_id, error)
+            return False
+
+
+def _why(error: AgentRefused) -> str:
+    """Return why an agent refused, in the words that it gave, if it gave some."""
+    return error.said or "the agent refused it"

@@ -1,0 +1,105 @@
+"""The prompts from the phone: the phone side takes them in, the agent side delivers them. `core.prompts` decides."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from hermes.core import prompts
+from hermes.listener.records import Records
+from hermes.model.prompt import Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.listener.wakes import Wakes
+    from hermes.model.ask import Source
+    from hermes.model.notice import Turn
+    from hermes.model.prompt_events import PromptEvent
+    from hermes.storage.records import RecordFiles
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 500
+"""So many prompts are kept; of those that are over, the one that was written first goes first."""
+_OPEN_S: Final = 1e12
+"""Prompts that are not over count as so much younger."""
+
+
+class Prompts(Records[Prompt]):
+    """All prompts that are known. `now` is the epoch clock of the store."""
+
+    def __init__(self, files: RecordFiles[Prompt], wakes: Wakes, *, now: Callable[[], float]) -> None:
+        super().__init__(files, wakes, ("prompt", "line"), most=MOST, age_s=_age_s)
+        self.now = now
+
+    async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:
+        """Apply an event; the result is on disk when this returns. Raises NotSaved."""
+        before = self.get(prompt_id)
+        after = await self.change(prompt_id, lambda found: prompts.step(found, event))
+        if before is not None and after is not None and before.phase != after.phase:
+            log.info("prompt %s: %s", after.id, after.phase)
+            if prompts.is_over(after):
+                self._wake_behind(after)
+        return after
+
+    def of_message(self, chat_id: int, message_id: int) -> Prompt | None:
+        """Return the prompt with this message of a person, or None."""
+        return next((one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)), None)
+
+    def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
+        """Return the prompt whose line is this message, or None."""
+        return next((one for one in self.all() if (one.chat_id, one.line.message_id) == (chat_id, message_id)), None)
+
+    def is_next(self, prompt: Prompt) -> bool:
+        """Tell whether no earlier prompt of its session is under way or waits for its turn."""
+        now_s = self.now()
+        ahead = (one for one in self._of_session(prompt) if (one.asked_s, one.id) < (prompt.asked_s, prompt.id))
+        return not any(not prompts.is_stale(one, now_s) for one in ahead)
+
+    def wake_session(self, session_id: str) -> None:
+        """Let the agent side look at the prompts of this session soon: something happened there."""
+        for prompt in self.all():
+            if not prompts.is_over(prompt) and prompt.target and prompt.target.source.session_id == session_id:
+                self.wake(prompt.id)
+
+    def has_begun(self, turn: Turn) -> bool:
+        """Tell whether a prompt from the phone began this turn."""
+        same = (one for one in self.all() if one.target and _is_same(one.target.source, turn.source))
+        return any(_is_of(prompt, turn) for prompt in same)
+
+    async def forget_before(self, at_s: float) -> None:
+        """Forget the prompts that are over and were written before this time (epoch). Raises NotSaved."""
+        await self.forget(lambda one: prompts.is_over(one) and one.asked_s < at_s)
+
+    def _of_session(self, prompt: Prompt) -> list[Prompt]:
+        target = prompt.target
+        if target is None or not target.source.session_id:
+            return []
+        return [
+            one
+            for one in self.all()
+            if one.target and _is_same(one.target.source, target.source) and not prompts.is_over(one)
+        ]
+
+    def _wake_behind(self, prompt: Prompt) -> None:
+        for one in self._of_session(prompt):
+            self.wake(one.id)
+
+
+def _is_same(one: Source, other: Source) -> bool:
+    return (one.agent, one.session_id) == (other.agent, other.session_id)
+
+
+def _is_of(prompt: Prompt, turn: Turn) -> bool:
+    if turn.prompt_id:
+        return prompt.record_id == turn.prompt_id
+    return prompt.began_s is not None and (prompt.phase == "running" or prompt.ended_s == turn.ended_s)
+
+
+def _has(prompt: Prompt, message_id: int) -> bool:
+    return any(part.message_id == message_id for part in prompt.parts)
+
+
+def _age_s(prompt: Prompt) -> float:
+    return prompt.asked_s + (0.0 if prompts.is_over(prompt) else _OPEN_S)

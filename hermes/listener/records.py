@@ -1,0 +1,97 @@
+"""Records in memory, as the store has them on disk. Each change is on disk before it is visible here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hermes.storage.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.listener.wakes import Wakes, Worker
+    from hermes.storage.records import RecordFiles
+
+R = TypeVar("R", bound=Record)
+
+
+class Records(Generic[R]):
+    """All records of one kind. A changed one goes to the queue of these `workers`.
+
+    At most `most` records are kept; the one for which `age_s` returns the lowest number goes first.
+    """
+
+    def __init__(
+        self,
+        files: RecordFiles[R],
+        wakes: Wakes,
+        workers: tuple[Worker, ...],
+        *,
+        most: int,
+        age_s: Callable[[R], float],
+    ) -> None:
+        self._files = files
+        self._wakes = wakes
+        self._workers = workers
+        self._most = most
+        self._age_s = age_s
+        self._known: dict[str, R] = {}
+        self._lock = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Read all records, and wake their workers. Raises StoreError."""
+        for record in await self._files.all():
+            self._known[record.id] = record
+            self.wake(record.id)
+
+    def wake(self, record_id: str) -> None:
+        """Let the workers look at this record soon."""
+        for worker in self._workers:
+            self._wakes.put(record_id, worker)
+
+    def all(self) -> list[R]:
+        """Return all records, in the order in which they were read or made."""
+        return list(self._known.values())
+
+    def get(self, record_id: str) -> R | None:
+        """Return the record with this id, or None."""
+        return self._known.get(record_id)
+
+    async def lay_out_again(self) -> None:
+        """Write all records from memory into a store whose folder was removed or replaced. Raises NotSaved."""
+        async with self._lock:
+            for record in self.all():
+                self._known[record.id] = await self._files.save(record)
+
+    async def forget(self, is_old: Callable[[R], bool]) -> None:
+        """Forget these records. Raises NotSaved."""
+        async with self._lock:
+            for record in [one for one in self.all() if is_old(one)]:
+                await self._remove(record)
+
+    async def make(self, find: Callable[[R], bool], new: Callable[[], R], fn: Callable[[R], R]) -> R:
+        """Change the record that `find` finds, or a new one; return it, on disk. All are pure. Raises NotSaved."""
+        async with self._lock:
+            found = next((record for record in self.all() if find(record)), None)
+            return await self._save(found, fn(found or new()))
+
+    async def change(self, record_id: str, fn: Callable[[R], R]) -> R | None:
+        """Change a record; return it, on disk, or None if it is unknown. `fn` is pure. Raises NotSaved."""
+        async with self._lock:
+            record = self._known.get(record_id)
+            return None if record is None else await self._save(record, fn(record))
+
+    async def _save(self, before: R | None, after: R) -> R:
+        if before == after:
+            return after
+        saved = await self._files.save(after)
+        self._known[saved.id] = saved
+        self.wake(saved.id)
+        while len(self._known) > self._most:
+            await self._remove(min(self._known.values(), key=self._age_s))
+        return saved
+
+    async def _remove(self, record: R) -> None:
+        await self._files.forget(record.id)
+        del self._known[record.id]

@@ -1,0 +1,47 @@
+"""A card: a session as the phone knows it, so that a person can write to it and stop it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.model.prompt import SessionState, StopPhase, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A session as its agent lists it: its state now, and when it was used last (epoch)."""
+
+    target: Target
+    state: SessionState
+    used_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A session that was listed on the phone, or a project in which a prompt begins a new session.
+
+    Times are epoch seconds.
+
+    - `target`: the session; its source has its title and, in `last_text`, the agent's last words.
+    - `state`, `used_s`: the session's state when it was listed last, and when it was used before that.
+    - `messages`: the messages on the phone that stand for it, the newest last. A reply to one is a prompt.
+    - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is.
+    - `is_muted`: its turns get no notices.
+    - `stop`: how far the wish to stop its turn has come.
+    - `is_open`: its newest message is a card whose buttons work.
+    - `drawn`: the digest of the screen that this message shows.
+    """
+
+    id: str
+    chat_id: int
+    target: Target
+    state: SessionState = "idle"
+    used_s: float = 0.0
+    messages: tuple[int, ...] = ()
+    armed_for: int = 0
+    armed_s: float = 0.0
+    is_muted: bool = False
+    stop: StopPhase = ""
+    is_open: bool = False
+    drawn: str = ""
+    revision: int = 0

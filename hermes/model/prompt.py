@@ -1,0 +1,144 @@
+"""A prompt: a text that a person sends from the phone to a session of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes.model.answer import User
+from hermes.model.ask import Source
+from hermes.model.state import Part
+
+ContentKind = Literal["text", "note", "task", "command"]
+"""The kinds of a prompt.
+
+- "text": the agent answers it.
+- "note": the agent reads it with the next prompt, and does not answer it.
+- "task": a subagent does it.
+- "command": it runs a command that the project defines.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a prompt. `name` is the subagent of a task, or the name of a command; `text` its arguments."""
+
+    kind: ContentKind
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAbilities:
+    """What an agent can do with prompts. The machine and the screens read these and not the name of the agent.
+
+    - `kinds`: the kinds of content that it takes.
+    - `steers`: it takes a prompt while a turn runs, at the next step of that turn.
+    - `stops`: it can be told to end the turn that runs.
+    - `makes_sessions`: it can begin a new session.
+    """
+
+    kinds: tuple[ContentKind, ...] = ("text",)
+    steers: bool = False
+    stops: bool = False
+    makes_sessions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The session that a prompt is for: its source without the ids of a request, and its agent.
+
+    `source.session_id` is "" for a session that is still to be made, in `source.directory`.
+    """
+
+    source: Source
+    agent_name: str
+    can: PromptAbilities
+
+
+SessionState = Literal["idle", "busy", "gone"]
+RecordState = Literal["absent", "admitted", "running", "finished", "failed", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at a session, and at a prompt in the agent's own record.
+
+    - `record`: "absent": the record does not have the prompt. "admitted": it has the prompt, and no turn answers it
+      yet. "running": a turn answers it. The rest: how that turn ended.
+    - `next_id`: an id for the record, for a prompt that is sent now.
+    - `tool`: the tool that runs now, "" if none. `reason`: why the turn failed. `ended_s`: when it ended (epoch).
+    """
+
+    session: SessionState
+    record: RecordState = "absent"
+    next_id: str = ""
+    tool: str = ""
+    reason: str = ""
+    ended_s: float | None = None
+
+
+PromptPhase = Literal[
+    "unaddressed", "queued", "sending", "admitted", "running", "finished", "failed", "stopped", "withdrawn"
+]  # fmt: skip
+"""The phase of a prompt; `core.prompts` has the rules."""
+
+StopPhase = Literal["", "sure", "asked", "told", "refused"]
+"""The person was not asked yet, is asked for a second tap, wants the stop; the agent was told, or could not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLine:
+    """The message about a prompt, below the person's text. `drawn` is the digest of the screen that it shows."""
+
+    message_id: int | None = None
+    drawn: str = ""
+    drawn_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt with all that must survive a crash. Times are epoch seconds.
+
+    - `parts`: the messages of the person. `due_s`: further parts of a split text may come until then.
+    - `target`: None until the person has chosen one of `choices`.
+    - `about`: the question that this prompt answers too late, "" if none.
+    - `starts_until_s`: it starts by itself until then; later only if the person says so.
+    - `is_hurried`: the person wants it sent although a turn runs, or other prompts wait.
+    - `record_id`: its id in the agent's record, which Hermes makes; "" until it is sent.
+    - `tries`, `tried_s`: how often it was sent, and the last time. `is_accepted`: the agent accepted the last one.
+    - `is_clear`: a look since the last try has shown that the agent's record does not have it.
+    - `began_s`, `ended_s`: when its turn was seen to begin and to end. `seen_s`: the last look that changed something.
+    - `is_away`: the agent could not be reached at the last look.
+    - `tool`, `reason`: the tool that its turn uses now, and why it failed.
+    - `again_of`: the prompt that failed before and is sent again with this one.
+    - `revision`: grows with each write.
+    """
+
+    id: str
+    user: User
+    chat_id: int
+    parts: tuple[Part, ...]
+    asked_s: float
+    phase: PromptPhase = "unaddressed"
+    due_s: float | None = None
+    target: Target | None = None
+    choices: tuple[Target, ...] = ()
+    about: str = ""
+    starts_until_s: float = 0.0
+    is_hurried: bool = False
+    record_id: str = ""
+    tries: int = 0
+    tried_s: float = 0.0
+    is_accepted: bool = False
+    is_clear: bool = False
+    began_s: float | None = None
+    ended_s: float | None = None
+    seen_s: float = 0.0
+    is_away: bool = False
+    tool: str = ""
+    reason: str = ""
+    stop: StopPhase = ""
+    again_of: str = ""
+    line: PromptLine = PromptLine()
+    revision: int = 0

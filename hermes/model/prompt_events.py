@@ -1,0 +1,109 @@
+"""What happens to a prompt; `core.prompts.step` applies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.model.prompt import Sight, Target
+from hermes.model.state import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A further part of the person's text came; more may come until `due_s` (None: it was a short one, the last)."""
+
+    part: Part
+    due_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """All parts of the text are here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The person has edited one of the messages of the prompt."""
+
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """The person has chosen the session."""
+
+    at_s: float
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The person does not want it sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hurried:
+    """The person wants it sent now: a turn may run, other prompts may wait, or it has waited too long."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopWanted:
+    """The person tapped Stop: the first of two taps, and the second one if `is_sure`; `on` is false for Back."""
+
+    is_sure: bool = False
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMade:
+    """The new session that the prompt is for was made."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A look at the session and at the agent's record."""
+
+    at_s: float
+    sight: Sight
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """The prompt is about to be sent. It may reach the agent from now on."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The agent accepted it, which proves nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """The agent could not be reached, or did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The agent does not take it. `reason` says why, in words."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopTold:
+    """The agent was told to end the turn, and whether it took that."""
+
+    is_taken: bool
+
+
+PromptEvent = (
+    Continued | Joined | Edited | Addressed | Withdrawn | Hurried | StopWanted | SessionMade
+    | Seen | Trying | Accepted | Unreached | Declined | StopTold
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""Records of one kind as files, such as the notices of sessions: `notices/ID.json`.
+
+A damaged file goes to quarantine and costs only its own record; a file that a newer Hermes wrote is left alone.
+"""
+
+import dataclasses
+import logging
+import os
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from hermes import disk
+from hermes.errors import NotSaved, StoreError, TooNew, Unreadable
+from hermes.storage import names
+from hermes.storage.archive import Quarantine, entry_files
+from hermes.storage.codec import Codec
+
+log = logging.getLogger(__name__)
+
+
+class Record(Protocol):
+    """A frozen dataclass with an id, and a revision that grows with each write."""
+
+    @property
+    def id(self) -> str:
+        """Its id, which is the name of its file."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """0 before the first write."""
+        ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+class RecordFiles(Generic[R]):
+    """The records under one folder. Only the listener writes them, so they need no lock."""
+
+    def __init__(self, folder: Path, codec: Codec[R], quarantine: Quarantine) -> None:
+        self._folder = folder
+        self._codec = codec
+        self._quarantine = quarantine
+
+    async def all(self) -> list[R]:
+        """Return all records that can be read; an unreadable file is left alone or put into quarantine, and logged."""
+        found = []
+        with disk.reading(self._folder):
+            paths = list(entry_files(self._folder))
+        for path in paths:
+            try:
+                found.append(self._read(path))
+            except OSError as error:
+                log.error("%s is left alone: %s", path, error.strerror)  # noqa: TRY400 (no defect)
+            except TooNew as error:
+                log.error("%s is left alone: %s; upgrade this one", path, error)  # noqa: TRY400 (no defect)
+            except Unreadable as error:
+                self._put_away(path, str(error))
+        return found
+
+    def _read(self, path: Path) -> R:
+        record = self._codec.decode(disk.read(path))
+        if record.id != path.stem:
+            raise Unreadable(f"it holds another record, {record.id}")
+        return record
+
+    def _put_away(self, path: Path, why: str) -> None:
+        try:
+            with disk.saving(self._folder):
+                target = self._quarantine.take(path)
+            log.error("%s is damaged (%s); moved it to %s", path, why, target)
+        except StoreError as error:
+            log.error("%s is damaged (%s), and stays: %s", path, why, error)  # noqa: TRY400 (no defect)
+
+    async def save(self, record: R) -> R:
+        """Save a record and return it with its new revision. Raises NotSaved: the disk refuses."""
+        saved = dataclasses.replace(record, revision=record.revision + 1)  # type: ignore[type-var]
+        with disk.saving(self._folder):
+            self._make_folder()
+            disk.write(self._path(saved.id), self._codec.encode(saved))
+        return saved
+
+    def _make_folder(self) -> None:
+        if not os.path.lexists(self._folder.parent):
+            raise NotSaved(f"the folder {self._folder.parent} was removed")
+        disk.own_folder(self._folder)
+
+    async def forget(self, record_id: str) -> None:
+        """Remove a record. Raises NotSaved."""
+        with disk.saving(self._folder):
+            self._path(record_id).unlink(missing_ok=True)
+
+    def _path(self, record_id: str) -> Path:
+        if not names.is_id(record_id):
+            raise StoreError("there is no record with such an id")
+        return self._folder / f"{record_id}.json"
