@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
 from hermes.core.notices import NoticeRules
 from hermes.listener.entries import Entries
-from hermes.listener.notices import Notices
+from hermes.listener.kept import Kept
+from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.permission_queue import PermissionQueue
+from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.turn_notices import TurnNotices
 from tests.asks import CHAT_ID
 from tests.at_once import at_once
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.session_cards import SessionCards
     from hermes.listener.wakes import Wake
     from hermes.model.entry import Entry
     from hermes.storage.store import Store
@@ -32,15 +38,25 @@ def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Entries:
     return made
 
 
-def no_notices(book: Entries) -> Notices:
-    """Return the notices of the same store, of which there are none yet."""
-    return Notices(book.store.notices, NoticeRules(), book.wakes, now=book.now)
+def no_records(book: Entries) -> Kept:
+    """Return the records of the same store, of which there are none yet."""
+    return Kept(book.store, NoticeRules(), book.wakes)
 
 
-def no_turn_notices(book: Entries, outbox: Outbox, look: Look, link: ChatLink, messenger: Messenger) -> TurnNotices:
-    """Return what posts the notices of a store that has none yet."""
+def taps_and_texts(
+    book: Entries, outbox: Outbox, look: Look, link: ChatLink, messenger: Messenger
+) -> tuple[Taps, Texts]:
+    """Return what takes in taps and texts, without prompts; the store has no records yet."""
+    kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, {}, ())
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
-    return TurnNotices(no_notices(book), book, outbox, look, times, link, messenger)
+    notices = TurnNotices(kept.notices, book, outbox, look, times, link, messenger)
+    taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept.cards, (notices,))
+    return taps, Texts(book, outbox, look, messenger, commands_of(book, look), prompts_off)
+
+
+def commands_of(book: Entries, look: Look) -> Commands:
+    """Return the commands of a chat without prompts."""
+    return Commands(book, look, cast("SessionCards", None), has_prompts=False, machine="laptop", connected={})
 
 
 def entry_of(book: Entries, entry_id: str) -> Entry:

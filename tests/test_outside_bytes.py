@@ -41,7 +41,7 @@ from hermes.storage.store import Store
 from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
 from tests.at_once import at_once
-from tests.books import a_book, no_notices
+from tests.books import a_book, no_records
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
 from tests.storage.store_process import an_entry
@@ -151,7 +151,7 @@ class Desk:
         self.book = a_book(self.store)
         room = WaitingHooks(root)
         self.errands = Listening(self.book, {}, room, ADAPTERS, Matching(), monotonic=lambda: 1000.0)
-        intake = Intake(self.book, no_notices(self.book), self.errands, room, rules=Rules())
+        intake = Intake(self.book, no_records(self.book), self.errands, room, rules=Rules())
         self.inbox = Inbox(root, self.store, ADAPTERS, intake, self.errands)
 
     def drops(self, request_id: str) -> None:

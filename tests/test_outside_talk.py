@@ -30,15 +30,11 @@ from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import AgentAway, AgentError, ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
-from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
-from hermes.listener.phone.taps import Taps
-from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.updates import Updates
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
@@ -46,13 +42,14 @@ from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
-from tests.books import a_book, no_turn_notices
+from tests.books import a_book, taps_and_texts
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.listener.prompts import Prompts
 
 HERE = "/home/dev/project"
 
@@ -166,17 +163,8 @@ class Phone:
         self.memory = Memory(self.store, at_once(self.store.load_chat(7)))
         messenger = Messenger(book, outbox, AtOnce(), machine="laptop")
         link = ChatLink(book, self.memory)
-        commands = Commands(book, look, machine="laptop", connected={})
         parties = Parties(7, frozenset({ANN.id}))
-        taps = Taps(
-            book,
-            outbox,
-            look,
-            messenger,
-            PermissionQueue(book, look),
-            no_turn_notices(book, outbox, look, link, messenger),
-        )
-        texts = Texts(book, outbox, look, messenger, commands)
+        taps, texts = taps_and_texts(book, outbox, look, link, messenger)
         self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
 
     def content(self) -> dict[str, bytes]:
@@ -244,7 +232,7 @@ def polled(*answers: list[Any]) -> tuple[list[int], list[bytes]]:
     beside = Beside()
     poller = Poller(cast("Bot", Queue(*answers)), None, now=beside.now)
     book, phone, connection = cast("Entries", beside), cast("PhoneSide", beside), cast("Connection", beside)
-    loop = Updates(poller, book, phone, connection, sleep=asyncio.sleep)
+    loop = Updates(poller, book, cast("Prompts", beside), phone, connection, sleep=asyncio.sleep)
 
     async def three() -> None:
         for _ in range(3):

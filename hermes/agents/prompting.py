@@ -37,6 +37,19 @@ class PromptWay(Protocol):
         """Make a session in this directory; return its id."""
         ...
 
+    async def words(self, source: Source) -> str:
+        """Return the agent's last words in this session, "" if there are none."""
+        ...
+
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
+        ...
+
+
+class HasPrompts(Protocol):
+    """A server of an agent, or an agent without one."""
+
+    @property
+    def prompts(self) -> PromptWay:
+        """The way of prompts to its sessions."""
         ...

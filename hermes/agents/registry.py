@@ -14,10 +14,11 @@ from hermes.agents.claude_code import adapter as claude_adapter
 from hermes.agents.generic import adapter as generic_adapter
 from hermes.agents.neovate import adapter as neovate_adapter
 from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
-from hermes.agents.opencode import adapter as opencode_adapter
-from hermes.agents.opencode2 import adapter as opencode2_adapter
+from hermes.agents.opencode import adapter as opencode_adapter, prompting as opencode_prompting
+from hermes.agents.opencode2 import adapter as opencode2_adapter, prompting as opencode2_prompting
 from hermes.model.answer import Decision, Response
 from hermes.model.ask import Ask, Capabilities
+from hermes.model.prompt import PromptAbilities
 from hermes.model.signals import Signal
 
 
@@ -68,3 +69,9 @@ ADAPTERS: Mapping[str, Adapter] = {
     "oh-my-pi": oh_my_pi_adapter,
     "neovate": neovate_adapter,
 }
+
+PROMPT_ABILITIES: Mapping[str, PromptAbilities] = {
+    "opencode": opencode_prompting.ABILITIES,
+    "opencode2": opencode2_prompting.ABILITIES,
+}
+"""What the agents can do with prompts; an agent that takes none is missing."""

@@ -5,12 +5,12 @@ A stranger gets no reply, so that the bot does not reveal that it is in use. The
 
 import logging
 
-from hermes.model.events import Tap, Text
+from hermes.model.events import Tap, Text, TextEdit
 
 log = logging.getLogger(__name__)
 
 
-def permitted(incoming: Tap | Text, *, users: frozenset[int], chat_id: int) -> bool:
+def permitted(incoming: Tap | Text | TextEdit, *, users: frozenset[int], chat_id: int) -> bool:
     """Tell whether this tap or text comes from one of `users` in the chat; log a warning for any other."""
     if incoming.user.id in users and incoming.chat_id == chat_id:
         return True

@@ -37,7 +37,7 @@ KEEP_ALIVE_S = 55.0
 ANSWER_FIRST_S = 0.003
 """The effects of a tap start this much after its acknowledgement, because the person waits for that."""
 TOAST_CHARS = 200
-UPDATE_KINDS = ["message", "callback_query", "my_chat_member"]
+UPDATE_KINDS = ["message", "edited_message", "callback_query", "my_chat_member"]
 
 _UNCHANGED = "message is not modified"
 _TOO_LATE = ("query is too old", "query id is invalid", "query_id_invalid")

@@ -1,4 +1,4 @@
-"""Reads one update of Telegram: a tap, a text, a group that moved, a bot that was blocked, or nothing of interest."""
+"""Reads one update of Telegram: a tap, a text or its edit, a moved group, a blocked bot, or nothing of interest."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import telegram
 
 from hermes.model.answer import User
-from hermes.model.events import Tap, Text
+from hermes.model.events import Tap, Text, TextEdit
 
 _NO_ID = 2**63
 
@@ -32,12 +32,12 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An update that Hermes does not use: an edit, a channel post, a person who joins or leaves."""
+    """An update that Hermes does not use: a channel post, a person who joins or leaves."""
 
     update_id: int
 
 
-Incoming = Tap | Text | Migrated | Blocked | Other
+Incoming = Tap | Text | TextEdit | Migrated | Blocked | Other
 
 
 def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable[[], float] = time.time) -> Incoming:
@@ -52,6 +52,8 @@ def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable
             return _tap(update_id, update.callback_query, now())
         if update.message:
             return _message(update_id, update.message, now(), bot_id)
+        if update.edited_message:
+            return _edit(update_id, update.edited_message)
         if update.my_chat_member:
             return _membership(update_id, update.my_chat_member)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
@@ -88,6 +90,13 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         group=message.chat.type in {"group", "supergroup"},
         date_s=message.date.timestamp(),
     )
+
+
+def _edit(update_id: int, message: telegram.Message) -> TextEdit | Other:
+    if message.from_user is None or message.text is None:
+        return Other(update_id)
+    chat_id, message_id = number(message.chat.id), number(message.message_id)
+    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(message.text))
 
 
 def _replied(message: telegram.Message) -> telegram.Message | None:

@@ -149,9 +149,16 @@ class Notices(_Section):
     enabled: bool = Field(default=True, description="true or false")
     finished: Seconds = Field(default=120.0, ge=0, description='a duration such as "2m"; "0s" is every turn')
 
-    def rules(self, *, post_after_s: float) -> NoticeRules:
+    def rules(self, *, post_after_s: float, has_prompts: bool) -> NoticeRules:
         """Return these settings as the value that `core.notices` takes; `post_after_s` is that of questions."""
-        return NoticeRules(enabled=self.enabled, finished_s=self.finished, post_after_s=post_after_s)
+        return NoticeRules(self.enabled, self.finished, post_after_s, has_prompts)
+
+
+class Prompts(_Section):
+    """Whether the phone may send prompts to agents, and to which projects."""
+
+    enabled: bool = Field(default=False, description="true or false")
+    projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
 
 
 class Store(_Section):
@@ -242,6 +249,7 @@ class Config(_Section):
     questions: Questions = Field(default=Questions(), description="a table [questions]")
     permissions: Permissions = Field(default=Permissions(), description="a table [permissions]")
     notices: Notices = Field(default=Notices(), description="a table [notices]")
+    prompts: Prompts = Field(default=Prompts(), description="a table [prompts]")
     store: Store = Field(default_factory=Store, description="a table [store]")
     matching: Matching = Field(default=Matching(), description="a table [matching]")
     opencode: tuple[OpenCode, ...] = Field(
@@ -275,6 +283,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "questions": Questions,
     "permissions": Permissions,
     "notices": Notices,
+    "prompts": Prompts,
     "store": Store,
     "matching": Matching,
     "opencode": OpenCode,

@@ -43,6 +43,11 @@ class NoticeRules:
     post_after_s: float = 0.0
     has_prompts: bool = False
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether the ends of turns are looked for."""
+        return self.enabled or self.has_prompts
+
 
 @dataclass(frozen=True, slots=True)
 class Post:

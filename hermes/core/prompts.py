@@ -158,7 +158,7 @@ def _edited(prompt: Prompt, event: Edited) -> Prompt:
     parts = tuple(
         replace(part, text=event.text) if part.message_id == event.message_id else part for part in prompt.parts
     )
-    return prompt if parts == prompt.parts else _checked(replace(prompt, parts=parts))
+    return prompt if parts == prompt.parts else _checked(replace(prompt, parts=parts, is_edited=True))
 
 
 def _addressed(prompt: Prompt, event: Addressed) -> Prompt:

@@ -150,7 +150,7 @@ class Listener:
         sweeping.sweep(self._store.root)
         try:
             await parts.entries.open()
-            await parts.notices.open()
+            await parts.kept.open()
         finally:
             parts.memory.note(damaged=parts.memory.at.damaged + self._store.put_away)
         open_now = parts.entries.all()

@@ -234,7 +234,7 @@ class Loops:
         memory.live(now_s=self._store.now(), steady_s=self._monotonic())
         if over := memory.outlived(await self._store.days_done(), self._keep_done_s):
             await self._store.forget_done(over)
-        await self._parts.notices.forget_before(self._store.now() - self._keep_done_s)
+        await self._parts.kept.forget_before(self._store.now() - self._keep_done_s)
         sweeping.sweep(self._store.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")

@@ -46,7 +46,7 @@ class Notices(Records[Notice]):
 
         `is_ours`: a prompt from the phone began the turn that has ended.
         """
-        if not self.rules.enabled and not self.rules.has_prompts:
+        if not self.rules.is_watching:
             return
         match signal:
             case Busy(session_id):

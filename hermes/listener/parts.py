@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.chat.bot import tls_context
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
 from hermes.hook import spool
-from hermes.listener.agent.parts import AgentParts, agent_parts
+from hermes.listener.agent.parts import AgentParts, Given as AgentGiven, agent_parts
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
-from hermes.listener.notices import Notices
+from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.parts import Given, PhoneParts, phone_parts
 from hermes.listener.ping import Pinger
+from hermes.listener.sessions import SessionLists
 from hermes.listener.store_watch import StoreWatch
 from hermes.listener.workers import Steps
 
@@ -49,7 +51,7 @@ class Parts:
     memory: Memory
     times: AnswerTimes
     entries: Entries
-    notices: Notices
+    kept: Kept
     phone: PhoneParts
     agent: AgentParts
     steps: Steps
@@ -63,26 +65,30 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     background, memory = Background(), Memory(store, await store.load_chat(config.telegram.bot_id))
     times = _times(config.questions, memory, store, monotonic)
     entries = Entries(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
-    rules = config.notices.rules(post_after_s=config.questions.post_after)
-    notices = Notices(store.notices, rules, entries.wakes, now=store.now)
+    has_prompts = config.prompts.enabled
+    rules = config.notices.rules(post_after_s=config.questions.post_after, has_prompts=has_prompts)
+    kept, lists = Kept(store, rules, entries.wakes), SessionLists(entries.wakes)
     connected: dict[str, bool] = {}
     phone = phone_parts(
         config,
         Given(
             entries,
-            notices,
+            kept,
+            lists,
             memory,
             times,
             background,
             given.supervisor,
             connected,
+            PROMPT_ABILITIES if has_prompts else {},
             machine,
             monotonic,
             rate_scale=given.rate_scale,
         ),
     )
     agent = agent_parts(
-        config, entries, notices, memory.at.followed, background, connected, machine=machine, monotonic=monotonic
+        config,
+        AgentGiven(entries, kept, lists, memory.at.followed, background, connected, machine, monotonic),
     )
     steps = Steps(
         {
@@ -90,11 +96,18 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
             "errand": agent.errands.step,
             "join": phone.updates.join,
             "notice": phone.turn_notices.step,
+            "prompt": agent.prompting.step,
+            "line": phone.prompt_lines.step,
+            "joining": phone.updates.join_prompt,
+            "card": phone.cards.step,
+            "session": agent.listing.serve,
+            "list": agent.listing.list_all,
+            "listed": phone.cards.show_lists,
         },
         entries.wakes,
     )
-    watch = StoreWatch(locks, entries, notices, agent.errands, memory, phone.messenger)
-    return Parts(background, memory, times, entries, notices, phone, agent, steps, watch, _pinger(config))
+    watch = StoreWatch(locks, entries, kept, agent.errands, memory, phone.messenger)
+    return Parts(background, memory, times, entries, kept, phone, agent, steps, watch, _pinger(config))
 
 
 def _times(questions: Questions, memory: Memory, store: Store, monotonic: Callable[[], float]) -> AnswerTimes:

@@ -30,7 +30,7 @@ class Prompts(Records[Prompt]):
     """All prompts that are known. `now` is the epoch clock of the store."""
 
     def __init__(self, files: RecordFiles[Prompt], wakes: Wakes, *, now: Callable[[], float]) -> None:
-        super().__init__(files, wakes, ("prompt", "line"), most=MOST, age_s=_age_s)
+        super().__init__(files, wakes, ("prompt", "line", "joining"), most=MOST, age_s=_age_s)
         self.now = now
 
     async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:
@@ -94,7 +94,7 @@ def _is_same(one: Source, other: Source) -> bool:
 def _is_of(prompt: Prompt, turn: Turn) -> bool:
     if turn.prompt_id:
         return prompt.record_id == turn.prompt_id
-    return prompt.began_s is not None and (prompt.phase == "running" or prompt.ended_s == turn.ended_s)
+    return prompt.phase in prompts.WITH_AGENT and bool(prompt.tries)
 
 
 def _has(prompt: Prompt, message_id: int) -> bool:

@@ -15,7 +15,7 @@ from hermes.storage.store import LISTENER
 if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
+    from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.phone.messenger import Messenger
     from hermes.storage.store import Store
@@ -55,10 +55,10 @@ class StoreWatch:
     """Makes the store again if its folder was removed while asks are open."""
 
     def __init__(
-        self, locks: Locks, entries: Entries, notices: Notices, errands: Errands, memory: Memory, messenger: Messenger
+        self, locks: Locks, entries: Entries, kept: Kept, errands: Errands, memory: Memory, messenger: Messenger
     ) -> None:
         self._locks = locks
-        self._notices = notices
+        self._kept = kept
         self._store = locks.store
         self._entries = entries
         self._errands = errands
@@ -106,7 +106,7 @@ class StoreWatch:
         self._locks.take()
         self._errands.hint_all(PlacesGone())
         await self._entries.lay_out_again()
-        await self._notices.lay_out_again()
+        await self._kept.lay_out_again()
         await self._memory.save()
 
     def _was_written_to(self) -> bool:

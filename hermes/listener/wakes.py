@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
-Worker = Literal["phone", "errand", "join", "notice", "prompt", "line", "card"]
+Worker = Literal["phone", "errand", "join", "notice", "prompt", "line", "card", "session", "list", "listed", "joining"]
 """The workers.
 
 For an entry: "phone" for its messages, "errand", and "join" for a text that is being joined. For a notice: "notice".
-For a prompt: "prompt" for its way to the agent, "line" for its message. For the card of a session: "card".
+For a prompt: "prompt" for its way to the agent, "line" for its message, "joining" for parts that may still come.
+For the card of a session: "card" for its message, "session" for what it wants of the agent. For the lists of sessions:
+"list" makes one, "listed" shows it.
 """
 
 

@@ -94,6 +94,67 @@ class ShowWhole:
     """Send the whole text of a permission as a file, because its message shows only a part."""
 
 
+# --- prompts, and the cards of sessions ---
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Do not send the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendNow:
+    """Send the prompt now, although a turn runs, other prompts wait, or it has waited for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendAgain:
+    """Send the text of a prompt that failed as a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopTurn:
+    """End the turn that runs: the first of two taps, and the second one if `is_sure`."""
+
+    is_sure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Send the prompt to this one of the offered sessions, counted from 0."""
+
+    choice: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCard:
+    """Show the card of a session as a new message."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTo:
+    """Take the person's next text as a prompt for this session (`on`), or stop that."""
+
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Send no notices of this session (`on`), or send them again."""
+
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Show this page, counted from 0, of the list of sessions."""
+
+    page: int
+
+
 Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting
 
-Action = Turn | TakeOffer | ShowWhole
+SessionAction = Withdraw | SendNow | SendAgain | StopTurn | Address | ShowCard | WriteTo | Mute | ListPage
+"""What the buttons of prompts and of cards do, beside `Back`."""
+
+Action = Turn | TakeOffer | ShowWhole | SessionAction

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hermes.model.prompt import SessionState, StopPhase, Target
+
+Wanted = Literal["sessions", "new", "stop"]
+"""What a list shows: all sessions; the projects in which a new one can begin; or the sessions that run, to stop one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +29,12 @@ class Card:
     - `target`: the session; its source has its title and, in `last_text`, the agent's last words.
     - `state`, `used_s`: the session's state when it was listed last, and when it was used before that.
     - `messages`: the messages on the phone that stand for it, the newest last. A reply to one is a prompt.
+    - `shown`: the newest message that is a card, None if none is wanted; `drawn`: the digest of its screen.
+      `is_wanted`: it is to be posted as a new message.
     - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is.
     - `is_muted`: its turns get no notices.
     - `stop`: how far the wish to stop its turn has come.
-    - `is_open`: its newest message is a card whose buttons work.
-    - `drawn`: the digest of the screen that this message shows.
+    - `is_stale`: its state and the last words are to be read again.
     """
 
     id: str
@@ -42,6 +47,8 @@ class Card:
     armed_s: float = 0.0
     is_muted: bool = False
     stop: StopPhase = ""
-    is_open: bool = False
+    is_stale: bool = False
+    is_wanted: bool = False
+    shown: int | None = None
     drawn: str = ""
     revision: int = 0

@@ -141,6 +141,17 @@ class Tap:
 
 
 @dataclass(frozen=True, slots=True)
+class TextEdit:
+    """An edit of a message that a person wrote: its text now."""
+
+    update_id: int
+    user: User
+    chat_id: int
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """A message that a person wrote, as Telegram reports it.
 

@@ -89,11 +89,17 @@ StopPhase = Literal["", "sure", "asked", "told", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """The message about a prompt, below the person's text. `drawn` is the digest of the screen that it shows."""
+    """The message about a prompt, below the person's text.
+
+    `drawn` is the digest of the screen that it shows since `drawn_s` (epoch), `is_running` and `is_over` whether that
+    screen shows a turn that runs, or the end of the prompt.
+    """
 
     message_id: int | None = None
     drawn: str = ""
     drawn_s: float = 0.0
+    is_running: bool = False
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ class Prompt:
     - `parts`: the messages of the person. `due_s`: further parts of a split text may come until then.
     - `target`: None until the person has chosen one of `choices`.
     - `about`: the question that this prompt answers too late, "" if none.
+    - `is_edited`: the person has changed the text.
     - `starts_until_s`: it starts by itself until then; later only if the person says so.
     - `is_hurried`: the person wants it sent although a turn runs, or other prompts wait.
     - `record_id`: its id in the agent's record, which Hermes makes; "" until it is sent.
@@ -125,6 +132,7 @@ class Prompt:
     target: Target | None = None
     choices: tuple[Target, ...] = ()
     about: str = ""
+    is_edited: bool = False
     starts_until_s: float = 0.0
     is_hurried: bool = False
     record_id: str = ""

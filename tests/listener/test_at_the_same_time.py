@@ -18,7 +18,6 @@ from hermes.errors import Conflict
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.entries import Entries
-from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import KeepWaiting, Pick
 from hermes.model.entry import Side
@@ -27,7 +26,7 @@ from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Replied
 from hermes.sandbox.yielding_store import YieldingStore
 from tests.asks import ANN, CHAT_ID, ask, question
-from tests.books import TTL_S, entry_of
+from tests.books import TTL_S, commands_of, entry_of
 from tests.listener.gates import held
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ async def test_open_posts_no_ask_again_that_ended_meanwhile(book: Book) -> None:
     """It ended while the one before it was being saved."""
     await book.asked(), await book.asked()
     first, second = book.entries.all()  # asked in one moment, so that their random ids decide which is first
-    commands = Commands(book.entries, LOOK, machine="laptop", connected={})
+    commands = commands_of(book.entries, LOOK)
     async with held(book.entries.store, "change") as gate:
         posting = asyncio.create_task(commands._post_again())
         await gate.begun()

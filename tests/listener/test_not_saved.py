@@ -12,18 +12,14 @@ from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatAway, ChatRefused, NotSaved
 from hermes.listener.background import Background
-from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
-from hermes.listener.phone.taps import Taps
-from hermes.listener.phone.texts import Texts
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
-from tests.books import a_book, no_turn_notices
+from tests.books import a_book, taps_and_texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,12 +73,8 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
     messenger = Messenger(book, outbox, Background(), machine="laptop")
     link = ChatLink(book, Memory(book.store, ChatMemory(7)))
-    commands = Commands(book, look, machine="laptop", connected={})
     parties = Parties(7, frozenset({ANN.id}))
-    taps = Taps(
-        book, outbox, look, messenger, PermissionQueue(book, look), no_turn_notices(book, outbox, look, link, messenger)
-    )
-    texts = Texts(book, outbox, look, messenger, commands)
+    taps, texts = taps_and_texts(book, outbox, look, link, messenger)
     return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)
 
 

@@ -45,7 +45,7 @@ class Claude:
 
     def notice(self) -> Notice | None:
         """What is kept of the session."""
-        known = self.home.listener._parts.notices._known.values()
+        known = self.home.listener._parts.kept.notices._known.values()
         return next((one for one in known if one.session_id == self.session), None)
 
     async def begun(self, prompt: str) -> None:
@@ -237,7 +237,7 @@ async def test_a_full_disk_at_the_beginning_of_a_turn_costs_nothing(home: House)
     await claude.phase("posted")
     before = claude.notice()
     assert before is not None
-    await home.listener._parts.notices.take(Busy(claude.session))
+    await home.listener._parts.kept.notices.take(Busy(claude.session))
     assert claude.notice() == before
 
 
@@ -277,7 +277,7 @@ async def test_a_notice_of_another_chat_keeps_its_buttons(home: House) -> None:
     assert notice is not None
     assert notice.shown is not None
     elsewhere = replace(notice.shown, chat_id=-5)
-    await home.listener._parts.notices.change(notice.id, lambda found: replace(found, shown=elsewhere))
+    await home.listener._parts.kept.notices.change(notice.id, lambda found: replace(found, shown=elsewhere))
     await claude.works("p2", 6.0, last_assistant_message=words)
     await home.person.sees("shop is done · 6 s")
     await until(lambda: (now := claude.notice()) is not None and not now.outdated, "no message with old buttons")
@@ -287,7 +287,7 @@ async def test_old_notices_are_forgotten(claude: Claude, home: House) -> None:
     """With their words, after `keep_done`; and not more sessions are kept than a person has."""
     await claude.works("p1", 300.0)
     await claude.phase("posted")
-    notices = home.listener._parts.notices
+    notices = home.listener._parts.kept.notices
     await notices.forget_before(home.clock.now() - 60.0)
     assert claude.notice() is not None
     await notices.forget_before(home.clock.now() + 60.0)

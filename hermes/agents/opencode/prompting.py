@@ -41,6 +41,7 @@ _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@])@([\w./-]+)")
 _SHELL: Final = "!`"
 _NAMED: Final = 20
+_WORDS: Final = 3000
 
 
 class OpenCodePrompts:
@@ -140,6 +141,11 @@ class OpenCodePrompts:
             return decode(wire.Session, content).id
         except ValueError as error:
             raise AgentRefused(f"OpenCode {self._server.name!r}: a session of an unknown shape: {error}") from None
+
+    async def words(self, source: Source) -> str:
+        """Return the agent's last words in this session."""
+        session = path_of("session", source.session_id)
+        return turns.said(await self._messages(session, source.directory, _RECENT))[-_WORDS:]
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""

@@ -89,6 +89,10 @@ class OpenCode2Prompts:
         except ValueError as error:
             raise AgentRefused(f"OpenCode {self._server.name!r}: a session of an unknown shape: {error}") from None
 
+    async def words(self, source: Source) -> str:
+        """Return the agent's last words in this session."""
+        return await sessions.last_words(self._server.api, source)
+
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
         busy = await self._server.busy("")

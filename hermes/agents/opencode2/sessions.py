@@ -88,7 +88,7 @@ async def context(api: Api, ask: Ask, sleep: Callable[[float], Awaitable[object]
         return replace(ask, source=replace(ask.source, session_title=ask.source.session_title or "MCP"))
     try:
         ask = replace(ask, source=await _titled(api, ask.source))
-        ask = replace(ask, source=replace(ask.source, last_text=await _last_words(api, ask.source)))
+        ask = replace(ask, source=replace(ask.source, last_text=await last_words(api, ask.source)))
         for _ in range(_LOOKS):
             if ask.permission is None or not ask.permission.partial:
                 break
@@ -113,7 +113,7 @@ async def _titled(api: Api, source: Source) -> Source:
     return replace(source, session_title=own.title, root_title=root_title, directory=directory)
 
 
-async def _last_words(api: Api, source: Source) -> str:
+async def last_words(api: Api, source: Source) -> str:
     """Return the model's last text: of the message that asked, else of an earlier one."""
     path = f"{session_path(source.session_id)}/message"
     for message in (await get(api, wire.Messages, path, limit=_RECENT)).data:

@@ -14,6 +14,7 @@ from hermes.chat.screens.text import one_line, shortened, width
 from hermes.core.answers import bare_label
 from hermes.model.actions import (
     Action,
+    Address,
     Arm,
     AskTwice,
     Back,
@@ -21,11 +22,19 @@ from hermes.model.actions import (
     Confirmed,
     Go,
     KeepWaiting,
+    ListPage,
+    Mute,
     Pick,
     Send,
+    SendAgain,
+    SendNow,
     Shelve,
+    ShowCard,
     ShowWhole,
+    StopTurn,
     TakeOffer,
+    Withdraw,
+    WriteTo,
 )
 from hermes.model.ask import Question
 from hermes.model.entry import Entry
@@ -78,6 +87,15 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "k": KeepWaiting,
     "o": TakeOffer,
     "w": ShowWhole,
+    "x": Withdraw,
+    "n": SendNow,
+    "r": SendAgain,
+    "z": StopTurn,
+    "d": Address,
+    "h": ShowCard,
+    "i": WriteTo,
+    "m": Mute,
+    "l": ListPage,
 }
 _LETTERS: Final = {kind: letter for letter, kind in _KINDS.items()}
 _CONFIRMS: Final[tuple[Confirm, ...]] = get_args(Confirm)

@@ -183,11 +183,39 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 
 
-def help_screen() -> Screen:
+PROMPT_COMMANDS: Final[Mapping[str, str]] = {
+    "sessions": "your agents' sessions: write to one, stop it, mute it",
+    "new": "begin a new session in a project",
+    "stop": "end what an agent is doing",
+}
+"""The commands of a chat in which prompts are on."""
+
+
+def help_screen(*, has_prompts: bool = False) -> Screen:
     """Return the answer to /help and /start: the purpose of this chat, and its commands."""
-    listed = [line(f"/{name} – {about}") for name, about in COMMANDS.items()]
+    commands = {**COMMANDS, **PROMPT_COMMANDS} if has_prompts else COMMANDS
+    listed = [line(f"/{name} – {about}") for name, about in commands.items()]
     opening = line("When your coding agent asks something, it comes here. Tap a button, or reply with your own words.")
-    return draw(lambda _: [opening, *listed])
+    prompts = "To write to an agent, reply to a message about its session, or tap /sessions." if has_prompts else ""
+    return draw(lambda _: [opening, line(prompts), *listed])
+
+
+def prompts_off(machine: str) -> Screen:
+    """Return the answer to a command of prompts while these are off."""
+    where = phrase(machine, 40, empty="the computer")
+    return note(
+        "This phone may not write to agents. To change that, run on ", where, ": ", Span("hermes setup", "code")
+    )
+
+
+def only_words() -> Screen:
+    """Return the answer to a photo or a sticker for a session."""
+    return note("I can only take words. Please type your prompt.")
+
+
+def edited_too_late() -> Screen:
+    """Return the answer to the edit of a prompt that was sent already."""
+    return note("The agent has that prompt already, as it was before your edit.")
 
 
 def connected() -> Screen:

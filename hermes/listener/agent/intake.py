@@ -10,7 +10,7 @@ from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short
 from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved, StoreError
 from hermes.model.errand import NewsCame
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Replied, TurnBegan, TurnEnded
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan, TurnEnded
 
 if TYPE_CHECKING:
     from hermes.core.intake import Placed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.agent.hooks import WaitingHooks
     from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
+    from hermes.listener.kept import Kept
     from hermes.model.ask import Ask
     from hermes.model.entry import Closed, Entry
     from hermes.model.errand import Fact
@@ -37,11 +37,10 @@ class Intake:
     their end, `_again` of those whose news could not be saved and comes again.
     """
 
-    def __init__(
-        self, entries: Entries, notices: Notices, errands: Errands, hooks: WaitingHooks, *, rules: Rules
-    ) -> None:
+    def __init__(self, entries: Entries, kept: Kept, errands: Errands, hooks: WaitingHooks, *, rules: Rules) -> None:
         self._entries = entries
-        self._notices = notices
+        self._notices = kept.notices
+        self._prompts = kept.prompts
         self._errands = errands
         self._hooks = hooks
         self._rules = rules
@@ -63,6 +62,9 @@ class Intake:
                 await self._take(told, heard_by)
         if isinstance(signal, Busy | TurnBegan | TurnEnded):
             await self._take_turn(signal, heard_by)
+        if isinstance(signal, Quiet | Busy | TurnBegan | TurnEnded):
+            source = signal.turn.source if isinstance(signal, TurnEnded) else signal
+            self._prompts.wake_session(source.session_id)
 
     async def _take_turn(self, signal: Busy | TurnBegan | TurnEnded, heard_by: str) -> None:
         """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless the disk is full.
@@ -70,7 +72,8 @@ class Intake:
         Otherwise it would stay in the inbox, and hold up the questions behind it.
         """
         try:
-            await self._notices.take(signal)
+            is_ours = isinstance(signal, TurnEnded) and self._prompts.has_begun(signal.turn)
+            await self._notices.take(signal, is_ours=is_ours)
         except StoreError as error:
             if heard_by or (isinstance(error, NotSaved) and error.disk_full):
                 raise

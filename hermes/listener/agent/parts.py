@@ -16,6 +16,8 @@ from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import Strays, WaitingHooks
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
+from hermes.listener.agent.listing import Listing
+from hermes.listener.agent.prompting import Prompting
 from hermes.listener.agent.servers import Follower
 from hermes.listener.agent.turn_ends import TurnEnds
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from hermes.config.settings import Config
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
+    from hermes.listener.kept import Kept
+    from hermes.listener.sessions import SessionLists
     from hermes.model.chat_memory import Followed
 
 
@@ -41,40 +44,51 @@ class AgentParts:
     inbox: Inbox
     strays: Strays
     followers: tuple[Follower, ...]
+    prompting: Prompting
+    listing: Listing
 
 
-def agent_parts(
-    config: Config,
-    entries: Entries,
-    notices: Notices,
-    known: Sequence[Followed],
-    background: Background,
-    connected: dict[str, bool],
-    *,
-    machine: str,
-    monotonic: Callable[[], float],
-) -> AgentParts:
-    """Make the parts of the agent side.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the agent side gets beside the configuration.
 
     `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
     """
+
+    entries: Entries
+    kept: Kept
+    lists: SessionLists
+    known: Sequence[Followed]
+    background: Background
+    connected: dict[str, bool]
+    machine: str
+    monotonic: Callable[[], float]
+
+
+def agent_parts(config: Config, given: Given) -> AgentParts:
+    """Make the parts of the agent side."""
+    entries, kept, background, monotonic = given.entries, given.kept, given.background, given.monotonic
     store, root = entries.store, entries.store.root
-    servers = _servers(config, entries, machine=machine, monotonic=monotonic)
+    servers = _servers(config, entries, machine=given.machine, monotonic=monotonic)
     hooks = WaitingHooks(root)
     errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
-    intake = Intake(entries, notices, errands, hooks, rules=config.permissions.rules)
-    until_s = {one.server: one.until_s for one in known}
+    intake = Intake(entries, kept, errands, hooks, rules=config.permissions.rules)
+    until_s = {one.server: one.until_s for one in given.known}
     followers = []
     for name, server in servers.items():
         arrivals = Arrivals(
             server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
         )
         heard_s = until_s.get(name, entries.now())
-        ends = TurnEnds(server, intake, background, wanted=config.notices.enabled)
-        followers.append(Follower(server, entries, errands, arrivals, ends, connected, heard_s=heard_s))
+        ends = TurnEnds(server, intake, background, wanted=kept.notices.rules.is_watching)
+        followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
-    return AgentParts(tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers))
+    prompting = Prompting(kept.prompts, servers, store)
+    listing = Listing(servers, given.lists, kept.cards, config.prompts.projects, now=entries.now)
+    return AgentParts(
+        tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
+    )
 
 
 def _servers(

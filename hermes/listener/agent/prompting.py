@@ -14,7 +14,7 @@ from hermes.model.prompt_events import Accepted, Declined, Seen, SessionMade, St
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes.agents.prompting import PromptWay
+    from hermes.agents.prompting import HasPrompts, PromptWay
     from hermes.listener.prompts import Prompts
     from hermes.model.prompt import Prompt, Target
     from hermes.model.prompt_events import PromptEvent
@@ -28,7 +28,7 @@ LOCKED_LOOK_S: Final = 2.0
 class Prompting:
     """The worker for prompts. `ways` has the way to each server by its name, and to agents without one by theirs."""
 
-    def __init__(self, prompts: Prompts, ways: Mapping[str, PromptWay], store: Store) -> None:
+    def __init__(self, prompts: Prompts, ways: Mapping[str, HasPrompts], store: Store) -> None:
         self._prompts = prompts
         self._ways = ways
         self._store = store
@@ -57,7 +57,8 @@ class Prompting:
             raise
 
     def _way(self, target: Target) -> PromptWay | None:
-        return self._ways.get(target.source.server or target.source.agent)
+        has = self._ways.get(target.source.server or target.source.agent)
+        return None if has is None else has.prompts
 
     async def _do(
         self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, way: PromptWay

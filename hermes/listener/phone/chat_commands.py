@@ -1,4 +1,4 @@
-"""The commands that Hermes takes in the chat: /open, /status, /lock, /help, and /start, which is the same as /help."""
+"""The commands in the chat: /open, /status, /lock, /help (also /start), and /sessions, /new and /stop for prompts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.session_cards import SessionCards
     from hermes.model.entry import Entry
     from hermes.model.events import Text
 
@@ -27,7 +28,7 @@ _GREETINGS: Final = {"start": "help"}
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A command that was run, and the reply; None if it is for another bot."""
+    """A command that was run, and the reply; None if it is for another bot, or the reply comes later."""
 
     screen: Screen | None
 
@@ -35,9 +36,20 @@ class Ran:
 class Commands:
     """Runs chat commands. `connected` tells of each followed server whether it is connected now."""
 
-    def __init__(self, entries: Entries, look: Look, *, machine: str, connected: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        entries: Entries,
+        look: Look,
+        cards: SessionCards,
+        *,
+        has_prompts: bool,
+        machine: str,
+        connected: Mapping[str, bool],
+    ) -> None:
         self._entries = entries
         self._look = look
+        self._cards = cards
+        self._has_prompts = has_prompts
         self._machine = machine
         self._connected = connected
         self._username = ""
@@ -49,7 +61,8 @@ class Commands:
             chat = await bot.name(self._entries.chat_id)
             told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
             log.info("listening as @%s", self._username, extra={"told": told})
-            await bot.set_commands(hints.COMMANDS)
+            prompts = hints.PROMPT_COMMANDS if self._has_prompts else {}
+            await bot.set_commands({**hints.COMMANDS, **prompts})
         except ChatError as error:
             told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
             log.info("the commands were not registered: %s", error, extra={"told": told})
@@ -61,15 +74,20 @@ class Commands:
         if found and found[3] and name not in _GREETINGS:
             return None  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
         name = _GREETINGS.get(name, name)
-        if found is None or name not in hints.COMMANDS:
+        if found is None or name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}:
             return None
         if found[2] and self._username and found[2].lower() != self._username.lower():
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
+        if name in hints.PROMPT_COMMANDS and self._has_prompts:
+            self._cards.want(name, text)
+            return Ran(None)
         return Ran(await self._answer(name))
 
     async def _answer(self, name: str) -> Screen:
         match name:
+            case "sessions" | "new" | "stop":
+                return hints.prompts_off(self._machine)
             case "open":
                 return hints.reposted(await self._post_again())
             case "lock":
@@ -80,7 +98,7 @@ class Commands:
                     self._open(), tuple(self._connected.items()), self._machine, self._entries.now(), self._look
                 )
             case _:
-                return hints.help_screen()
+                return hints.help_screen(has_prompts=self._has_prompts)
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]

@@ -16,6 +16,9 @@ from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
+from hermes.listener.phone.prompt_lines import PromptLines
+from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.session_cards import SessionCards
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
@@ -29,9 +32,11 @@ if TYPE_CHECKING:
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
+    from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.sd_notify import Supervisor
+    from hermes.listener.sessions import SessionLists
+    from hermes.model.prompt import PromptAbilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +53,28 @@ class PhoneParts:
     updates: Updates
     posting: Posting
     turn_notices: TurnNotices
+    prompt_lines: PromptLines
+    cards: SessionCards
     timekeeper: Timekeeper
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the phone side gets beside the configuration; `rate_scale` 2 sends twice as fast as Telegram allows."""
+    """What the phone side gets beside the configuration.
+
+    `abilities` are those of each agent that takes prompts; none if prompts are off. `rate_scale` 2 sends twice as fast
+    as Telegram allows.
+    """
 
     entries: Entries
-    notices: Notices
+    kept: Kept
+    lists: SessionLists
     memory: Memory
     times: AnswerTimes
     background: Background
     supervisor: Supervisor
     connected: Mapping[str, bool]
+    abilities: Mapping[str, PromptAbilities]
     machine: str
     monotonic: Callable[[], float]
     rate_scale: float
@@ -74,13 +87,16 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
     messenger = Messenger(entries, outbox, given.background, machine=given.machine)
     link, queue = ChatLink(entries, given.memory), PermissionQueue(entries, look)
-    commands = Commands(entries, look, machine=given.machine, connected=given.connected)
+    kept, has_prompts = given.kept, bool(given.abilities)
+    cards = SessionCards(kept, given.lists, entries, outbox, look, link, given.background)
+    commands = Commands(entries, look, cards, has_prompts=has_prompts, machine=given.machine, connected=given.connected)
+    prompt_texts = PromptTexts(kept, outbox, messenger, given.abilities, config.prompts.projects)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    turn_notices = TurnNotices(given.notices, entries, outbox, look, given.times, link, messenger)
-    taps = Taps(entries, outbox, look, messenger, queue, turn_notices)
-    texts = Texts(entries, outbox, look, messenger, commands)
+    turn_notices = TurnNotices(kept.notices, entries, outbox, look, given.times, link, messenger)
+    taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, prompt_texts, cards))
+    texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
-    connection = Connection(entries, messenger, given.memory, link, look, supervisor=given.supervisor)
+    connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
     poller = Poller(bot, connection.offset(), now=entries.now)
     return PhoneParts(
         bot,
@@ -90,9 +106,11 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         queue,
         commands,
         connection,
-        Updates(poller, entries, phone, connection, sleep=given.supervisor.pause),
+        Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
         Posting(entries, outbox, look, queue, given.times, link, post_after_s=config.questions.post_after),
         turn_notices,
+        PromptLines(kept.prompts, entries, outbox, given.times, link),
+        cards,
         Timekeeper(entries, given.times, look, messenger),
     )
 

@@ -11,7 +11,7 @@ from hermes.chat.access import followed, permitted
 from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import hints
 from hermes.errors import ChatAway, Missing, NotSaved, StoreError
-from hermes.model.events import Tap, Text, Torn
+from hermes.model.events import Tap, Text, TextEdit, Torn
 
 if TYPE_CHECKING:
     from typing import Any
@@ -87,26 +87,30 @@ class PhoneSide:
         if isinstance(incoming, Tap | Text) and incoming.chat_id == self._entries.chat_id:
             self._entries.note_message(incoming.message_id)
         match incoming:
-            case Tap() | Text() if not self._is_permitted(incoming):
+            case Tap() | Text() | TextEdit() if not self._is_permitted(incoming):
                 return
-            case Tap() if await self._entries.store.is_phone_locked():
-                self._outbox.answer(incoming.query_id, hints.locked_toast(self._messenger.machine))
-            case Text() if await self._entries.store.is_phone_locked():
+            case Tap() | Text() | TextEdit() if await self._entries.store.is_phone_locked():
                 await self._shut_out(incoming)
             case Tap():
                 await self._taps.take(incoming)
             case Text():
                 await self._texts.take(incoming)
+            case TextEdit():
+                await self._texts.edit(incoming)
             case Migrated(old=old, new=new):
                 if followed(self._entries.chat_id, old=old, new=new) != self._entries.chat_id:
                     await self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
                 await self._link.in_trouble("the bot was blocked, or removed from the group")
 
-    async def _shut_out(self, text: Text) -> None:
-        for entry_id in self._joining(text):
-            await self._entries.apply(entry_id, Torn())
-        self._messenger.say(hints.locked(self._messenger.machine), reply_to=text.message_id)
+    async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
+        if isinstance(incoming, Tap):
+            self._outbox.answer(incoming.query_id, hints.locked_toast(self._messenger.machine))
+            return
+        if isinstance(incoming, Text):
+            for entry_id in self._joining(incoming):
+                await self._entries.apply(entry_id, Torn())
+        self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap or a text could not be saved. Raises ChatError."""
@@ -130,5 +134,5 @@ class PhoneSide:
         found = [(entry.id, entry.state.joining) for entry in self._entries.all()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
-    def _is_permitted(self, incoming: Tap | Text) -> bool:
+    def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
         return permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)

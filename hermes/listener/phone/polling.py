@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.prompts import Prompts
     from hermes.listener.sd_notify import Supervisor
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Connection:
     def __init__(
         self,
         entries: Entries,
+        prompts: Prompts,
         messenger: Messenger,
         memory: Memory,
         link: ChatLink,
@@ -45,6 +47,7 @@ class Connection:
         supervisor: Supervisor,
     ) -> None:
         self._entries = entries
+        self._prompts = prompts
         self._messenger = messenger
         self._memory = memory
         self._link = link
@@ -58,6 +61,7 @@ class Connection:
     def joining_s(self) -> float | None:
         """Return the seconds (rounded up) until the first text that is being joined is due, or None without one."""
         due = [entry.state.due_s for entry in self._entries.all() if entry.state.due_s is not None]
+        due += [prompt.due_s for prompt in self._prompts.all() if prompt.due_s is not None]
         if not due:
             return None
         left_s = min(due) - self._entries.now()

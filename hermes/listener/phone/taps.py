@@ -1,10 +1,10 @@
-"""Applies taps to their asks or notices, and acknowledges them."""
+"""Applies taps to their asks, notices, prompts or cards, and acknowledges them."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Entries
+    from hermes.listener.kept import Cards
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.permission_queue import PermissionQueue
-    from hermes.listener.phone.turn_notices import TurnNotices
+    from hermes.model.actions import Action
     from hermes.model.entry import Entry, Phone
     from hermes.model.events import Tap
 
@@ -28,8 +29,16 @@ log = logging.getLogger(__name__)
 STALE: Final = hints.TOASTS["page_changed"]
 
 
+class TapTaker(Protocol):
+    """Takes in the taps on the buttons of other messages than those of asks."""
+
+    async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
+        """Apply a tap, and acknowledge it; return False if this id is none of its own. Raises StoreError."""
+        ...
+
+
 class Taps:
-    """Takes in taps on the buttons of asks and notices."""
+    """Takes in taps on the buttons of asks; those of other messages go to `others`."""
 
     def __init__(
         self,
@@ -38,14 +47,16 @@ class Taps:
         look: Look,
         messenger: Messenger,
         queue: PermissionQueue,
-        turn_notices: TurnNotices,
+        cards: Cards,
+        others: tuple[TapTaker, ...],
     ) -> None:
         self._entries = entries
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
         self._queue = queue
-        self._turn_notices = turn_notices
+        self._cards = cards
+        self._others = others
 
     async def take(self, tap: Tap) -> None:
         """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
@@ -57,8 +68,10 @@ class Taps:
             return
         entry = self._entries.get(entry_id)
         if entry is None:
-            if not self._turn_notices.take(entry_id, tap):
-                await self._late(entry_id, tap)
+            for other in self._others:
+                if await other.take_tap(entry_id, action, tap):
+                    return
+            await self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
             # Applied as a tap on another page, so that it has no effect, even if Telegram sends the update again.
@@ -72,6 +85,7 @@ class Taps:
         self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
             await self._disarm_others(entry_id, tap.user.id)
+            await self._cards.disarm(tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
 

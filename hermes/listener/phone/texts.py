@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_commands import Commands
     from hermes.listener.phone.messenger import Messenger
-    from hermes.model.events import Text
+    from hermes.listener.phone.prompt_texts import PromptTexts
+    from hermes.model.events import Text, TextEdit
 
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
@@ -23,22 +24,35 @@ ARRIVING_S: Final = 2.0
 class Texts:
     """Takes in texts."""
 
-    def __init__(self, entries: Entries, outbox: Outbox, look: Look, messenger: Messenger, commands: Commands) -> None:
+    def __init__(
+        self,
+        entries: Entries,
+        outbox: Outbox,
+        look: Look,
+        messenger: Messenger,
+        commands: Commands,
+        prompts: PromptTexts,
+    ) -> None:
         self._entries = entries
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
         self._commands = commands
+        self._prompts = prompts
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
-        if self._entries.was_seen(text.update_id):
+        if self._entries.was_seen(text.update_id) or self._prompts.was_seen(text):
             return
         told = await self._commands.take(text)
         if told is not None:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
             return
+        if not await self._prompts.take(text):
+            await self._take_for_asks(text)
+
+    async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
             await self._entries.at_rest()  # the message of the question is noted
@@ -50,10 +64,16 @@ class Texts:
                 step = await self._entries.apply(entry_id, event)
                 if step.hint is not None:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
+            case routing.Tell("none_open" | "settled" | "how_to_answer") if await self._prompts.offer(text):
+                return
             case routing.Tell(kind, entry_ids):
                 self._tell(kind, entry_ids, text.message_id)
             case routing.Ignore():
                 return
+
+    async def edit(self, edit: TextEdit) -> None:
+        """Let the edit of a text have its effect, if the text is a prompt. Raises StoreError."""
+        await self._prompts.edit(edit)
 
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None

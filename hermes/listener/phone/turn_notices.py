@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.listener.notices import Notices
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
+    from hermes.model.actions import Action
     from hermes.model.events import Tap
     from hermes.model.notice import Notice, Turn
 
@@ -101,7 +102,7 @@ class TurnNotices:
                 log.info("notice %s: message %d keeps its buttons: %s", notice.id, shown.message_id, error)
         await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
 
-    def take(self, notice_id: str, tap: Tap) -> bool:
+    async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:  # noqa: ARG002 (it has one button)
         """Show the agent's last words, whole, as a document below the notice; return False if this is no notice."""
         notice = self._notices.get(notice_id)
         if notice is None:

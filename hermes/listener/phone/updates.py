@@ -17,6 +17,7 @@ from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.model.events import Ticked, Torn
+from hermes.model.prompt_events import Joined
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.phone.phone import PhoneSide
     from hermes.listener.phone.polling import Connection
+    from hermes.listener.prompts import Prompts
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class Updates:
         self,
         poller: Poller,
         entries: Entries,
+        prompts: Prompts,
         phone: PhoneSide,
         connection: Connection,
         *,
@@ -46,6 +49,7 @@ class Updates:
     ) -> None:
         self.poller = poller
         self._entries = entries
+        self._prompts = prompts
         self._phone = phone
         self._connection = connection
         self._sleep = sleep
@@ -98,9 +102,8 @@ class Updates:
         entry = self._entries.get(entry_id)
         if entry is None or entry.state.due_s is None:
             return None
-        left_s = entry.state.due_s - self._entries.now()
-        # A wall clock that was set back must not keep an answer back.
-        if 0 < left_s <= LONGEST_TICK_S:
+        left_s = self._left_s(entry.state.due_s)
+        if left_s:
             return left_s
         await self._caught_up()
         after = self._entries.get(entry_id)
@@ -113,6 +116,25 @@ class Updates:
             self._phone.torn.discard(entry_id)
         await self._entries.apply(entry_id, Ticked(max(self._entries.now(), entry.state.due_s)))
         return None
+
+    async def join_prompt(self, prompt_id: str) -> float | None:
+        """Step: as `join`, for a prompt."""
+        prompt = self._prompts.get(prompt_id)
+        if prompt is None or prompt.due_s is None:
+            return None
+        left_s = self._left_s(prompt.due_s)
+        if left_s:
+            return left_s
+        await self._caught_up()
+        after = self._prompts.get(prompt_id)
+        if after is not None and after.due_s == prompt.due_s:
+            await self._prompts.apply(prompt_id, Joined())
+        return 0.0
+
+    def _left_s(self, due_s: float) -> float:
+        """Return the seconds until then; 0 also if the wall clock was set back, which must keep no text back."""
+        left_s = due_s - self._entries.now()
+        return left_s if 0 < left_s <= LONGEST_TICK_S else 0.0
 
     async def _caught_up(self) -> None:
         """Return when a poll that began after this call has brought all waiting updates, and they are handled.

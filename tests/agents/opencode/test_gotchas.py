@@ -615,7 +615,7 @@ async def test_a_route_that_is_not_there_is_no_answer(server: OpenCodeServer, op
     assert await server.health() == opencode.version
     if opencode.version == NEW:  # old would ask the internet
         with pytest.raises(AgentRefused, match="text/html instead of JSON"):
-            await server._api.get(list[Any], "/nowhere")
+            await server.api.get(list[Any], "/nowhere")
 
 
 async def test_nobody_there_is_away(opencode: OpenCode) -> None:

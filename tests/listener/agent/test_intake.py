@@ -24,7 +24,7 @@ from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Repli
 from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
 from tests.at_once import at_once
-from tests.books import a_book, entry_of, no_notices
+from tests.books import a_book, entry_of, no_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ class Desk:
         self.waiting = self.places.requests
         self.errands = Noted(self.book, self.places)
         self.hints = self.errands.news
-        self.intake = Intake(self.book, no_notices(self.book), self.errands, self.places, rules=Rules())
+        self.intake = Intake(self.book, no_records(self.book), self.errands, self.places, rules=Rules())
 
     def calls(self, *request_ids: str, call_id: str = "digest") -> list[Entry]:
         """Ask the same of one session once for each of these, as an agent does that names its calls alone."""

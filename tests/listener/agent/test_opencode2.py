@@ -578,7 +578,7 @@ async def test_a_turn_that_ended_while_nobody_followed_is_told_later(home: House
     for _ in range(2):
         await notices(home, agent)
         await home.person.sees("✅ Fix the build is done")
-        known = home.listener._parts.notices._known
+        known = home.listener._parts.kept.notices._known
         await until(lambda known=known: [one.phase for one in known.values()] == ["posted"], "the notice noted")  # type: ignore[misc]
         await home.stop()
     assert len([one for one in home.person.shown() if " is done" in one.text]) == 1

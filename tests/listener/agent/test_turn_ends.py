@@ -28,7 +28,7 @@ def asking(home: House, title: str = "Fix login flow", **more: Any) -> tuple[str
 
 def phases(home: House) -> list[str]:
     """The phases of all notices that are kept."""
-    return [one.phase for one in home.listener._parts.notices._known.values()]
+    return [one.phase for one in home.listener._parts.kept.notices._known.values()]
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import Store
 from tests.asks import ask, question
 from tests.at_once import at_once
-from tests.books import a_book
+from tests.books import a_book, no_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,8 @@ class Line:
         self.link = ChatLink(self.book, self.memory)
         look = Look(tz=UTC, group=True, context_chars=600)
         messenger = cast("Messenger", self.phone)
-        return Connection(self.book, messenger, self.memory, self.link, look, supervisor=Supervisor())
+        prompts = no_records(self.book).prompts
+        return Connection(self.book, prompts, messenger, self.memory, self.link, look, supervisor=Supervisor())
 
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""

@@ -21,6 +21,7 @@ from hermes.listener.entries import Entries
 from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.updates import Updates
+from hermes.listener.prompts import Prompts
 from hermes.model.events import Text
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
@@ -58,7 +59,7 @@ class Ears:
     def updates(self, poll_s: float = 0.0) -> Updates:
         poller = Poller(self.bot, self.kept, now=self.now, poll_s=poll_s)
         book, phone, connection = cast("Entries", self), cast("PhoneSide", self), cast("Connection", self)
-        return Updates(poller, book, phone, connection, sleep=self.sleep)
+        return Updates(poller, book, cast("Prompts", None), phone, connection, sleep=self.sleep)
 
     async def handle(self, raw: dict[str, Any]) -> None:
         incoming = read_update(raw)

@@ -1,0 +1,139 @@
+"""The line about a prompt, below the person's text. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens.buttons import LIMITS, Button, encode
+from hermes.chat.screens.screen import agent_at, draw, lasting, note, project
+from hermes.chat.screens.text import Span, defused, dotted, line, one_line, passage, phrase, shortened
+from hermes.core import prompts
+from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
+
+if TYPE_CHECKING:
+    from hermes.chat.screens.buttons import Row, Rows
+    from hermes.chat.screens.screen import Screen
+    from hermes.chat.screens.text import Line
+    from hermes.model.actions import Action
+    from hermes.model.prompt import Prompt, Target
+
+_TITLE: Final = 60
+_WHY: Final = 300
+_TOOL: Final = 40
+_MINUTE_S: Final = 60
+
+
+def prompt_line(prompt: Prompt, now_s: float) -> Screen:
+    """Return the line: how far the prompt has come, for which session, and what the person can do about it."""
+    if prompt.target is None:
+        return _whom(prompt)
+    said, rows = _said(prompt, now_s)
+    where = origin(prompt.target)
+    return draw(lambda _: [said, where], rows)
+
+
+def origin(target: Target) -> Line:
+    """Return the names of the session, its project and its agent."""
+    return dotted([project(target.source), title(target), agent_at(target.agent_name, target.source)])
+
+
+def title(target: Target) -> Span:
+    """Return the title of a session, "a new session" if it does not exist yet."""
+    named = phrase(target.source.session_title, _TITLE)
+    return named if named.text or target.source.session_id else Span("a new session")
+
+
+def _whom(prompt: Prompt) -> Screen:
+    if prompt.phase == "withdrawn":
+        return note("All right, that was no prompt")
+    rows = tuple(
+        (_button(prompt, shortened(one_line(_choice(target)), LIMITS.columns), Address(number)),)
+        for number, target in enumerate(prompt.choices)
+    )
+    return note("What is this for?", rows=(*rows, (_button(prompt, "Nothing", Withdraw()),)))
+
+
+def _choice(target: Target) -> str:
+    if not target.source.session_id:
+        return f"New in {project(target.source).text}"
+    return title(target).text or project(target.source).text or "A session"
+
+
+def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
+    match prompt.phase:
+        case "queued" | "sending" if prompt.is_away:
+            return _away(prompt), _rows(_free(prompt))
+        case "queued":
+            return _waiting(prompt, now_s)
+        case "sending" | "admitted" | "running":
+            return _working(prompt, now_s)
+        case "finished" if prompts.content(prompt).kind == "note":
+            return line("✅ Noted. The agent reads it with your next prompt."), ()
+        case "finished":
+            return line(f"✅ Done{_took(prompt, now_s)}"), ()
+        case "stopped":
+            return line(f"⏹ Stopped{_took(prompt, now_s)}"), ()
+        case "failed":
+            words = passage(prompt.reason, _WHY)
+            return line("❌ ", "" if prompt.tries else "Not sent: ", words), _rows([_again(prompt)])
+        case _:
+            return line("✖️ Cancelled"), ()
+
+
+def _away(prompt: Prompt) -> Line:
+    who = Span("the agent") if prompt.target is None else agent_at(prompt.target.agent_name, prompt.target.source)
+    return line("💾 Saved. ", who, " can't be reached; it gets this as soon as it is back.")
+
+
+def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
+    edited = " · edited" if prompt.is_edited else ""
+    if prompts.is_stale(prompt, now_s):
+        waited = lasting(now_s - prompt.asked_s)
+        return line(f"⏳ Not sent yet, for {waited}. Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
+    steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried
+    now = [_now(prompt)] if steers else []
+    return line(f"⏳ Waits for the current turn{edited}"), _rows([*now, *_free(prompt)])
+
+
+def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
+    if prompt.stop == "sure":
+        yes = _button(prompt, "Yes, stop", StopTurn(is_sure=True))
+        sure = line("Stop the agent? It ends its turn here.")
+        return sure, _rows([yes, _button(prompt, "Back", Back())])
+    stops = prompt.target is not None and prompt.target.can.stops and prompt.phase != "sending"
+    stop = [_button(prompt, "⏹ Stop", StopTurn())] if stops and prompt.stop != "asked" else []
+    away = " · can't be reached now" if prompt.is_away else ""
+    if prompt.stop == "asked":
+        return line(f"⏹ Stopping …{away}"), ()
+    told = {"told": " · told to stop", "refused": " · it could not be stopped"}.get(prompt.stop, "")
+    if prompt.phase != "running":
+        return line(f"📨 Sent{told}{away}"), _rows(stop)
+    tool = f" · {phrase(prompt.tool, _TOOL).text}" if prompt.tool else ""
+    return line(f"▶️ Working{_took(prompt, now_s)}{tool}{told}{away}"), _rows(stop)
+
+
+def _took(prompt: Prompt, now_s: float) -> str:
+    began_s = prompt.began_s or prompt.tried_s
+    passed_s = (prompt.ended_s or now_s) - began_s
+    return f" · {lasting(passed_s)}" if began_s and passed_s >= _MINUTE_S else ""
+
+
+def _free(prompt: Prompt) -> list[Button]:
+    return [_button(prompt, "✖️ Cancel", Withdraw())] if prompts.is_free(prompt) else []
+
+
+def _now(prompt: Prompt) -> Button:
+    return _button(prompt, "▶️ Send now", SendNow())
+
+
+def _again(prompt: Prompt) -> Button:
+    return _button(prompt, "🔁 Send again", SendAgain())
+
+
+def _rows(buttons: list[Button]) -> Rows:
+    row: Row = tuple(buttons)
+    return (row,) if row else ()
+
+
+def _button(prompt: Prompt, text: str, action: Action) -> Button:
+    return Button(defused(text), encode(prompt.id, 0, action))

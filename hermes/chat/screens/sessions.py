@@ -1,0 +1,124 @@
+"""The lists of sessions, and the card of one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens.buttons import LIMITS, Button, encode
+from hermes.chat.screens.prompts import origin, title
+from hermes.chat.screens.screen import agent_at, clock, draw, note, project
+from hermes.chat.screens.text import Span, defused, dotted, ending, line, one_line, phrase, shortened
+from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.chat.screens.buttons import Row, Rows
+    from hermes.chat.screens.screen import Caps, Look, Screen
+    from hermes.chat.screens.text import Line
+    from hermes.model.actions import Action
+    from hermes.model.card import Card, Wanted
+
+PAGE: Final = 8
+"""So many sessions are shown at once."""
+_HEADS: Final = {
+    "sessions": "Your sessions. Tap one to write to it.",
+    "new": "Where should the new session begin?",
+    "stop": "What should stop?",
+}
+_NONE: Final = {
+    "sessions": "No agent runs a session that I can write to.",
+    "new": "I know no project yet in which I could begin a session.",
+    "stop": "Nothing is running just now.",
+}
+_STATES: Final = {"busy": "▶️", "idle": "💤", "gone": "✖️"}
+_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list, of `pages` in all. `silent` are agents that did not answer."""
+
+    wanted: Wanted
+    cards: tuple[Card, ...]
+    silent: tuple[str, ...] = ()
+    number: int = 0
+    pages: int = 1
+
+
+def session_list(page: Page, look: Look, now_s: float) -> Screen:
+    """Return one page of a list: a line and a button for each session."""
+    wanted, cards = page.wanted, page.cards
+    quiet = [line("⚠️ No answer from ", phrase(", ".join(page.silent), 100), ".")] if page.silent else []
+    listed = [_listed(number, card, wanted, look, now_s) for number, card in enumerate(cards, page.number * PAGE + 1)]
+    head = line(_HEADS[wanted] if cards else _NONE[wanted])
+    action = StopTurn() if wanted == "stop" else WriteTo() if wanted == "new" else ShowCard()
+    buttons = [(_button(card.id, shortened(one_line(_named(card, wanted)), LIMITS.columns), action),) for card in cards]
+    return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
+
+
+def _turning(page: int, pages: int) -> Rows:
+    row: Row = ()
+    if page > 0:
+        row += (_button("sessions", "◀", ListPage(page - 1)),)
+    if page + 1 < pages:
+        row += (_button("sessions", "▶", ListPage(page + 1)),)
+    return (row,) if row else ()
+
+
+def _listed(number: int, card: Card, wanted: Wanted, look: Look, now_s: float) -> Line:
+    source = card.target.source
+    who = agent_at(card.target.agent_name, source)
+    if wanted == "new":
+        return dotted([Span(f"{number} "), project(source), who])
+    used = Span("running" if card.state == "busy" else clock(card.used_s, look, near_s=now_s))
+    named = phrase(_named(card, wanted), _NAME, "bold")
+    return line(f"{number} {_STATES[card.state]} ", *dotted([named, project(source), used, who]))
+
+
+def _named(card: Card, wanted: Wanted) -> str:
+    place = project(card.target.source).text
+    return place if wanted == "new" else card.target.source.session_title or place or "A session"
+
+
+def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
+    """Return the card of a session: its state, the agent's last words, what it asks now, and what can be done."""
+    target = card.target
+    state = {"busy": "▶️ is working", "idle": "💤 waits for you", "gone": "✖️ does not exist any more"}[card.state]
+    told = {"asked": " · stopping …", "told": " · told to stop", "refused": " · could not be stopped"}
+    muted = " · no notices" if card.is_muted else ""
+
+    def lines(caps: Caps) -> list[Line]:
+        head = line(title(target), f" {state}{told.get(card.stop, '')}{muted}")
+        asks = [line("❓ ", phrase(ask, _NAME, "bold"), " waits for your answer above.") for ask in open_asks[:3]]
+        words = ending(target.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
+        return [head, *asks, line(words), origin(target)]
+
+    return draw(lines, _card_rows(card))
+
+
+def _card_rows(card: Card) -> Rows:
+    if card.state == "gone":
+        return ()
+    if card.stop == "sure":
+        return ((_button(card.id, "Yes, stop", StopTurn(is_sure=True)), _button(card.id, "Back", Back())),)
+    row: Row = (_button(card.id, "✏️ Write a prompt", WriteTo()),)
+    if card.target.can.stops and card.state == "busy" and card.stop != "asked":
+        row += (_button(card.id, "⏹ Stop", StopTurn()),)
+    mute = ("🔔 Notices on", Mute(on=False)) if card.is_muted else ("🔕 Mute", Mute())
+    return row, (_button(card.id, *mute),)
+
+
+def write_now(card: Card, look: Look) -> Screen:
+    """Return the message that asks for the text of a prompt."""
+    target = card.target
+    where = (title(target),) if target.source.session_id else ("a new session in ", project(target.source))
+    if look.group:
+        return note("Reply to this with your prompt for ", *where, ".", force_reply=True)
+    rows = ((_button(card.id, "✏️ Cancel typing", WriteTo(on=False)),),)
+    return note("Type your prompt for ", *where, " as your next message.", rows=rows)
+
+
+def _button(record_id: str, text: str, action: Action) -> Button:
+    return Button(defused(text), encode(record_id, 0, action))

@@ -1,0 +1,147 @@
+"""Decide whether a written message is a prompt, and for which session. Pure.
+
+The first of these rules that fits decides:
+
+ 1. The text is a further part of a prompt whose parts are still arriving.
+ 2. It replies to a message that stands for a session: a notice, the line of a prompt, or a card.
+ 3. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply).
+
+Any other text is a prompt only if the person says so by a button.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.core.answers import SPLIT_UNITS, utf16_units
+from hermes.core.routing import PART_S
+from hermes.model.prompt import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hermes.model.ask import Source
+    from hermes.model.card import Card
+    from hermes.model.events import Text
+    from hermes.model.notice import Notice, Turn
+    from hermes.model.prompt import Prompt, PromptAbilities
+
+ARMED_S: Final = 1800.0
+"""After this time a card no longer takes a text: the person may have forgotten it."""
+OFFERED: Final = 3
+"""So many sessions are offered for a text without a target."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToPrompt:
+    """The text is the next part of this prompt."""
+
+    prompt_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToSession:
+    """The text is a prompt for this session. `card_id`: it was armed on this card, which it disarms."""
+
+    target: Target
+    card_id: str = ""
+
+
+PromptDestination = ToPrompt | ToSession
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """All sessions that a person can mean: those of prompts, cards and notices; and the abilities of each agent."""
+
+    prompts: Sequence[Prompt]
+    cards: Sequence[Card]
+    notices: Sequence[Notice]
+    abilities: Mapping[str, PromptAbilities]
+    projects: tuple[str, ...] = ()
+
+
+def route(text: Text, known: Sessions) -> PromptDestination | None:
+    """Return where the text goes as a prompt, None if it is none."""
+    for prompt in known.prompts:
+        if _is_part(text, prompt):
+            return ToPrompt(prompt.id)
+    if text.reply_to is not None:
+        target = _replied_to(text.chat_id, text.reply_to, known)
+        return ToSession(target) if target is not None else None
+    if text.group:
+        return None
+    card = armed_card(known.cards, text.user.id, text.at_s)
+    return ToSession(card.target, card.id) if card is not None else None
+
+
+def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:
+    """Return the card that takes the next plain text of this user; of several, the one that was armed last."""
+    armed = [card for card in cards if card.armed_for == user_id and at_s - card.armed_s < ARMED_S]
+    return max(armed, key=lambda card: card.armed_s, default=None)
+
+
+def offered(known: Sessions) -> tuple[Target, ...]:
+    """Return the sessions to offer for a text without a target, the one that was used last first."""
+    used: dict[tuple[str, str], tuple[float, Target]] = {}
+    for at_s, target in _used(known):
+        key = (target.source.agent, target.source.session_id)
+        if target.source.session_id and used.get(key, (0.0, target))[0] <= at_s:
+            used[key] = (at_s, target)
+    newest = sorted(used.values(), key=lambda one: one[0], reverse=True)
+    return tuple(target for _, target in newest[:OFFERED])
+
+
+def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None:
+    """Return the session of an ask or a notice as a target; None if it takes no prompts from the phone."""
+    can = known.abilities.get(source.agent)
+    if can is None or not is_in(source, known.projects):
+        return None
+    bare = replace(source, request_id=None, call_id=None, message_id=None, last_text="")
+    return Target(bare, agent_name, can)
+
+
+def is_in(source: Source, projects: tuple[str, ...]) -> bool:
+    """Tell whether a session is in one of `projects`, each a whole path or the name of a folder; ("",) is none."""
+    folder = source.directory.rstrip("/")
+    return not projects or any(one.rstrip("/") in {folder, folder.rpartition("/")[2]} for one in projects)
+
+
+def _used(known: Sessions) -> Iterable[tuple[float, Target]]:
+    for prompt in known.prompts:
+        if prompt.target is not None:
+            yield prompt.asked_s, prompt.target
+    for card in known.cards:
+        yield card.used_s, card.target
+    for notice in known.notices:
+        target = None if notice.turn is None else _of_turn(notice.turn, known)
+        if target is not None:
+            yield notice.heard_s, target
+
+
+def _of_turn(turn: Turn, known: Sessions) -> Target | None:
+    return target_of(turn.source, turn.agent_name, known)
+
+
+def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None:
+    for prompt in known.prompts:
+        if (prompt.chat_id, prompt.line.message_id) == (chat_id, message_id) and prompt.target is not None:
+            return prompt.target
+    for card in known.cards:
+        if card.chat_id == chat_id and message_id in card.messages:
+            return card.target
+    for notice in known.notices:
+        for shown in (notice.shown, *notice.outdated):
+            if shown is not None and (shown.chat_id, shown.message_id) == (chat_id, message_id):
+                return _of_turn(shown.turn, known)
+    return None
+
+
+def _is_part(text: Text, prompt: Prompt) -> bool:
+    """Tell whether `text` is the next part of a prompt whose parts are still arriving."""
+    last = prompt.parts[-1]
+    if prompt.due_s is None or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
+        return False
+    is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
+    return is_near and bool(text.text) and utf16_units(last.text) >= SPLIT_UNITS

@@ -1,0 +1,105 @@
+"""Finds the sessions that a person may write to, of all agents and servers, and looks at single ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.core.prompt_routing import is_in
+from hermes.errors import AgentAway, AgentError, NotThere
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes.agents.prompting import HasPrompts, PromptWay
+    from hermes.listener.kept import Cards
+    from hermes.listener.sessions import SessionLists
+    from hermes.model.card import Card, Listed
+    from hermes.model.prompt import StopPhase
+
+log = logging.getLogger(__name__)
+
+USED_S: Final = 7 * 86400.0
+"""Sessions that were used within this time are listed."""
+PATIENCE_S: Final = 5.0
+"""A server that does not answer within this time is left out of a list."""
+
+
+class Listing:
+    """The workers for lists and for what a card wants of its session. `now` is the epoch clock of the store."""
+
+    def __init__(
+        self,
+        ways: Mapping[str, HasPrompts],
+        lists: SessionLists,
+        cards: Cards,
+        projects: tuple[str, ...],
+        *,
+        now: Callable[[], float],
+    ) -> None:
+        self._ways = ways
+        self._lists = lists
+        self._cards = cards
+        self._projects = projects
+        self._now = now
+
+    async def list_all(self, _: str) -> float | None:
+        """Make the list of all sessions, those that run first, then by their last use."""
+        answers = await asyncio.gather(*(self._of(name, has.prompts) for name, has in self._ways.items()))
+        found = [one for listed in answers if listed is not None for one in listed]
+        mine = [one for one in found if is_in(one.target.source, self._projects)]
+        mine.sort(key=lambda one: (one.state == "busy", one.used_s), reverse=True)
+        silent = tuple(name for name, listed in zip(self._ways, answers, strict=True) if listed is None)
+        self._lists.fill(tuple(mine), silent)
+        return None
+
+    async def _of(self, name: str, way: PromptWay) -> tuple[Listed, ...] | None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await way.listed(self._now() - USED_S)
+        except (AgentError, TimeoutError) as error:
+            log.info("the sessions of %s are not listed: %s", name, error)
+            return None
+
+    async def serve(self, card_id: str) -> float | None:
+        """Do what a card wants of its session: end its turn, or look at it. Raises NotSaved."""
+        card = self._cards.get(card_id)
+        if card is None:
+            return None
+        source = card.target.source
+        has = self._ways.get(source.server or source.agent)
+        if card.stop == "asked":
+            told: StopPhase = "refused"
+            if has is not None and await self._is_stopped(card, has.prompts):
+                told = "told"
+            await self._cards.change(card_id, lambda found: replace(found, stop=told, is_stale=True))
+        elif card.is_stale:
+            seen = card if has is None else await self._seen(card, has.prompts)
+            await self._cards.change(
+                card_id,
+                lambda found: replace(found, is_stale=False, state=seen.state, target=seen.target),
+            )
+        return None
+
+    async def _is_stopped(self, card: Card, way: PromptWay) -> bool:
+        try:
+            return await way.stop(card.target.source)
+        except AgentError as error:
+            log.info("session %s could not be stopped: %s", card.target.source.session_id, error)
+            return False
+
+    async def _seen(self, card: Card, way: PromptWay) -> Card:
+        """Return the card with the state of its session and the agent's last words, if they can be read."""
+        source = card.target.source
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                sight = await way.look(source, "")
+                words = await way.words(source)
+        except NotThere:
+            return replace(card, state="gone")
+        except (AgentAway, AgentError, TimeoutError) as error:
+            log.info("session %s could not be looked at: %s", source.session_id, error)
+            return card
+        return replace(card, state=sight.session, target=replace(card.target, source=replace(source, last_text=words)))

@@ -1,0 +1,123 @@
+"""Keeps the line of each prompt on the phone up to date."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.failures import vanished
+from hermes.chat.screens.prompts import prompt_line
+from hermes.core import prompts
+from hermes.errors import ChatRefused
+from hermes.model.prompt import PromptLine
+
+if TYPE_CHECKING:
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Screen
+    from hermes.core.answer_clock import AnswerTimes
+    from hermes.listener.entries import Entries
+    from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.prompts import Prompts
+    from hermes.model.prompt import Prompt
+
+log = logging.getLogger(__name__)
+
+SETTLING_S: Final = 0.6
+"""Wait this long before the first line: most often the prompt is with the agent by then."""
+PROGRESS_S: Final = 10.0
+"""The line of a turn that runs is edited at most this often."""
+AT_ONCE: Final = 0.0
+
+
+class PromptLines:
+    """The worker for the lines of prompts."""
+
+    def __init__(self, prompts: Prompts, entries: Entries, outbox: Outbox, times: AnswerTimes, link: ChatLink) -> None:
+        self._prompts = prompts
+        self._entries = entries
+        self._outbox = outbox
+        self._times = times
+        self._link = link
+        # Messages that were sent but could not be noted (a full disk), by prompt id: they must not be sent again.
+        self._unnoted: dict[str, PromptLine] = {}
+
+    async def step(self, prompt_id: str) -> float | None:
+        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
+
+        Raises ChatError and NotSaved: try the step again.
+        """
+        prompt = self._prompts.get(prompt_id)
+        if prompt is None or prompt.due_s is not None:
+            return None
+        try:
+            return await self._next(prompt, self._prompts.now())
+        except ChatRefused as error:
+            await self._link.refused(error)
+            raise
+
+    async def _next(self, prompt: Prompt, now_s: float) -> float | None:
+        screen = prompt_line(prompt, now_s)
+        if prompt.line.message_id is None:
+            age_s = now_s - prompt.asked_s
+            if 0 <= age_s < SETTLING_S and prompt.phase in {"queued", "sending"}:
+                return SETTLING_S - age_s
+            await self._post(prompt, screen, now_s)
+            return AT_ONCE
+        if screen.digest == prompt.line.drawn:
+            return _look_again_s(prompt, now_s)
+        since_s = now_s - prompt.line.drawn_s
+        if prompt.phase == "running" and prompt.stop == "" and 0 <= since_s < PROGRESS_S and prompt.line.is_running:
+            return PROGRESS_S - since_s
+        if prompt.phase == "failed" and prompt.began_s is None and not prompt.line.is_over:
+            await self._post(prompt, screen, now_s)  # an edit makes no sound, and no notice tells of this end
+            return AT_ONCE
+        await self._edit(prompt, screen, now_s)
+        return AT_ONCE
+
+    async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
+        line = self._unnoted.get(prompt.id)
+        if line is None or line.drawn != screen.digest:
+            silent = prompt.phase != "failed" or self._times.is_quiet()
+            chat_id = self._entries.chat_id
+            reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
+            sent = await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
+            self._entries.note_message(sent.message_id)
+            line = self._unnoted[prompt.id] = _drawn(prompt, screen, sent.message_id, now_s)
+        before = prompt.line.message_id
+        await self._note(prompt, line)
+        del self._unnoted[prompt.id]
+        if before is not None:
+            await self._outbox.discard(prompt.chat_id, before)
+        self._link.sent()
+
+    async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
+        message_id = prompt.line.message_id or 0
+        line = _drawn(prompt, screen, message_id, now_s)
+        try:
+            await self._outbox.edit(prompt.chat_id, message_id, screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            log.info("prompt %s: its line was deleted on the phone", prompt.id)
+            if not prompts.is_over(prompt):
+                line = PromptLine()  # the next step posts it again
+        await self._note(prompt, line)
+
+    async def _note(self, prompt: Prompt, line: PromptLine) -> None:
+        await self._prompts.change(prompt.id, lambda found: replace(found, line=line))
+
+
+def _drawn(prompt: Prompt, screen: Screen, message_id: int, now_s: float) -> PromptLine:
+    return PromptLine(
+        message_id, screen.digest, now_s, is_running=prompt.phase == "running", is_over=prompts.is_over(prompt)
+    )
+
+
+def _look_again_s(prompt: Prompt, now_s: float) -> float | None:
+    """Return the seconds after which time alone changes the line."""
+    if prompt.phase == "running":
+        return PROGRESS_S
+    if prompt.phase == "queued" and not prompts.is_stale(prompt, now_s):
+        return max(1.0, prompt.starts_until_s - now_s)
+    return None

@@ -1,0 +1,191 @@
+"""Takes in prompts: their texts, the edits of these, and the taps on the buttons of their lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens import hints
+from hermes.core import prompt_routing, prompts
+from hermes.core.answers import SPLIT_UNITS, utf16_units
+from hermes.core.dialog import JOIN_S
+from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
+from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
+from hermes.model.prompt import Prompt
+from hermes.model.prompt_events import Addressed, Continued, Edited, Hurried, Joined, StopWanted, Withdrawn
+from hermes.model.state import Part
+from hermes.storage.names import random_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.chat.outbox import Outbox
+    from hermes.listener.kept import Kept
+    from hermes.listener.phone.messenger import Messenger
+    from hermes.model.actions import Action
+    from hermes.model.ask import Source
+    from hermes.model.events import Tap, Text, TextEdit
+    from hermes.model.prompt import PromptAbilities, Target
+    from hermes.model.prompt_events import PromptEvent
+
+TOASTS: Final = {
+    "withdrawn": "Cancelled",
+    "late": "It is already on its way",
+    "now": "On its way",
+    "again": "I send it again",
+    "sure": "Sure? One more tap.",
+    "stopping": "Stopping",
+    "moved": "All right",
+}
+
+
+class PromptTexts:
+    """Takes in what a person writes to agents. `abilities` are those of each agent; none if prompts are off."""
+
+    def __init__(
+        self,
+        kept: Kept,
+        outbox: Outbox,
+        messenger: Messenger,
+        abilities: Mapping[str, PromptAbilities],
+        projects: tuple[str, ...],
+    ) -> None:
+        self._kept = kept
+        self._prompts = kept.prompts
+        self._outbox = outbox
+        self._messenger = messenger
+        self._abilities = abilities
+        self._projects = projects
+
+    @property
+    def is_on(self) -> bool:
+        """Tell whether the phone may send prompts."""
+        return bool(self._abilities)
+
+    def sessions(self) -> Sessions:
+        """Return all sessions that a person can mean."""
+        kept = self._kept
+        return Sessions(kept.prompts.all(), kept.cards.all(), kept.notices.all(), self._abilities, self._projects)
+
+    def was_seen(self, text: Text) -> bool:
+        """Tell whether this message is a prompt already: Telegram has sent it again."""
+        return self._prompts.of_message(text.chat_id, text.message_id) is not None
+
+    async def take(self, text: Text) -> bool:
+        """Take a text in if it is a prompt, and tell whether it is one; on disk when this returns. Raises NotSaved."""
+        if not self.is_on:
+            return False
+        match prompt_routing.route(text, self.sessions()):
+            case ToPrompt(prompt_id):
+                await self._prompts.apply(prompt_id, Continued(_part(text), self._due_s(text)))
+                return True
+            case ToSession() if not (text.text or "").strip():
+                self._messenger.say(hints.only_words(), reply_to=text.message_id)
+                return True
+            case ToSession(target, card_id):
+                await self._make(text, target=target)
+                if card_id:
+                    await self._kept.cards.disarm(text.user.id)
+                return True
+            case _:
+                return False
+
+    async def offer(self, text: Text, first: Target | None = None) -> bool:
+        """Ask which session a text without a target is for; tell whether there is one to ask about. Raises NotSaved."""
+        others = tuple(target for target in prompt_routing.offered(self.sessions()) if not _is_same(target, first))
+        choices = ((first,) if first is not None else ()) + others
+        if not self.is_on or not choices or not (text.text or "").strip():
+            return False
+        await self._make(text, choices=choices[: prompt_routing.OFFERED])
+        return True
+
+    def target(self, source: Source, agent_name: str) -> Target | None:
+        """Return the session of an ask as a target; None if it takes no prompts."""
+        return prompt_routing.target_of(source, agent_name, self.sessions()) if self.is_on else None
+
+    async def make(self, parts: tuple[Part, ...], by: Tap | Text, target: Target, *, about: str = "") -> Prompt:
+        """Make a prompt that Hermes itself writes down for a person, once for these messages. Raises NotSaved."""
+        return await self._prompts.make(
+            lambda one: one.chat_id == by.chat_id and one.parts == parts,
+            lambda: Prompt(random_id(), by.user, by.chat_id, parts, self._prompts.now(), about=about),
+            lambda found: prompts.step(found, Addressed(self._prompts.now(), target)),
+        )
+
+    async def _make(self, text: Text, *, target: Target | None = None, choices: tuple[Target, ...] = ()) -> None:
+        part, now_s = _part(text), self._prompts.now()
+        fresh = Prompt(random_id(), text.user, text.chat_id, (part,), now_s, due_s=self._due_s(text), choices=choices)
+        if target is not None:
+            fresh = prompts.step(fresh, Addressed(now_s, target))
+        await self._prompts.make(lambda one: (one.chat_id, one.parts[0]) == (text.chat_id, part), lambda: fresh, _same)
+
+    def _due_s(self, text: Text) -> float | None:
+        """Return until when a further part may come; None after a short text, which is the last part."""
+        return self._prompts.now() + JOIN_S if utf16_units(text.text or "") >= SPLIT_UNITS else None
+
+    async def joined(self, prompt_id: str) -> None:
+        """End the wait for further parts. Raises NotSaved."""
+        await self._prompts.apply(prompt_id, Joined())
+
+    async def edit(self, edit: TextEdit) -> None:
+        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
+        before = self._prompts.of_message(edit.chat_id, edit.message_id)
+        if before is None or any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id):
+            return
+        after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
+        if after == before:
+            self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
+
+    async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
+        """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""
+        prompt = self._prompts.get(record_id)
+        if prompt is None:
+            return False
+        self._outbox.answer(tap.query_id, await self._acted(prompt, action, tap))
+        return True
+
+    async def _acted(self, prompt: Prompt, action: Action, tap: Tap) -> str:
+        match action:
+            case Withdraw():
+                after = await self._prompts.apply(prompt.id, Withdrawn())
+                is_off = after is not None and after.phase == "withdrawn"
+                return TOASTS["withdrawn" if is_off else "late"]
+            case SendNow():
+                return await self._changed(prompt, Hurried(tap.at_s), TOASTS["now"])
+            case SendAgain() if prompt.phase == "failed" and prompt.target is not None:
+                await self._again(prompt)
+                return TOASTS["again"]
+            case StopTurn(is_sure):
+                return await self._changed(prompt, StopWanted(is_sure), TOASTS["stopping" if is_sure else "sure"])
+            case Back():
+                return await self._changed(prompt, StopWanted(on=False), TOASTS["moved"])
+            case Address(choice) if choice < len(prompt.choices):
+                return await self._changed(prompt, Addressed(tap.at_s, prompt.choices[choice]), TOASTS["now"])
+            case _:
+                return hints.TOASTS["page_changed"]
+
+    async def _changed(self, prompt: Prompt, event: PromptEvent, said: str) -> str:
+        after = await self._prompts.apply(prompt.id, event)
+        return said if after != prompt else hints.TOASTS["page_changed"]
+
+    async def _again(self, prompt: Prompt) -> None:
+        """Send the text of a prompt that failed as a new one, once for each failure."""
+        now_s, target = self._prompts.now(), prompt.target
+        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, prompt.parts, now_s, about=prompt.about)
+        fresh = replace(fresh, again_of=prompt.id)
+        if target is not None:
+            fresh = prompts.step(fresh, Addressed(now_s, target))
+        await self._prompts.make(lambda one: one.again_of == prompt.id, lambda: fresh, _same)
+
+
+def _same(prompt: Prompt) -> Prompt:
+    return prompt
+
+
+def _is_same(one: Target, other: Target | None) -> bool:
+    if other is None:
+        return False
+    return (one.source.agent, one.source.session_id) == (other.source.agent, other.source.session_id)
+
+
+def _part(text: Text) -> Part:
+    return Part(text.message_id, text.text or "", text.date_s)

@@ -1,0 +1,249 @@
+"""The lists of sessions and their cards on the phone, and the taps on their buttons."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.failures import vanished
+from hermes.chat.screens import hints, sessions as screens
+from hermes.chat.screens.screen import header
+from hermes.chat.screens.sessions import PAGE, Page
+from hermes.errors import ChatRefused
+from hermes.listener.sessions import ID, ListWish
+from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
+from hermes.model.card import Card, Listed
+from hermes.model.events import Disarmed
+from hermes.storage.names import random_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Look, Screen
+    from hermes.listener.background import Background
+    from hermes.listener.entries import Entries
+    from hermes.listener.kept import Kept
+    from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.sessions import SessionLists
+    from hermes.model.actions import Action
+    from hermes.model.card import Wanted
+    from hermes.model.events import Tap, Text
+
+log = logging.getLogger(__name__)
+
+MESSAGES: Final = 5
+"""So many messages of a card are known, the newest ones."""
+LISTS: Final = 20
+"""So many lists on the phone can be turned over."""
+AT_ONCE: Final = 0.0
+
+COMMANDS: Final[dict[str, Wanted]] = {"sessions": "sessions", "new": "new", "stop": "stop"}
+
+
+class SessionCards:
+    """The workers for lists and cards, and the taps on their buttons."""
+
+    def __init__(
+        self,
+        kept: Kept,
+        lists: SessionLists,
+        entries: Entries,
+        outbox: Outbox,
+        look: Look,
+        link: ChatLink,
+        background: Background,
+    ) -> None:
+        self._notices = kept.notices
+        self._cards = kept.cards
+        self._lists = lists
+        self._entries = entries
+        self._outbox = outbox
+        self._look = look
+        self._link = link
+        self._background = background
+
+    def want(self, command: str, text: Text) -> None:
+        """Show the list that this command asks for, as soon as it is made."""
+        self._lists.want(ListWish(COMMANDS[command], text.message_id))
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    async def show_lists(self, _: str) -> float | None:
+        """Step: show the newest list to all who wished for one. Raises ChatError and NotSaved."""
+        while self._lists.wishes:
+            wish = self._lists.wishes[0]
+            screen = screens.session_list(await self._page(wish.wanted, 0), self._look, self._entries.now())
+            sent = await self._outbox.send(self._entries.chat_id, screen, reply_to=wish.message_id, silent=True)
+            self._entries.note_message(sent.message_id)
+            self._lists.wishes.pop(0)
+            self._lists.shown[sent.message_id] = wish.wanted
+            while len(self._lists.shown) > LISTS:
+                del self._lists.shown[next(iter(self._lists.shown))]
+        return None
+
+    async def _page(self, wanted: Wanted, number: int) -> Page:
+        listed = _chosen(wanted, self._lists.found)
+        pages = max(1, -(-len(listed) // PAGE))
+        number = min(number, pages - 1)
+        cards = [await self._card(one) for one in listed[number * PAGE : (number + 1) * PAGE]]
+        return Page(wanted, tuple(cards), self._lists.silent, number, pages)
+
+    async def _card(self, listed: Listed) -> Card:
+        """Return the card of a listed session, with what the list says. Raises NotSaved."""
+        source = listed.target.source
+
+        def is_it(card: Card) -> bool:
+            known = card.target.source
+            same = (known.agent, known.server, known.session_id) == (source.agent, source.server, source.session_id)
+            return same and (bool(source.session_id) or known.directory == source.directory)
+
+        return await self._cards.make(
+            is_it,
+            lambda: Card(random_id(), self._entries.chat_id, listed.target),
+            lambda found: replace(found, target=listed.target, state=listed.state, used_s=listed.used_s),
+        )
+
+    async def _turn(self, tap: Tap, number: int) -> None:
+        wanted = self._lists.shown.get(tap.message_id)
+        if wanted is None:
+            self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
+            return
+        self._outbox.answer(tap.query_id)
+        screen = screens.session_list(await self._page(wanted, number), self._look, self._entries.now())
+        self._background.spawn(self._edited(tap, screen))
+
+    async def _edited(self, tap: Tap, screen: Screen) -> None:
+        try:
+            await self._outbox.edit(tap.chat_id, tap.message_id, screen)
+        except ChatRefused as error:
+            log.info("a list could not be turned over: %s", error)
+
+    # --- cards --------------------------------------------------------------------------------------------------------
+
+    async def step(self, card_id: str) -> float | None:
+        """Step: post or redraw the card. Raises ChatError and NotSaved: try the step again."""
+        card = self._cards.get(card_id)
+        if card is None or card.is_stale:
+            return None  # it is woken when its session was looked at
+        screen = screens.session_card(card, self._open_asks(card), self._look)
+        try:
+            if card.is_wanted:
+                sent = await self._outbox.send(self._entries.chat_id, screen, silent=True)
+                self._entries.note_message(sent.message_id)
+                await self._shown(card, sent.message_id, screen.digest)
+                return AT_ONCE
+            if card.shown is not None and card.drawn != screen.digest:
+                await self._redraw(card, card.shown, screen)
+        except ChatRefused as error:
+            await self._link.refused(error)
+            raise
+        return None
+
+    async def _shown(self, card: Card, message_id: int, digest: str) -> None:
+        def shown(found: Card) -> Card:
+            messages = (*found.messages, message_id)[-MESSAGES:]
+            chat_id = self._entries.chat_id
+            return replace(found, chat_id=chat_id, messages=messages, shown=message_id, drawn=digest, is_wanted=False)
+
+        await self._cards.change(card.id, shown)
+
+    async def _redraw(self, card: Card, message_id: int, screen: Screen) -> None:
+        shown: int | None = message_id
+        try:
+            await self._outbox.edit(card.chat_id, message_id, screen)
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            shown = None
+        await self._cards.change(card.id, lambda found: replace(found, shown=shown, drawn=screen.digest))
+
+    def _open_asks(self, card: Card) -> list[str]:
+        session_id = card.target.source.session_id
+        asks = [one.ask for one in self._entries.all() if one.state.phase == "open"]
+        return [header(ask, 0) if ask.questions else "Go on?" for ask in asks if ask.source.session_id == session_id]
+
+    # --- taps ---------------------------------------------------------------------------------------------------------
+
+    async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
+        """Apply a tap on a button of a list or a card; tell whether it is one. Raises NotSaved."""
+        if record_id == ID and isinstance(action, ListPage):
+            await self._turn(tap, action.page)
+            return True
+        card = self._cards.get(record_id)
+        if card is None:
+            return False
+        match action:
+            case ShowCard():
+                await self._change(card, lambda found: replace(found, is_wanted=True, is_stale=True, stop=""))
+                said = ""
+            case StopTurn(is_sure):
+                said = await self._stop(card, is_sure=is_sure)
+            case Back():
+                await self._change(card, lambda found: replace(found, stop=""))
+                said = ""
+            case Mute(on):
+                source = card.target.source
+                await self._notices.of(source.agent, source.session_id, lambda found: replace(found, is_muted=on))
+                await self._change(card, lambda found: replace(found, is_muted=on))
+                said = "No more notices of this one" if on else "Notices are on again"
+            case WriteTo(on):
+                said = await self._arm(card, tap, on=on)
+            case _:
+                said = hints.TOASTS["page_changed"]
+        self._outbox.answer(tap.query_id, said)
+        return True
+
+    async def _change(self, card: Card, fn: Callable[[Card], Card]) -> None:
+        await self._cards.change(card.id, fn)
+
+    async def _stop(self, card: Card, *, is_sure: bool) -> str:
+        if not is_sure:
+            await self._change(
+                card, lambda found: replace(found, stop="sure", is_wanted=found.is_wanted or found.shown is None)
+            )
+            return "Sure? One more tap."
+        if card.stop != "sure":
+            return hints.TOASTS["page_changed"]
+        await self._change(card, lambda found: replace(found, stop="asked"))
+        return "Stopping"
+
+    async def _arm(self, card: Card, tap: Tap, *, on: bool) -> str:
+        """Let the card take the person's next text, and no other card and no question; or end that."""
+        if not on:
+            await self._cards.disarm(tap.user.id)
+            return hints.TOASTS["typing_off"]
+        await self._cards.disarm(tap.user.id, but=card.id)
+        await self._change(card, lambda found: replace(found, armed_for=tap.user.id, armed_s=tap.at_s))
+        for entry in self._entries.all():
+            armed = entry.state.armed
+            if armed is not None and armed.user_id == tap.user.id:
+                await self._entries.apply(entry.id, Disarmed())
+        self._background.spawn(self._ask_for_text(card))
+        return "Reply with your prompt" if self._look.group else "Type your prompt as your next message"
+
+    async def _ask_for_text(self, card: Card) -> None:
+        """Send the message that asks for the text; a reply to it is a prompt, too."""
+        chat_id = self._entries.chat_id
+        sent = await self._outbox.send(chat_id, screens.write_now(card, self._look), silent=True)
+        self._entries.note_message(sent.message_id)
+        await self._change(
+            card, lambda found: replace(found, chat_id=chat_id, messages=(*found.messages, sent.message_id)[-MESSAGES:])
+        )
+
+
+def _chosen(wanted: Wanted, found: Iterable[Listed]) -> list[Listed]:
+    """Return what a list shows, of all sessions: those that run, or each project once."""
+    if wanted == "stop":
+        return [one for one in found if one.state == "busy" and one.target.can.stops]
+    if wanted == "sessions":
+        return list(found)
+    places: dict[tuple[str, str, str], Listed] = {}
+    for one in found:
+        source = one.target.source
+        if one.target.can.makes_sessions and source.directory:
+            new = replace(source, session_id="", session_title="")
+            place = Listed(replace(one.target, source=new), "idle", one.used_s)
+            places.setdefault((source.agent, source.server, source.directory), place)
+    return list(places.values())
