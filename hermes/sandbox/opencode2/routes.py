@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hermes.sandbox.opencode2.prompts import ConflictError, Delivery
 from hermes.sandbox.opencode2.world import GLOBAL, Form, Invalid, Json, OpenCode2World, Session
 
-_PERMISSION_PREFIX, _FORM_PREFIX, _SESSION_PREFIX = "per", "frm", "ses"
+_PERMISSION_PREFIX, _FORM_PREFIX, _SESSION_PREFIX, _MESSAGE_PREFIX = "per", "frm", "ses", "msg"
 
 
 class Refusal(Exception):
@@ -38,8 +39,9 @@ class Answers:
 
     def sessions(self, request: Request, _: object) -> Response:
         """Answer `GET /api/session`: the newest first, of all directories."""
-        limit = int(request.query_params.get("limit", "50"))
+        limit, parent = int(request.query_params.get("limit", "50")), request.query_params.get("parentID")
         newest = sorted(self.world.sessions.values(), key=lambda one: one.updated_ms, reverse=True)
+        newest = [one for one in newest if parent is None or (one.parent_id or "null") == parent]
         return JSONResponse({"data": [_session_json(one) for one in newest[:limit]], "cursor": {}})
 
     def active(self, *_: object) -> Response:
@@ -117,6 +119,46 @@ class Answers:
 
     # --- what changes something -------------------------------------------------------------------------------------
 
+    def create_session(self, _: Request, body: object) -> Response:
+        """Answer `POST /api/session`: one with this id stays as it is."""
+        given = body if isinstance(body, dict) else {}
+        session_id = _own_id(given, _SESSION_PREFIX)
+        place, title = given.get("location", {}).get("directory"), given.get("title", "")
+        made = self.world.session(title, directory=place, parent=given.get("parentID"), session_id=session_id)
+        return JSONResponse({"data": _session_json(self.world.sessions[made])})
+
+    def prompt(self, request: Request, body: object) -> Response:
+        """Answer `POST …/prompt`: the first record that came under its id."""
+        given = _record(body, "text", str)
+        prompt_id = _own_id(given, _MESSAGE_PREFIX) or self.world.new_id(_MESSAGE_PREFIX)
+        delivery = _delivery(given.get("delivery", "steer"))
+        more = {"metadata": given["metadata"]} if "metadata" in given else {}
+        session, resumes = self._session(request), given.get("resume", True)
+        try:
+            record = self.world.admit(session.id, prompt_id, given["text"], delivery, more=more, resumes=resumes)
+        except ConflictError:
+            raise _conflict(prompt_id) from None
+        return JSONResponse({"data": record})
+
+    def inbox(self, request: Request, _: object) -> Response:
+        """Answer `GET …/pending` (7 August), `GET …/inbox` (2.0.26)."""
+        return JSONResponse({"data": self.world.inbox(self._session(request).id)})
+
+    def withdraw(self, request: Request, _: object) -> Response:
+        """Answer `DELETE …/inbox/{id}`."""
+        self.world.withdraw(self._session(request).id, request.path_params["prompt"])
+        return Response(status_code=204)
+
+    def redirect(self, request: Request, body: object) -> Response:
+        """Answer `PATCH …/inbox/{id}`."""
+        delivery = _delivery(_record(body, "delivery", str)["delivery"])
+        prompt_id = request.path_params["prompt"]
+        try:
+            self.world.redirect(self._session(request).id, prompt_id, delivery)
+        except ConflictError:
+            raise _conflict(prompt_id) from None
+        return Response(status_code=204)
+
     def create_form(self, request: Request, body: object) -> Response:
         """Answer `POST …/form`: any client may create one."""
         given = _record(body, "fields", list)
@@ -164,6 +206,8 @@ class Answers:
         self.world.abort(session.id)
         if self.world.shape == "august":
             return Response(status_code=204)
+        if request.query_params.get("resume") == "true":
+            self.world.steer_on(session.id)
         return JSONResponse({"interrupted": was_active})
 
     def remove(self, request: Request, _: object) -> Response:
@@ -253,15 +297,36 @@ def _record(body: object, key: str, kind: type) -> Json:
     return body
 
 
+def _own_id(given: Json, prefix: str) -> str | None:
+    """Return the id that a client chose, if it did."""
+    own = given.get("id")
+    if own is not None and not str(own).startswith(f"{prefix}_"):
+        said = f'Expected a string starting with "{prefix}_", got "{own}"\n  at ["id"]'
+        raise Refusal(400, "InvalidRequestError", said, kind="Payload")
+    return own
+
+
+def _delivery(given: object) -> Delivery:
+    if given == "steer" or given == "queue":  # noqa: PLR1714 (so that mypy knows which)
+        return given
+    said = f'Expected "steer" | "queue", got "{given}"\n  at ["delivery"]'
+    raise Refusal(400, "InvalidRequestError", said, kind="Payload")
+
+
+def _conflict(prompt_id: str) -> Refusal:
+    said = f"Prompt message ID conflicts with an existing durable record: {prompt_id}"
+    return Refusal(409, "ConflictError", said, resource=prompt_id)
+
+
 def _session_json(session: Session) -> Json:
     shown: Json = {
         "id": session.id,
         "projectID": "global",
-        "title": session.title,
         "time": {"created": session.created_ms, "updated": session.updated_ms},
         "location": {"directory": session.directory},
     }
-    return shown | ({"parentID": session.parent_id} if session.parent_id else {})
+    optional = {"title": session.title, "parentID": session.parent_id}
+    return shown | {key: value for key, value in optional.items() if value}
 
 
 Handler = Callable[[Request, object], Response]
@@ -276,8 +341,10 @@ def routes_of(world: OpenCode2World) -> Mapping[str, tuple[str, str, Handler]]:
         "permissions": ("GET", "/api/permission/request", answers.permissions),
         "active": ("GET", "/api/session/active", answers.active),
         "sessions": ("GET", "/api/session", answers.sessions),
+        "create_session": ("POST", "/api/session", answers.create_session),
         "session": ("GET", one, answers.session),
         "remove": ("DELETE", one, answers.remove),
+        "prompt": ("POST", f"{one}/prompt", answers.prompt),
         "interrupt": ("POST", f"{one}/interrupt", answers.interrupt),
         "messages": ("GET", f"{one}/message", answers.messages),
         "message": ("GET", f"{one}/message/{{message}}", answers.message),
@@ -295,9 +362,13 @@ def routes_of(world: OpenCode2World) -> Mapping[str, tuple[str, str, Handler]]:
             "forms": ("GET", "/api/form/request", answers.forms),
             "state": ("GET", f"{one}/form/{{form}}/state", answers.state),
             "cancel": ("POST", f"{one}/form/{{form}}/cancel", answers.cancel),
+            "inbox": ("GET", f"{one}/pending", answers.inbox),
         }
     return shared | {
         "info": ("GET", "/api/info", answers.info),
         "forms": ("GET", "/api/form", answers.forms),
         "cancel": ("DELETE", f"{one}/form/{{form}}", answers.cancel),
+        "inbox": ("GET", f"{one}/inbox", answers.inbox),
+        "withdraw": ("DELETE", f"{one}/inbox/{{prompt}}", answers.withdraw),
+        "redirect": ("PATCH", f"{one}/inbox/{{prompt}}", answers.redirect),
     }

@@ -14,6 +14,8 @@ from hermes.sandbox.opencode.events import Events
 Json = dict[str, Any]
 Shape = Literal["august", "released"]
 INTERRUPTED: Final = "Tool execution interrupted"
+STEP_INTERRUPTED: Final[Json] = {"type": "aborted", "message": "Step interrupted"}
+NO_ROUTE: Final = "provider.no-route"
 
 
 @dataclass(slots=True)
@@ -41,11 +43,21 @@ class Turns(Events):
         self._now = now
         self._last_ms = 0
 
-    def session(self, title: str = "A session", *, directory: str | None = None, parent: str | None = None) -> str:
-        """Create a session (with `parent`, a subagent's) and return its id."""
+    def session(
+        self,
+        title: str = "A session",
+        *,
+        directory: str | None = None,
+        parent: str | None = None,
+        session_id: str | None = None,
+    ) -> str:
+        """Create a session (with `parent`, a subagent's) and return its id. One with this id stays as it is."""
         with self.lock:
+            if session_id in self.sessions:
+                return session_id
             at_ms = self.now_ms()
-            made = Session(self.new_id("ses"), title, directory or self.directory, parent, at_ms, at_ms)
+            made_id = session_id or self.new_id("ses")
+            made = Session(made_id, title, directory or self.directory, parent, at_ms, at_ms)
             self.sessions[made.id] = made
             self.load(made.directory)
             data = {"sessionID": made.id, "title": title, "location": {"directory": made.directory}}
@@ -55,13 +67,14 @@ class Turns(Events):
     def finish(self, session: str) -> None:
         """End the session's turn."""
         with self.lock:
-            self._ended(self.sessions[session], "succeeded")
+            self._over(self.sessions[session])
 
     def fail(self, session: str, message: str, kind: str = "provider.invalid-request") -> None:
-        """End the session's turn by an error of the model's provider."""
+        """End the session's turn by an error of the model's provider; without a route to it, there is no step."""
         with self.lock:
             failed, error = self.sessions[session], {"type": kind, "message": message}
-            self._complete(self._message(failed, []), "error", error)
+            if kind != NO_ROUTE:
+                self._complete(self._message(failed, []), "error", error)
             self._ended(failed, "failed", {"error": error})
 
     def go_on(self, session: str) -> None:
@@ -69,8 +82,8 @@ class Turns(Events):
         with self.lock:
             again = self.sessions[session]
             self._fail_calls(again, "aborted", f"{INTERRUPTED}: question")
-            self._begin(again)
-            self._ended(again, "succeeded")
+            self._start(again)
+            self._over(again)
 
     def turns_of(self, session: str) -> int:
         """Return how many turns of this session have ended by themselves."""
@@ -111,10 +124,18 @@ class Turns(Events):
 
     def _begin(self, session: Session) -> None:
         if not session.active:
-            session.active = True
+            self._start(session)
             prompt = {"id": self.new_id("msg"), "type": "user", "time": {"created": self.now_ms()}, "text": "Go on."}
             session.messages.append(prompt)
+
+    def _start(self, session: Session) -> None:
+        if not session.active:
+            session.active = True
             self.tell("session.execution.started", {"sessionID": session.id})
+
+    def _over(self, session: Session) -> None:
+        """End a turn that has done its work."""
+        self._ended(session, "succeeded")
 
     def _message(self, session: Session, content: list[Json]) -> Json:
         at_ms = self.now_ms()
@@ -159,19 +180,26 @@ class Turns(Events):
         if any(part["state"]["status"] == "running" for part in calls):
             return
         if any(part["state"].get("error", {}).get("type") == "aborted" for part in calls):
-            self._complete(message, "error", {"type": "aborted", "message": "Step interrupted"})
+            self._complete(message, "error", dict(STEP_INTERRUPTED))
             self._ended(session, "interrupted", {"reason": "shutdown"})
             return
         told = [json.dumps(part["state"].get("content") or part["state"].get("error")) for part in calls]
         self._complete(message, "tool-calls")
         self._complete(self._message(session, [{"type": "text", "text": f"FINAL: {' '.join(told)}"}]), "stop")
-        self._ended(session, "succeeded")
+        self._over(session)
 
     def _fail_calls(self, session: Session, kind: str, message: str) -> None:
         for one in session.messages:
             for part in one.get("content", ()):
                 if part["type"] == "tool" and part["state"]["status"] == "running":
                     part["state"] |= {"status": "error", "error": {"type": kind, "message": message}}
+
+    def _interrupt_step(self, session: Session) -> None:
+        """End the step that runs, as an interrupted one ends."""
+        self._fail_calls(session, "aborted", INTERRUPTED)
+        for one in session.messages:
+            if one["type"] == "assistant" and "completed" not in one["time"]:
+                self._complete(one, "error", dict(STEP_INTERRUPTED))
 
     def _ended(self, session: Session, how: str, more: Json | None = None) -> None:
         if session.active:

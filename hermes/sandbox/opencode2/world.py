@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from hermes.sandbox.opencode.turns import Effect
 from hermes.sandbox.opencode2.forms import Invalid, as_lists, check, fields_of, output
-from hermes.sandbox.opencode2.turns import INTERRUPTED, Json, Session, Shape, Turns
+from hermes.sandbox.opencode2.prompts import Prompts
+from hermes.sandbox.opencode2.turns import INTERRUPTED, Json, Session, Shape
 
 VERSIONS: Final[dict[Shape, str]] = {"august": "2.0.0", "released": "2.0.26"}
 DISMISSED: Final = "The user dismissed this question"
@@ -38,7 +39,7 @@ class Form:
     state: Json = field(default_factory=lambda: {"status": "pending"})
 
 
-class OpenCode2World(Turns):
+class OpenCode2World(Prompts):
     """See the module. `effects` are the answers that reached a waiting agent, over HTTP and from the desk."""
 
     def __init__(
@@ -49,8 +50,7 @@ class OpenCode2World(Turns):
         password: str = "a-password-of-its-own",  # noqa: S107 (of no real server)
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(directory, now)
-        self.shape: Shape = shape
+        super().__init__(directory, now, shape)
         self.version = VERSIONS[shape]
         self.password = password
         self.pid = os.getpid()
@@ -163,7 +163,7 @@ class OpenCode2World(Turns):
                 if form.record["sessionID"] == session and form.state["status"] == "pending":
                     self._cancelled(form)
             self._drop_permissions(session)
-            self._fail_calls(stopped, "aborted", INTERRUPTED)
+            self._interrupt_step(stopped)
             self._ended(stopped, "interrupted", {"reason": reason})
 
     def sweep(self, session: str) -> None:
@@ -178,6 +178,7 @@ class OpenCode2World(Turns):
             gone = self.sessions[session]
             self.abort(session)
             del self.sessions[session]
+            self.prompts = {one: sent for one, sent in self.prompts.items() if sent.session_id != session}
             self.forms = {one: form for one, form in self.forms.items() if form.record["sessionID"] != session}
             self.tell("session.deleted", {"sessionID": session}, gone.directory)
 
@@ -206,10 +207,14 @@ class OpenCode2World(Turns):
             resumes = not killed or self.shape == "released"
             for session in self.sessions.values():
                 session.active = False
-                if resumes:
+                if not killed:
+                    self._interrupt_step(session)
+                elif resumes:
                     self._fail_calls(session, "aborted", INTERRUPTED)
         self.cut_events()
         again = waiting if resumes else []
+        for one in again:
+            self._start(self.sessions[one.record["sessionID"]])
         return {one.record["id"]: self.ask(one.questions or (), session=one.record["sessionID"]) for one in again}
 
     def came_of(self, request_id: str) -> list[Any]:

@@ -17,11 +17,11 @@ Json = dict[str, Any]
 PAYLOADS = Path(__file__).parents[2] / "payloads" / "opencode2"
 RECORDINGS = sorted(path.stem for path in PAYLOADS.glob("*.json") if not path.stem.endswith("events"))
 ID = re.compile(r"\b(?:ses|frm|per|msg|call)_[A-Za-z0-9]+")
-# What the stand-in does not have: the routes of prompts, and those that Hermes never calls.
+# What the stand-in does not have: the routes that Hermes never calls.
 ABSENT = re.compile(
     r"GET /api/(server|location|agent|command|model|provider|skill|project|question/request|config|plugin|mcp)$"
     r"|\w+ /api/permission/saved"
-    r"|\w+ /api/session/\w+/(prompt|pending|synthetic|shell|command|wait|rename|model|agent|compact|context)\b"
+    r"|\w+ /api/session/\w+/(synthetic|shell|command|wait|rename|model|agent|compact|context)\b"
     r"|DELETE /api/debug/location$"
 )
 # These depend on what was there before the recording: on earlier sessions, or on a header that it leaves out.
@@ -46,7 +46,8 @@ def _asks(at: int) -> Step:
 def _child_asks(at: int) -> Step:
     def asks(play: Replay) -> None:
         child, _ = play.names(at)
-        play.ids[child] = play.agent.session("do it", parent=list(play.ids.values())[-1])
+        parent = [one for one in play.ids.values() if one.startswith("ses_")][-1]
+        play.ids[child] = play.agent.session("do it", parent=parent)
         play.form(at)
 
     return asks
@@ -69,13 +70,43 @@ def _evicts(directory: str) -> Step:
 
 
 def _stops(play: Replay) -> None:
-    """Restart; the model then answers a prompt that waited, instead of asking again."""
+    """Restart; the model then answers the prompts that waited, instead of asking again."""
     for session in {play.agent.forms[form].record["sessionID"] for form in play.agent.restart().values()}:
         play.agent.abort(session)
+        while play.agent.inbox(session):
+            play.agent.deliver(session)
+            play.agent.say(session, "Hello from the fake model.")
 
 
 def _is_killed(play: Replay) -> None:
     play.agent.restart(killed=True)
+
+
+def _holds(play: Replay) -> None:
+    """The directory is still being loaded when the prompts come."""
+    play.agent.holds_prompts = True
+
+
+def _takes(at: int) -> Step:
+    """The turn takes what waits."""
+
+    def takes(play: Replay) -> None:
+        play.agent.holds_prompts = False
+        play.agent.deliver(play.ids[play.names(at)[0]])
+
+    return takes
+
+
+def _works(at: int) -> Step:
+    return lambda play: play.agent.use_tool(play.ids[play.names(at)[0]], "shell")
+
+
+def _says(at: int, times: int = 1) -> Step:
+    def says(play: Replay) -> None:
+        for _ in range(times):
+            play.agent.say(play.ids[play.names(at)[0]], "Hello from the fake model.")
+
+    return says
 
 
 def _goes_on(play: Replay) -> None:
@@ -87,6 +118,7 @@ def _goes_on(play: Replay) -> None:
 # and form in the path of the request that it is given.
 BESIDE: dict[str, dict[int, Step]] = {
     "01-info-auth-lists": dict.fromkeys((2, 3, 7, 8, 9), _without_password),
+    "13-prompt-admission": {0: _holds, 8: _takes(8), 18: _says(18, 2), 26: _holds, 28: _takes(28)},
     "21-subagent-cancel": {2: _child_asks(2)},
     "22-subagent-parent-gone": {2: _child_asks(3), 7: _child_asks(8)},
     "31-location-ttl-20s-nosse": {13: _forgets(13)},
@@ -100,6 +132,7 @@ BESIDE: dict[str, dict[int, Step]] = {
     "37-hold-main": {0: _asks(1)},
     "37-hold-quiet": {0: _asks(1)},
     "41-frozen": {9: _answers(9, "Redis")},
+    "46-steer-queue": {5: _works(5), 12: _says(12, 3)},
     "43-websearch-form": {2: _asks(2)},
 }
 
@@ -114,6 +147,7 @@ class Replay:
         self.ids: dict[str, str] = {}
         self.count = 0
         self.calls: set[str] = set()
+        self.prompts: set[str] = set()
         self.has_password = True
         self.http = httpx.Client(base_url=agent.url, trust_env=False)
 
@@ -137,15 +171,16 @@ class Replay:
             self.has_password = True
             self.beside.get(place, _nothing)(self)
             route = f"{request['method']} {request['path'].partition('?')[0]}"
-            if route == "POST /api/session":
+            if route == "POST /api/session" and response["body"]["data"]["id"] not in self.ids:
                 told = response["body"]["data"]
+                self._send(request, response)
                 title = [record.get("title", "") for record in self._records(told["id"])][-1]  # the model gives one
-                if told["id"] not in self.ids:
-                    self.ids[told["id"]] = self.agent.session(title, directory=told["location"]["directory"])
+                self.agent.sessions[self.ids[told["id"]]].title = title
             elif (
                 not ABSENT.match(route)
                 and not VOLATILE.match(request["path"])
                 and response["status"] not in NOT_REPLAYED
+                and "files" not in (request["body"] or ())  # Hermes sends none
             ):
                 self._prepare(request, response)
                 self._send(request, response)
@@ -231,8 +266,14 @@ class Replay:
         where = f"{request['method']} {request['path']} {body}"
         assert told.status_code == response["status"], f"{where}: {told.text}"
         assert told.headers.get("content-type", "").partition(";")[0] == (kind or ""), where
-        if request["method"] == "POST" and request["path"].endswith("/form"):
+        if (
+            request["method"] == "POST"
+            and request["path"].endswith(("/form", "/prompt", "/session"))
+            and told.is_success
+        ):
             self.ids[response["body"]["data"]["id"]] = told.json()["data"]["id"]
+        if request["path"].endswith("/prompt") and told.is_success:
+            self.prompts.add(told.json()["data"]["id"])
         if kind == "application/json":
             wanted, got = json.loads(self._ours(json.dumps(response["body"]))), told.json()
             assert self._plain(got) == self._plain(wanted), where
@@ -242,17 +283,26 @@ class Replay:
         return ID.sub(lambda match: self.ids.get(match[0], match[0]), text)
 
     def _plain(self, body: Any) -> Any:
-        """What is compared: forms, permissions, states and refusals whole; of messages, how the known calls ended."""
+        """What is compared.
+
+        Forms, permissions, states, refusals and, but for their times, prompts whole; of messages, who spoke, what the
+        person wrote, and how the known calls ended.
+        """
         if isinstance(body, dict) and "_tag" in body:
             return {key: str(value).partition(": JSON Parse")[0] for key, value in body.items()}
         data = body.get("data") if isinstance(body, dict) else body
+        if isinstance(data, list) and any("delivery" in one for one in data):
+            return [_prompt(one) for one in data]
+        if isinstance(data, dict) and "delivery" in data:
+            return _prompt(data)
         if isinstance(data, list) and any(isinstance(one, dict) and "type" in one for one in data):
+            texts = [one["text"] for one in data if one["id"] in self.prompts]
             parts = [part for one in data for part in one.get("content", ()) if part["type"] == "tool"]
-            return sorted((_tool(part) for part in parts if part["id"] in self.calls), key=str)
+            return [*texts, *sorted((_tool(part) for part in parts if part["id"] in self.calls), key=str)]
         if isinstance(data, dict) and "pid" in data:
             return {**data, "pid": 0}
         if isinstance(data, dict) and "location" in data:
-            return {"title": data["title"], "location": data["location"], "parent": "parentID" in data}
+            return {"title": data.get("title", ""), "location": data["location"], "parent": "parentID" in data}
         return data
 
 
@@ -260,6 +310,10 @@ def _question(field: Json) -> Json:
     options = [{"label": one["label"], "description": one["description"]} for one in field["options"]]
     asked = {"question": field["description"], "header": field["title"], "options": options}
     return {**asked, "multiple": True} if field["type"] == "multiselect" else asked
+
+
+def _prompt(record: Json) -> Json:
+    return {key: value for key, value in record.items() if key not in {"timeCreated", "time"}}
 
 
 def _tool(part: Json) -> Json:
