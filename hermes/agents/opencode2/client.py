@@ -276,7 +276,8 @@ class OpenCode2Server:
         source = ask.source
         params = sessions.at(source.directory) if source.session_id == GLOBAL else None
         try:
-            await self.api.call(method, self._path(ask) + verb, params=params, body=sent)
+            with sessions.known_routes():
+                await self.api.call(method, self._path(ask) + verb, params=params, body=sent)
         except AgentRefused as error:
             match error.tag:
                 case "FormAlreadySettledError":
@@ -284,8 +285,6 @@ class OpenCode2Server:
                 case "FormInvalidAnswerError" | "InvalidRequestError":
                     # The same request would be refused again, but another answer may be taken.
                     raise Unfit(str(error), tag=error.tag, said=" ".join(error.said.split())) from None
-                case "" if isinstance(error, NotThere):
-                    raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
             raise
 
     def _path(self, ask: Ask) -> str:
@@ -325,15 +324,13 @@ class OpenCode2Server:
     async def _state(self, ask: Ask) -> Verdict | None:
         """Return the verdict that the state of a form gives; None if the server does not know the form."""
         directory = ask.source.directory if ask.source.session_id == GLOBAL else ""
+        path = f"{self._path(ask)}/state" if self._is_first_shape else self._path(ask)
         try:
-            if self._is_first_shape:
-                kept: Any = (await sessions.get(self.api, wire.One, f"{self._path(ask)}/state", directory)).data
-            else:
-                kept = (await sessions.get(self.api, wire.One, self._path(ask), directory)).data.get("state")
-        except NotThere as error:
-            if error.tag:
-                return None
-            raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
+            with sessions.known_routes():
+                told_of = (await sessions.get(self.api, wire.One, path, directory)).data
+        except NotThere:
+            return None
+        kept: Any = told_of if self._is_first_shape else told_of.get("state")
         match kept:
             case {"status": "pending"}:
                 return StillOpen()
@@ -357,11 +354,10 @@ class OpenCode2Server:
 
     async def _is_pending(self, ask: Ask) -> Verdict | None:
         try:
-            await sessions.get(self.api, wire.One, self._path(ask))
-        except NotThere as error:
-            if error.tag:
-                return None
-            raise AgentRefused(f"{error}: this version of OpenCode has no such route") from None
+            with sessions.known_routes():
+                await sessions.get(self.api, wire.One, self._path(ask))
+        except NotThere:
+            return None
         return StillOpen()
 
     async def _evidence(self, ask: Ask) -> proof.Evidence:

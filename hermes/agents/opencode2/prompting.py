@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hermes.model.ask import Source
     from hermes.model.prompt import Content, SessionState
 
+KILLED: Final = "the agent was ended in the middle of it"
+PARKED: Final = "it waits in the session, and begins with the next prompt there"
 ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
 _ALL: Final = 200
 _WAITING: Final = ("inbox", "pending")
@@ -41,6 +43,10 @@ class OpenCode2Prompts:
 
     async def look(self, source: Source, record_id: str) -> Sight:
         """Return the state of the session, and what its record has of this prompt."""
+        with sessions.known_routes():
+            return await self._look(source, record_id)
+
+    async def _look(self, source: Source, record_id: str) -> Sight:
         api = self._server.api
         await sessions.info(api, source.session_id)
         # Read before the messages: a turn that ends between the two reads is then only seen one look later.
@@ -52,38 +58,42 @@ class OpenCode2Prompts:
         path = sessions.session_path(source.session_id)
         try:
             await sessions.get(api, wire.OneMessage, path + path_of("message", record_id))
-        except NotThere:
+        except NotThere as error:
+            if not error.tag:
+                raise
             record = "admitted" if await self._waits(path, record_id) else "absent"
             return Sight(state, record, next_id=next_id)  # type: ignore[arg-type]
         messages = (await sessions.get(api, wire.Messages, f"{path}/message", limit=_ALL)).data
         return sight_of(messages, record_id, state)
 
     async def _waits(self, path: str, record_id: str) -> bool:
-        for name in _WAITING:
-            try:
-                listed = (await sessions.get(self._server.api, wire.Listed, f"{path}/{name}")).data
-            except NotThere as error:
-                if error.tag:
-                    raise
-                continue  # this version has no such route
-            return any(isinstance(one, dict) and one.get("id") == record_id for one in listed)
-        return False
+        try:
+            listed = await sessions.get(self._server.api, wire.Listed, f"{path}/{_WAITING[0]}")
+        except NotThere as error:
+            if error.tag:
+                raise
+            listed = await sessions.get(self._server.api, wire.Listed, f"{path}/{_WAITING[1]}")
+        return any(isinstance(one, dict) and one.get("id") == record_id for one in listed.data)
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id. It joins a turn that runs."""
         path = f"{sessions.session_path(source.session_id)}/prompt"
-        await self._server.api.call("POST", path, body={"id": record_id, "text": content.text, "delivery": "steer"})
+        with sessions.known_routes():
+            await self._server.api.call("POST", path, body={"id": record_id, "text": content.text, "delivery": "steer"})
 
     async def stop(self, source: Source) -> bool:
         """End the turn that runs; return whether one ran."""
-        if source.session_id not in await self._server.busy(source.directory):
-            return False
-        await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
+        with sessions.known_routes():
+            if source.session_id not in await self._server.busy(source.directory):
+                return False
+            await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
         return True
 
     async def new_session(self, directory: str) -> str:
         """Make a session in this directory; return its id."""
-        content = await self._server.api.call("POST", "/api/session", body={"location": {"directory": directory}})
+        sent = {"location": {"directory": directory}}
+        with sessions.known_routes():
+            content = await self._server.api.call("POST", "/api/session", body=sent)
         try:
             return decode(wire.OneSession, content).data.id
         except ValueError as error:
@@ -95,8 +105,9 @@ class OpenCode2Prompts:
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
-        busy = await self._server.busy("")
-        found = [one for one in await sessions.newest(self._server.api) if one.parent_id is None]
+        with sessions.known_routes():
+            busy = await self._server.busy("")
+            found = [one for one in await sessions.newest(self._server.api) if one.parent_id is None]
         return tuple(
             self._listed(one, is_busy=one.id in busy)
             for one in found

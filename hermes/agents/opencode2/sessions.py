@@ -17,7 +17,7 @@ from hermes.agents.opencode2 import adapter, wire
 from hermes.agents.opencode2.forms import GLOBAL
 from hermes.agents.turns import GOES_ON, Beginnings
 from hermes.agents.wire import shaped
-from hermes.errors import AgentError, AgentRefused
+from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.ask import Ask, Source
 from hermes.model.notice import Changes, Turn
 
@@ -38,6 +38,18 @@ def session_path(session_id: str) -> str:
 def at(directory: str) -> dict[str, str | int]:
     """Return the query of a directory, exactly as the server names it: another spelling is another place there."""
     return {"location[directory]": directory} if directory else {}
+
+
+@contextlib.contextmanager
+def known_routes() -> Iterator[None]:
+    """Turn the NotThere of a route that this version does not have into AgentRefused: no `_tag` tells it apart."""
+    try:
+        yield
+    except NotThere as error:
+        if error.tag:
+            raise
+        said = "this version of OpenCode has no such route"
+        raise AgentRefused(f"{error}: {said}", said=said) from None
 
 
 async def get(api: Api, kind: type[T], path: str, directory: str = "", **params: str | int) -> T:
