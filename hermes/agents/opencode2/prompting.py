@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Final
 
 from hermes.agents.http import path_of
@@ -123,20 +123,28 @@ class OpenCode2Prompts:
 
 
 def sight_of(messages: list[wire.Message], record_id: str, state: SessionState) -> Sight:
-    """Return what the messages, the newest first, show of the prompt with this id, which is one of them."""
+    """Return what the messages, the newest first, show of the prompt with this id; without it, all are after it.
+
+    Prompts that one step takes are answered together. An error does not end the turn if a step follows: the step is
+    tried again, or the server was restarted and takes the turn up again.
+    """
     after = list(takewhile(lambda one: one.id != record_id, messages))[::-1]
-    steps = [one for one in takewhile(lambda one: one.type != "user", after) if one.type == "assistant"]
-    if not steps:
+    answered = list(dropwhile(lambda one: one.type != "assistant", after))
+    turn = list(takewhile(lambda one: one.type != "user", answered))
+    if not turn:
         return Sight(state, "admitted")
-    last, is_last = steps[-1], after[-1] is steps[-1]
+    last = [one for one in turn if one.type == "assistant"][-1]
+    is_over = state == "idle" or len(turn) < len(answered)
     ended_s = None if last.time.completed is None else last.time.completed / 1000
-    if last.error is not None and last.error.type == "aborted":
-        return Sight(state, "stopped", ended_s=ended_s)
-    if last.error is not None and state == "idle":
-        return Sight(state, "failed", reason=last.error.message or last.error.type, ended_s=ended_s)
-    if ended_s is not None and last.finish not in GOES_ON:
+    if last.error is None and ended_s is not None and last.finish not in GOES_ON:
         return Sight(state, "finished", ended_s=ended_s)
-    if ended_s is None or (state == "busy" and is_last):
-        tools = [part.name for part in last.content if part.state is not None and part.state.status == "running"]
-        return Sight(state, "running", tool=tools[-1] if tools else "")
-    return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)
+    if last.error is not None and is_over:
+        if last.error.type == "aborted":
+            return Sight(state, "stopped", ended_s=ended_s)
+        return Sight(state, "failed", reason=last.error.message or last.error.type, ended_s=ended_s)
+    if len(turn) < len(answered):  # a later prompt took the turn over
+        return Sight(state, "failed", reason=KILLED) if ended_s is None else Sight(state, "finished", ended_s=ended_s)
+    if state == "idle" and ended_s is not None:
+        return Sight(state, "stopped", ended_s=ended_s)
+    tools = [part.name for part in last.content if part.state is not None and part.state.status == "running"]
+    return Sight(state, "running", tool=tools[-1] if tools else "")
