@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KILLED: Final = "the agent was ended in the middle of it"
 PARKED: Final = "it waits in the session, and begins with the next prompt there"
 ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
+_RECENT: Final = 20
 _ALL: Final = 200
 _WAITING: Final = ("inbox", "pending")
 """The list of the prompts that wait: in 2.0.26, and in the build of 7 August."""
@@ -56,15 +57,27 @@ class OpenCode2Prompts:
         if not record_id:
             return Sight(state, next_id=next_id)
         path = sessions.session_path(source.session_id)
-        try:
-            await sessions.get(api, wire.OneMessage, path + path_of("message", record_id))
-        except NotThere as error:
-            if not error.tag:
-                raise
-            record = "admitted" if await self._waits(path, record_id) else "absent"
-            return Sight(state, record, next_id=next_id)  # type: ignore[arg-type]
-        messages = (await sessions.get(api, wire.Messages, f"{path}/message", limit=_ALL)).data
+        messages = await self._messages(path, _RECENT)
+        if all(one.id != record_id for one in messages):
+            # The inbox first: a prompt that a turn takes between the two reads would be in neither.
+            if await self._waits(path, record_id):
+                return Sight(state, "admitted", next_id=next_id)
+            if not await self._has(path, record_id):
+                return Sight(state, next_id=next_id)
+            messages = await self._messages(path, _ALL)
         return sight_of(messages, record_id, state)
+
+    async def _messages(self, path: str, limit: int) -> list[wire.Message]:
+        return (await sessions.get(self._server.api, wire.Messages, f"{path}/message", limit=limit)).data
+
+    async def _has(self, path: str, record_id: str) -> bool:
+        try:
+            await sessions.get(self._server.api, wire.OneMessage, path + path_of("message", record_id))
+        except NotThere as error:
+            if error.tag:
+                return False
+            raise
+        return True
 
     async def _waits(self, path: str, record_id: str) -> bool:
         try:
