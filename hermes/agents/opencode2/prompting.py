@@ -10,9 +10,9 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes.agents.http import path_of
+from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
 from hermes.agents.turns import GOES_ON
 from hermes.agents.wire import decode
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes.model.ask import Source
     from hermes.model.prompt import Content, SessionState
 
+T = TypeVar("T")
 KILLED: Final = "the agent was ended in the middle of it"
 PARKED: Final = "it waits in the session, and begins with the next prompt there"
 ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
@@ -99,18 +100,21 @@ class OpenCode2Prompts:
         with sessions.known_routes():
             if source.session_id not in await self._server.busy(source.directory):
                 return False
-            await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
-        return True
+            content = await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
+        return not content or self._read(wire.Interrupted, content).interrupted
 
     async def new_session(self, directory: str) -> str:
         """Make a session in this directory; return its id."""
         sent = {"location": {"directory": directory}}
         with sessions.known_routes():
-            content = await self._server.api.call("POST", "/api/session", body=sent)
+            content = await self._server.api.call("POST", "/api/session", body=sent, timeout=BOOT)
+        return self._read(wire.OneSession, content).data.id
+
+    def _read(self, kind: type[T], content: bytes) -> T:
         try:
-            return decode(wire.OneSession, content).data.id
+            return decode(kind, content)
         except ValueError as error:
-            raise AgentRefused(f"OpenCode {self._server.name!r}: a session of an unknown shape: {error}") from None
+            raise AgentRefused(f"OpenCode {self._server.name!r}: an unknown shape: {error}") from None
 
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session."""

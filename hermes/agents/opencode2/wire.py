@@ -123,6 +123,12 @@ class Messages(Wire):
     data: list[Message]
 
 
+class Interrupted(Wire):
+    """`POST /api/session/{id}/interrupt` of 2.0.26; that of 7 August answers nothing."""
+
+    interrupted: bool
+
+
 class Event(Wire):
     """One event of `GET /api/event`; `data` has another shape for each type."""
 
