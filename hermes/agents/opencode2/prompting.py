@@ -7,6 +7,7 @@ has arrived: they take no id in all versions, so they are not offered.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import replace
 from itertools import dropwhile, takewhile
@@ -124,11 +125,14 @@ class OpenCode2Prompts:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
         with sessions.known_routes():
             busy = await self._server.busy("")
-            found = [one for one in await sessions.newest(self._server.api) if one.parent_id is None]
+            found = await sessions.newest(self._server.api)
+            for session_id in busy - {one.id for one in found}:
+                with contextlib.suppress(NotThere):
+                    found.append(await sessions.info(self._server.api, session_id))
         return tuple(
             self._listed(one, is_busy=one.id in busy)
             for one in found
-            if one.id in busy or one.time.updated >= since_s * 1000
+            if one.parent_id is None and (one.id in busy or one.time.updated >= since_s * 1000)
         )
 
     def _listed(self, session: wire.Session, *, is_busy: bool) -> Listed:
