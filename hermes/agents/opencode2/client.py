@@ -14,14 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from hermes.agents.http import PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, sessions, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
-from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
 from hermes.agents.turns import Beginnings
@@ -35,12 +34,10 @@ from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdi
 
 _LOG = logging.getLogger(__name__)
 
-T = TypeVar("T")
 LONGEST_PAUSE_S: Final = 2.0
 """A look for the file costs next to nothing, so a server that starts is found within this time."""
 _PAUSES_S: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _SWEEP_PAUSES_S: Final = (0.05, 0.1, 0.2)
-_KEPT: Final = 500
 _DAY_S: Final = 86400.0
 _SWEEPING: Final = (2, 0)
 """The versions that end a turn in which nothing happens for `_SWEPT_AFTER_S`."""
@@ -83,7 +80,7 @@ class OpenCode2Server:
         self._replies: OrderedDict[str, Response] = OrderedDict()
         self._swept: OrderedDict[str, None] = OrderedDict()
         self._beginnings = Beginnings()
-        self.prompts: PromptWay = OpenCode2Prompts(self)
+        self.prompts = OpenCode2Prompts(self)
 
     def __repr__(self) -> str:
         return f"<OpenCode2Server {self.name!r}>"
@@ -184,22 +181,23 @@ class OpenCode2Server:
         return Heard(signal, directory)
 
     def _note(self, event: wire.Event) -> None:
+        self.prompts.note(event)
         request_id = event.data.get("requestID") or event.data.get("id")
         if event.type in {"form.replied", "form.cancelled", "permission.replied"} and isinstance(request_id, str):
             fields = self._open.pop(request_id, None)
             if event.type == "permission.replied":
-                _keep(self._replies, request_id, read_reply(event.data, event.type))
+                sessions.keep(self._replies, request_id, read_reply(event.data, event.type))
             elif event.type == "form.replied" and fields is not None:
-                _keep(self._replies, request_id, told(fields, event.data.get("answer")))
+                sessions.keep(self._replies, request_id, told(fields, event.data.get("answer")))
         session_id = event.data.get("sessionID")
         if event.type == "session.execution.interrupted" and event.data.get("reason") == "inactivity":
-            _keep(self._swept, str(session_id), None)
+            sessions.keep(self._swept, str(session_id), None)
         if event.type == "session.execution.started":
             self._swept.pop(str(session_id), None)
 
     def _noted(self, ask: Ask) -> Ask:
         """Remember that an ask is open, and return it with the time after which this version may give it up."""
-        _keep(self._open, ask.source.request_id or "", fields_of(ask))
+        sessions.keep(self._open, ask.source.request_id or "", fields_of(ask))
         return replace(ask, capabilities=replace(ask.capabilities, gives_up_after_s=self._gives_up_after_s))
 
     async def _place_of(self, form: object) -> str:
@@ -261,7 +259,7 @@ class OpenCode2Server:
         """
         sent = adapter.reply_body(answers) if not isinstance(answers, tuple) else body(ask, answers)
         await self._settle(ask, "/reply", sent)
-        _keep(self._replies, ask.source.request_id or "", answers)
+        sessions.keep(self._replies, ask.source.request_id or "", answers)
 
     async def reject(self, ask: Ask) -> None:
         """Cancel a form, or reject a permission. Raises NotThere: it was settled before."""
@@ -388,9 +386,3 @@ class OpenCode2Server:
 def _is_lost(source: Source) -> bool:
     """Tell whether a form can only be answered in its directory, and that is not known."""
     return source.session_id == GLOBAL and not source.directory
-
-
-def _keep(where: OrderedDict[str, T], key: str, value: T) -> None:
-    where[key] = value
-    while len(where) > _KEPT:
-        where.popitem(last=False)

@@ -8,10 +8,12 @@ has arrived: they take no id in all versions, so they are not offered.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
-from dataclasses import replace
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
@@ -36,6 +38,15 @@ _WAITING: Final = ("inbox", "pending")
 """The list of the prompts that wait: in 2.0.26, and in the build of 7 August."""
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How the last turn of a session ended, if not well, and when (ms since the epoch)."""
+
+    at_ms: float
+    record: Literal["failed", "stopped"]
+    reason: str = ""
+
+
 class OpenCode2Prompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
@@ -43,6 +54,18 @@ class OpenCode2Prompts:
 
     def __init__(self, server: OpenCode2Server) -> None:
         self._server = server
+        self._ends: OrderedDict[str, _End] = OrderedDict()
+
+    def note(self, event: wire.Event) -> None:
+        """Remember how a turn ended: one that ends before its first step leaves no message."""
+        session_id = str(event.data.get("sessionID"))
+        match event.type:
+            case "session.execution.started":
+                self._ends.pop(session_id, None)
+            case "session.execution.interrupted":
+                sessions.keep(self._ends, session_id, _End(event.created, "stopped"))
+            case "session.execution.failed":
+                sessions.keep(self._ends, session_id, _End(event.created, "failed", _words(event.data.get("error"))))
 
     async def look(self, source: Source, record_id: str) -> Sight:
         """Return the state of the session, and what its record has of this prompt."""
@@ -63,11 +86,20 @@ class OpenCode2Prompts:
         if all(one.id != record_id for one in messages):
             # The inbox first: a prompt that a turn takes between the two reads would be in neither.
             if await self._waits(path, record_id):
-                return Sight(state, "admitted", next_id=next_id)
+                return Sight(state, "admitted", reason="" if is_busy else self._parked(source.session_id))
             if not await self._has(path, record_id):
                 return Sight(state, next_id=next_id)
             messages = await self._messages(path, _ALL)
-        return sight_of(messages, record_id, state)
+        sight = sight_of(messages, record_id, state)
+        taken_ms = next((one.time.created for one in messages if one.id == record_id), math.inf)
+        end = self._ends.get(source.session_id)
+        if is_busy or sight.record != "admitted" or end is None or end.at_ms < taken_ms:
+            return sight
+        return replace(sight, record=end.record, reason=end.reason, ended_s=end.at_ms / 1000)
+
+    def _parked(self, session_id: str) -> str:
+        end = self._ends.get(session_id)
+        return PARKED if end is None or not end.reason else f"{end.reason}; {PARKED}"
 
     async def _messages(self, path: str, limit: int) -> list[wire.Message]:
         return (await sessions.get(self._server.api, wire.Messages, f"{path}/message", limit=limit)).data
@@ -141,6 +173,11 @@ class OpenCode2Prompts:
         )
         target = Target(source, adapter.capabilities.agent_name, ABILITIES)
         return Listed(target, "busy" if is_busy else "idle", session.time.updated / 1000)
+
+
+def _words(error: object) -> str:
+    told = error if isinstance(error, dict) else {}
+    return str(told.get("message") or told.get("type") or "")
 
 
 def sight_of(messages: list[wire.Message], record_id: str, state: SessionState) -> Sight:

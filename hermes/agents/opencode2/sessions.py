@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import dropwhile, takewhile
@@ -28,6 +29,14 @@ _LOOKS, _LOOK_S = 5, 0.1
 _ANCESTORS: Final = 10
 _RECENT: Final = 8
 _LAST_WORDS: Final = 3000
+_KEPT: Final = 500
+
+
+def keep(where: OrderedDict[str, T], key: str, value: T) -> None:
+    """Remember a value under its key, and forget the first of more than 500."""
+    where[key] = value
+    while len(where) > _KEPT:
+        where.popitem(last=False)
 
 
 def session_path(session_id: str) -> str:

@@ -130,8 +130,9 @@ class Interrupted(Wire):
 
 
 class Event(Wire):
-    """One event of `GET /api/event`; `data` has another shape for each type."""
+    """One event of `GET /api/event`; `data` has another shape for each type. `created` is in ms since the epoch."""
 
     type: Text
+    created: float = 0
     data: dict[str, Any] = Field({})
     location: Located | None = None
