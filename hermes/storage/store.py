@@ -24,7 +24,7 @@ from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unrea
 from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
-from hermes.storage import names, process_lock
+from hermes.storage import folders, names, process_lock
 from hermes.storage.archive import Done, Quarantine, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
@@ -34,11 +34,6 @@ log = logging.getLogger(__name__)
 
 LISTENER = "listener"
 """The name of the lock that the listener of a store holds."""
-
-_FOLDERS = ("pending", "done", "quarantine", "locks")
-_MARKS = {"pending", "inbox", "store.lock"}
-_RECORDS = ("notices", "prompts", "cards")
-_KNOWN = _MARKS | {*_FOLDERS, *_RECORDS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
 
 
 class Store:
@@ -64,12 +59,12 @@ class Store:
         self.unread: list[Path] = []
         self.put_away = 0
         self.now = now
-        self._pending, done, quarantine, self._locks = (root / name for name in _FOLDERS)
+        self._pending, done, quarantine, self._locks = (root / name for name in folders.NAMES)
         self._chat = root / "telegram.json"
         self._phone_lock = root / "locked"
         self._done = Done(done)
         self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
-        notices, prompts, cards = (root / name for name in _RECORDS)
+        notices, prompts, cards = (root / name for name in folders.RECORDS)
         self.notices = RecordFiles(notices, NOTICES, self._quarantine)
         self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
         self.cards = RecordFiles(cards, CARDS, self._quarantine)
@@ -110,9 +105,9 @@ class Store:
             StoreError: the folder belongs to another user, or holds other things.
             NotSaved: the folder cannot be made.
         """
-        self._make_folders()
+        folders.make(self.root)
         with self._writing():
-            records = (self.root / name for name in _RECORDS)
+            records = (self.root / name for name in folders.RECORDS)
             places = (self.root, self._pending, self.root / "quarantine", *records, *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
             for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
@@ -123,17 +118,7 @@ class Store:
 
     def is_whole(self) -> bool:
         """Tell whether none of its folders was removed."""
-        return all(os.path.lexists(self.root / name) for name in _FOLDERS)
-
-    def _make_folders(self) -> None:
-        with disk.saving(self.root):
-            found = {path.name for path in disk.listing(self.root)}
-            if not (found & _MARKS or found <= _KNOWN):
-                raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
-            disk.own_folder(self.root)
-            spool.machine(self.root)  # first, because these folders mark a store that is in use
-            for name in _FOLDERS:
-                disk.own_folder(self.root / name)
+        return folders.are_whole(self.root)
 
     def machine(self) -> str:
         """Return the id of this machine for this store. Raises NotSaved: it does not exist yet and cannot be made."""
@@ -357,7 +342,7 @@ class Store:
             Held: another process has the lock; the sentence says which.
             StoreError, NotSaved: as `open`.
         """
-        self._make_folders()
+        folders.make(self.root)
         with disk.saving(self._locks):
             return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
 

@@ -1,0 +1,36 @@
+"""The folders of a store, and what else may lie beside them."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from hermes import disk
+from hermes.errors import StoreError
+from hermes.hook import spool
+
+NAMES: Final = ("pending", "done", "quarantine", "locks")
+RECORDS: Final = ("notices", "prompts", "cards")
+_MARKS = {"pending", "inbox", "store.lock"}
+_KNOWN = _MARKS | {*NAMES, *RECORDS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
+
+
+def are_whole(root: Path) -> bool:
+    """Tell whether none of the folders was removed."""
+    return all(os.path.lexists(root / name) for name in NAMES)
+
+
+def make(root: Path) -> None:
+    """Make or check the folders.
+
+    Raises:
+        StoreError: the folder belongs to another user, or holds other things.
+        NotSaved: the folder cannot be made.
+    """
+    with disk.saving(root):
+        found = {path.name for path in disk.listing(root)}
+        if not (found & _MARKS or found <= _KNOWN):
+            raise StoreError(f"{root} holds other things; set store.path to a folder of its own")
+        disk.own_folder(root)
+        spool.machine(root)  # first, because these folders mark a store that is in use
+        for name in NAMES:
+            disk.own_folder(root / name)
