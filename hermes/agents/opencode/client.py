@@ -17,12 +17,12 @@ from typing import Any, Self
 import httpx_sse
 
 from hermes.agents.http import BOOT, PROBE, Api, path_of
-from hermes.agents.opencode import events, proof, turns, wire
+from hermes.agents.opencode import engine2, events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.prompting import OpenCodePrompts
-from hermes.agents.opencode.proof import Evidence, ToolPart
+from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
@@ -33,7 +33,7 @@ from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
 from hermes.model.notice import Turn
 from hermes.model.signals import Replied, Signal
-from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
+from hermes.model.verdicts import AnsweredWith, Verdict
 
 _LOG = logging.getLogger(__name__)
 
@@ -218,7 +218,8 @@ class OpenCodeServer:
         Raises AgentAway also if a question was answered and its tool does not end within these 2 s.
         """
         if not ask.answerable:
-            return await self._verdict_v2(ask.source)
+            heard = self.sessions.reply(ask.source.request_id or "")
+            return await engine2.verdict(self.api, ask.source, heard)
         judge = proof.judge if ask.permission is None else proof.judge_permission
         for pause_s in _PAUSES_S:
             verdict = judge(await self._evidence(ask))
@@ -294,28 +295,6 @@ class OpenCodeServer:
     async def _newest(self, source: Source) -> list[wire.Message]:
         path = path_of("session", source.session_id, "message")
         return await self.api.get(list[wire.Message], path, source.directory, params={"limit": _RECENT})
-
-    async def _verdict_v2(self, source: Source) -> Verdict:
-        ours = source.server == self.name
-        session = path_of("api", "session", source.session_id)
-        try:
-            pending = await self.api.get(wire.RawList, f"{session}/question", source.directory)
-            if any(isinstance(one, dict) and one.get("id") == source.request_id for one in pending.data):
-                return StillOpen()
-            part = await self._tool_v2(session, source)
-        except NotThere:
-            return Dead() if ours else Unproven()
-        heard = self.sessions.reply(source.request_id or "")
-        verdict = proof.judge(Evidence(listed=False, ours=ours, busy=False, part=part, heard=heard))
-        return Unproven() if isinstance(verdict, proof.Settling) else verdict
-
-    async def _tool_v2(self, session: str, source: Source) -> ToolPart | None:
-        if source.message_id is None:
-            return None
-        path = session + path_of("message", source.message_id)
-        content = (await self.api.get(wire.V2Message, path, source.directory)).data.content
-        states = [(one.name, one.state) for one in content if one.id == source.call_id and one.state]
-        return proof.read_part(*states[-1]) if states else None
 
     # turns
 
