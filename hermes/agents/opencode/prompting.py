@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.agents.http import BOOT, path_of
-from hermes.agents.opencode import turns, wire
+from hermes.agents.opencode import commands, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.wire import decode
-from hermes.errors import AgentRefused, NotThere
+from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.card import Listed
 from hermes.model.prompt import PromptAbilities, Sight, Target
 
@@ -39,8 +39,6 @@ _ALL: Final = 500
 _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@])@([\w./-]+)")
-_SHELL: Final = "!`"
-_NAMED: Final = 20
 _WORDS: Final = 3000
 
 
@@ -57,74 +55,84 @@ class OpenCodePrompts:
         """Return the state of the session, and what its record has of this prompt."""
         directory = source.directory
         session = path_of("session", source.session_id)
-        await self._api.get(wire.Session, session, directory, timeout=BOOT)
+        made_ms = (await self._api.get(wire.Session, session, directory, timeout=BOOT)).time.created
         # Read before the messages: a turn that ends between the two reads is then only seen one look later.
-        busy = (await self._api.get(dict[str, wire.Status], "/session/status", directory)).get(source.session_id)
-        messages = await self._messages(session, directory, _RECENT)
-        state: SessionState = "idle" if busy is None else "busy"
-        next_id = following(max((one.info.id for one in messages), default=""), self._server.now())
+        status = await self._api.get(dict[str, wire.Status], "/session/status", directory)
+        is_busy = source.session_id in status
+        messages = await self._newest(session, directory)
+        state: SessionState = "busy" if is_busy else "idle"
+        nothing = Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
         if not record_id:
-            return Sight(state, next_id=next_id)
+            return nothing
         if not _knows(messages, record_id):
             if not await self._has(session, record_id, directory):
-                return Sight(state, next_id=next_id)
+                return nothing
             messages = await self._messages(session, directory, _ALL)
-        return turns.sight_of(messages, record_id, is_busy=busy is not None)
+        return turns.sight_of(messages, record_id, is_busy=is_busy)
+
+    async def _newest(self, session: str, directory: str) -> list[wire.TurnMessage]:
+        """Return the newest messages; the newest one alone if they are too large, as 1.1.53 keeps changed files in them."""
+        try:
+            return await self._messages(session, directory, _RECENT)
+        except NotThere:
+            raise
+        except AgentRefused:
+            return await self._messages(session, directory, 1)
 
     async def _messages(self, session: str, directory: str, limit: int) -> list[wire.TurnMessage]:
         path = f"{session}/message"
         return await self._api.get(list[wire.TurnMessage], path, directory, params={"limit": limit}, timeout=BOOT)
 
     async def _has(self, session: str, record_id: str, directory: str) -> bool:
+        """Tell whether the record has this prompt. If OpenCode was killed, it can have one without its parts."""
         try:
-            await self._api.get(wire.TurnMessage, session + path_of("message", record_id), directory)
+            kept = await self._api.get(wire.TurnMessage, session + path_of("message", record_id), directory)
         except NotThere:
             return False
-        return True
+        return bool(kept.parts)
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id."""
-        session = path_of("session", source.session_id)
-        if content.kind == "command":
-            await self._check_command(content.name, source.directory)
-            body = {"messageID": record_id, "command": content.name, "arguments": content.text}
-            await self._api.call("POST", f"{session}/command", source.directory, body=body)
-            return
-        parts = await self._parts(content, source.directory)
-        for number, part in enumerate(parts):
-            part["id"] = f"prt_{record_id.removeprefix('msg_')}{number}"
-        prompt: dict[str, Any] = {"messageID": record_id, "parts": parts}
-        if content.kind == "note":
-            prompt["noReply"] = True
-        await self._api.call("POST", f"{session}/prompt_async", source.directory, body=prompt)
+        prompt = await self._prompt(content, source.directory)
+        for number, part in enumerate(prompt["parts"]):  # the model gets the parts in the order of their ids
+            part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}"
+        path = path_of("session", source.session_id, "prompt_async")
+        await self._api.call("POST", path, source.directory, body={"messageID": record_id, **prompt})
 
-    async def _parts(self, content: Content, directory: str) -> list[dict[str, Any]]:
-        if content.kind == "task":
-            if content.name not in await self._subagents(directory):
-                names = ", ".join(sorted(await self._subagents(directory))[:_NAMED])
-                raise AgentRefused("no such agent", said=f"there is no agent “{content.name}”; there are: {names}")
-            about = content.text.partition("\n")[0][:60]
-            return [{"type": "subtask", "agent": content.name, "description": about, "prompt": content.text}]
-        parts: list[dict[str, Any]] = [{"type": "text", "text": content.text}]
-        mentioned = dict.fromkeys(_MENTION.findall(content.text)) if content.kind == "text" else {}
-        if mentioned:
-            known = await self._subagents(directory)
-            parts += [{"type": "agent", "name": name} for name in mentioned if name in known]
-        return parts
+    async def _prompt(self, content: Content, directory: str) -> dict[str, Any]:
+        match content.kind:
+            case "task":
+                return {"parts": [await self._task(content, directory)]}
+            case "note":
+                return {"parts": [{"type": "text", "text": content.text}], "noReply": True}
+            case "command":
+                listed = await self._api.get(list[wire.Command], "/command", directory, timeout=BOOT)
+                command = commands.chosen(listed, content.name)
+                prompt = commands.prompt_of(command, content.text, await self._agents(directory))
+            case _:
+                prompt = {"parts": [{"type": "text", "text": content.text}]}
+        return prompt | {"parts": prompt["parts"] + await self._mentioned(prompt["parts"], directory)}
 
-    async def _subagents(self, directory: str) -> frozenset[str]:
-        agents = await self._api.get(list[wire.Agent], "/agent", directory, timeout=BOOT)
-        return frozenset(one.name for one in agents if one.mode != "primary" and not one.hidden)
+    async def _task(self, content: Content, directory: str) -> dict[str, Any]:
+        there = [one.name for one in await self._agents(directory) if _is_subagent(one)]
+        if content.name not in there:
+            names = ", ".join(sorted(there)[: commands.NAMED]) or "none"
+            raise AgentRefused("no such agent", said=f"there is no agent “{content.name}”; there are: {names}")
+        about = content.text.partition("\n")[0][:60]
+        return {"type": "subtask", "agent": content.name, "description": about, "prompt": content.text}
 
-    async def _check_command(self, name: str, directory: str) -> None:
-        """Raise AgentRefused unless this is a command that runs nothing in a shell."""
-        listed = await self._api.get(list[wire.Command], "/command", directory, timeout=BOOT)
-        safe = [one.name for one in listed if _SHELL not in one.template]
-        if name not in safe:
-            there = ", ".join(sorted(safe)[:_NAMED]) or "none"
-            is_shell = any(one.name == name for one in listed)
-            why = f"“{name}” runs a shell" if is_shell else f"there is no command “{name}”"
-            raise AgentRefused("no such command", said=f"{why}; you can send: {there}")
+    async def _mentioned(self, parts: list[dict[str, Any]], directory: str) -> list[dict[str, Any]]:
+        """Return a part for each subagent that the text names with "@"."""
+        names = [
+            name.rstrip(".") for part in parts if part["type"] == "text" for name in _MENTION.findall(part["text"])
+        ]
+        if not names:
+            return []
+        known = {one.name for one in await self._agents(directory) if _is_subagent(one)}
+        return [{"type": "agent", "name": name} for name in dict.fromkeys(names) if name in known]
+
+    async def _agents(self, directory: str) -> list[wire.Agent]:
+        return await self._api.get(list[wire.Agent], "/agent", directory, timeout=BOOT)
 
     async def stop(self, source: Source) -> bool:
         """End the turn that runs; return whether one ran."""
@@ -152,7 +160,7 @@ class OpenCodePrompts:
         found = [one for one in await self._server.updated(since_s * 1000) if one.parent_id is None]
         busy: set[str] = set()
         for directory in dict.fromkeys(one.directory for one in found):
-            with suppress(AgentRefused):
+            with suppress(AgentError):  # one folder that answers nothing takes the others from nobody
                 busy |= await self._server.busy(directory)
         return tuple(self._listed(one, is_busy=one.id in busy) for one in found)
 
@@ -162,12 +170,19 @@ class OpenCodePrompts:
         return Listed(target, "busy" if is_busy else "idle", session.time.updated / 1000)
 
 
-def following(newest_id: str, now_s: float) -> str:
-    """Return an id that sorts directly behind this one, the newest of a session; without one, an id of now."""
+def following(newest_id: str, made_ms: float) -> str:
+    """Return an id that sorts directly behind this one, the newest of a session that was made then (epoch ms).
+
+    Our own clock has no part in it: it can differ from the clock of the server, which makes the other ids.
+    """
     found = _ID.match(newest_id)
-    number = int(found[1], 16) + 1 if found else int(now_s * 1000) * 0x1000
-    return f"msg_{number % 16**12:012x}{''.join(secrets.choice(_BASE62) for _ in range(14))}"
+    number = int(found[1], 16) if found else int(made_ms) * 0x1000
+    return f"msg_{(number + 1) % 16**12:012x}{''.join(secrets.choice(_BASE62) for _ in range(14))}"
 
 
 def _knows(messages: Sequence[wire.TurnMessage], record_id: str) -> bool:
-    return any(record_id in {one.info.id, one.info.parent_id} for one in messages)
+    return any(one.info.parent_id == record_id or (one.info.id == record_id and one.parts) for one in messages)
+
+
+def _is_subagent(agent: wire.Agent) -> bool:
+    return agent.mode != "primary" and not agent.hidden

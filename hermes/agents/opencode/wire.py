@@ -140,14 +140,21 @@ class Agent(Wire):
 
     name: Text
     mode: Text = ""
-    hidden: bool = False
+    hidden: bool | None = None
 
 
 class Command(Wire):
-    """An item of `GET /command`; the template is what the model gets, with the arguments filled in."""
+    """An item of `GET /command`; `template` is what the model gets, with the arguments filled in.
+
+    The template of a prompt from an MCP server is an empty record. `model` is "provider/model".
+    """
 
     name: Text
-    template: Text = ""
+    template: Text | dict[str, Any] | None = None
+    description: Text | None = None
+    agent: Text | None = None
+    model: Text | None = None
+    subtask: bool | None = None
 
 
 class Delta(Wire):
