@@ -267,12 +267,13 @@ def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
 
 
 def _running(prompt: Prompt, event: Seen) -> Prompt:
-    sight = event.sight
-    if sight.session == "idle":  # the server was killed in the middle of the turn
-        if prompt.phase != "running" or 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
-            return prompt if prompt.phase == "running" else _in_turn(prompt, sight, event.at_s)
-        return _failed(prompt, "the agent was ended in the middle of it", event.at_s)
-    return _in_turn(prompt, sight, event.at_s)
+    if event.sight.session != "idle" or prompt.phase != "running":
+        return _in_turn(prompt, event.sight, event.at_s)
+    if prompt.stop == "told":  # an agent may leave the record of a turn that it ended as it was
+        return replace(prompt, phase="stopped", ended_s=event.at_s, tool="", stop="")
+    if 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
+        return prompt
+    return _failed(prompt, "the agent was ended in the middle of it", event.at_s)
 
 
 def _in_turn(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:

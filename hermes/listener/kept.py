@@ -49,6 +49,11 @@ class Kept:
         await self.prompts.lay_out_again()
         await self.cards.lay_out_again()
 
+    async def at_rest(self) -> None:
+        """Return when the changes that are under way are over."""
+        for records in (self.notices, self.prompts, self.cards):
+            await records.at_rest()
+
     async def forget_before(self, at_s: float) -> None:
         """Forget all records that are over since this time (epoch). Raises NotSaved."""
         await self.notices.forget_before(at_s)

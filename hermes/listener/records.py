@@ -58,6 +58,11 @@ class Records(Generic[R]):
         """Return the record with this id, or None."""
         return self._known.get(record_id)
 
+    async def at_rest(self) -> None:
+        """Return when the change that is under way is over."""
+        async with self._lock:
+            pass
+
     async def lay_out_again(self) -> None:
         """Write all records from memory into a store whose folder was removed or replaced. Raises NotSaved."""
         async with self._lock:

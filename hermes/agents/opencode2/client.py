@@ -130,9 +130,9 @@ class OpenCode2Server:
 
     @property
     def api(self) -> Api:
-        """The connections of now. Raises AgentAway: no server was found yet."""
+        """The connections of now. Raises NotRunning: no server was found yet."""
         if self._api is None:
-            raise AgentAway(f"OpenCode {self.name!r}: no server was found yet")
+            raise NotRunning(f"OpenCode {self.name!r}: no server was found yet")
         return self._api
 
     @property

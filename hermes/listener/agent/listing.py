@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core.prompt_routing import is_in
-from hermes.errors import AgentAway, AgentError, NotThere
+from hermes.errors import AgentError, NotRunning, NotThere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,6 +59,8 @@ class Listing:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await way.listed(self._now() - USED_S)
+        except NotRunning:
+            return ()
         except (AgentError, TimeoutError) as error:
             log.info("the sessions of %s are not listed: %s", name, error)
             return None
@@ -99,7 +101,7 @@ class Listing:
                 words = await way.words(source)
         except NotThere:
             return replace(card, state="gone")
-        except (AgentAway, AgentError, TimeoutError) as error:
+        except (AgentError, TimeoutError) as error:
             log.info("session %s could not be looked at: %s", source.session_id, error)
             return card
         return replace(card, state=sight.session, target=replace(card.target, source=replace(source, last_text=words)))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from hermes.model.prompt import PromptAbilities, Target
     from hermes.model.prompt_events import PromptEvent
 
+ARRIVING_S: Final = 2.0
+"""A reply to an unknown message waits at most this long."""
 TOASTS: Final = {
     "withdrawn": "Cancelled",
     "late": "It is already on its way",
@@ -75,7 +77,13 @@ class PromptTexts:
         """Take a text in if it is a prompt, and tell whether it is one; on disk when this returns. Raises NotSaved."""
         if not self.is_on:
             return False
-        match prompt_routing.route(text, self.sessions()):
+        to = prompt_routing.route(text, self.sessions())
+        if to is None and text.reply_text:
+            # The message that it replies to may be on the phone, and not noted yet.
+            await self._outbox.arrived(text.chat_id, ARRIVING_S)
+            await self._kept.at_rest()
+            to = prompt_routing.route(text, self.sessions())
+        match to:
             case ToPrompt(prompt_id):
                 await self._prompts.apply(prompt_id, Continued(_part(text), self._due_s(text)))
                 return True
