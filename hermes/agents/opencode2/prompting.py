@@ -1,8 +1,10 @@
 """Prompts for the sessions of one OpenCode 2 server.
 
 The server keeps the first prompt that comes under an id, so it can be sent again without harm. One that waits is in
-the session's inbox; once the model has it, it is a message under the same id. Nothing proves that a note or a command
-has arrived: they take no id in all versions, so they are not offered.
+the session's inbox; once a turn has taken it, it is a message under the same id.
+
+Only texts are offered. A command takes no id in 2.0.26, so it would run twice if it were sent twice. Nobody has seen a
+note (`synthetic`) keep an id of its client, nor what `agents` beside a text does.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ PARKED: Final = "it waits in the session, and begins with the next prompt there"
 ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
 _RECENT: Final = 20
 _ALL: Final = 200
+_NO_MESSAGE: Final = "MessageNotFoundError"
 _WAITING: Final = ("inbox", "pending")
 """The list of the prompts that wait: in 2.0.26, and in the build of 7 August."""
 
@@ -76,7 +79,7 @@ class OpenCode2Prompts:
         api = self._server.api
         await sessions.info(api, source.session_id)
         # Read before the messages: a turn that ends between the two reads is then only seen one look later.
-        is_busy = source.session_id in await self._server.busy(source.directory)
+        is_busy = await self._is_busy(source)
         state: SessionState = "busy" if is_busy else "idle"
         next_id = f"msg_{secrets.token_hex(12)}"
         if not record_id:
@@ -91,11 +94,16 @@ class OpenCode2Prompts:
                 return Sight(state, next_id=next_id)
             messages = await self._messages(path, _ALL)
         sight = sight_of(messages, record_id, state)
+        if not is_busy and sight.record != "finished" and await self._is_busy(source):
+            return sight_of(messages, record_id, "busy")  # a turn has begun between the two reads
         taken_ms = next((one.time.created for one in messages if one.id == record_id), math.inf)
         end = self._ends.get(source.session_id)
         if is_busy or sight.record != "admitted" or end is None or end.at_ms < taken_ms:
             return sight
         return replace(sight, record=end.record, reason=end.reason, ended_s=end.at_ms / 1000)
+
+    async def _is_busy(self, source: Source) -> bool:
+        return source.session_id in await self._server.busy(source.directory)
 
     def _parked(self, session_id: str) -> str:
         end = self._ends.get(session_id)
@@ -108,7 +116,7 @@ class OpenCode2Prompts:
         try:
             await sessions.get(self._server.api, wire.OneMessage, path + path_of("message", record_id))
         except NotThere as error:
-            if error.tag:
+            if error.tag == _NO_MESSAGE:
                 return False
             raise
         return True
@@ -131,7 +139,7 @@ class OpenCode2Prompts:
     async def stop(self, source: Source) -> bool:
         """End the turn that runs; return whether one ran."""
         with sessions.known_routes():
-            if source.session_id not in await self._server.busy(source.directory):
+            if not await self._is_busy(source):
                 return False
             content = await self._server.api.call("POST", f"{sessions.session_path(source.session_id)}/interrupt")
         return not content or self._read(wire.Interrupted, content).interrupted

@@ -160,6 +160,27 @@ async def test_a_prompt_that_is_taken_during_a_look_is_not_absent(
     assert (await way.look(here, record_id)).record == "admitted"
 
 
+async def test_a_turn_that_begins_during_a_look_has_not_ended(
+    agent: OpenCode2Agent, server: Server, way: PromptWay
+) -> None:
+    """The session was idle, and then the messages show a step that called a tool."""
+    here = source(server, agent)
+    agent.admit(here.session_id, "msg_1", TEXT.text, "steer", resumes=False)
+
+    class Beginning(list[Any]):
+        """The record of requests, as which the agent begins to work right before the messages are read."""
+
+        def append(self, request: Any) -> None:
+            super().append(request)
+            if request.route == "messages":
+                agent.admit(here.session_id, "msg_1", TEXT.text, "steer")
+                agent.use_tool(here.session_id, "shell")
+                agent._complete(agent.sessions[here.session_id].messages[-1], "tool-calls")
+
+    agent.received = Beginning()
+    assert seen(await way.look(here, "msg_1")) == ("busy", "running")
+
+
 async def test_a_prompt_joins_a_turn_that_runs(agent: OpenCode2Agent, server: Server, way: PromptWay) -> None:
     """It waits for the next step, which then answers it."""
     here = source(server, agent)
@@ -379,6 +400,27 @@ async def test_a_deleted_session_is_not_there(agent: OpenCode2Agent, server: Ser
         with pytest.raises(NotThere) as gone:
             await told
         assert gone.value.tag == "SessionNotFoundError"
+
+
+@pytest.mark.parametrize("route", ["session", "messages", "inbox", "message"])
+async def test_a_session_that_is_deleted_during_a_look_is_not_there(
+    agent: OpenCode2Agent, server: Server, way: PromptWay, route: str
+) -> None:
+    """Whichever request comes too late; none of them makes the prompt absent."""
+    here = source(server, agent)
+
+    class Deleting(list[Any]):
+        """The record of requests, as which the session is deleted right before one of them."""
+
+        def append(self, request: Any) -> None:
+            super().append(request)
+            if request.route == route:
+                agent.delete(here.session_id)
+
+    agent.received = Deleting()
+    with pytest.raises(NotThere) as gone:
+        await way.look(here, "msg_1")
+    assert gone.value.tag == "SessionNotFoundError"
 
 
 @pytest.mark.parametrize("route", ["session", "active", "messages", "inbox", "message"])
