@@ -42,10 +42,14 @@ class ToPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ToSession:
-    """The text is a prompt for this session. `card_id`: it was armed on this card, which it disarms."""
+    """The text is a prompt for this session.
+
+    `card_id`: this card was armed for it, and takes no further one. `about`: a question that it answers too late.
+    """
 
     target: Target
     card_id: str = ""
+    about: str = ""
 
 
 PromptDestination = ToPrompt | ToSession
@@ -73,7 +77,7 @@ def route(text: Text, known: Sessions) -> PromptDestination | None:
     if text.group:
         return None
     card = armed_card(known.cards, text.user.id, text.at_s)
-    return ToSession(card.target, card.id) if card is not None else None
+    return ToSession(card.target, card.id, card.about) if card is not None else None
 
 
 def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:

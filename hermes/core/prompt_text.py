@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes.model.prompt import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.model.answer import Answer
+    from hermes.model.ask import Ask, Question
 
 _WORD: Final = re.compile(r"/(note|task|run)(?:@\w+)?(?:\s+|\Z)(.*)\Z", re.DOTALL)
 _TASK: Final = re.compile(r"@([\w./-]+)\s+(\S.*)\Z", re.DOTALL)
@@ -47,6 +53,20 @@ def content_of(text: str, *, about: str = "") -> Content:
     if _SHELL in arguments:
         raise ValueError("the arguments of a command must not contain a backtick: an agent may run it in a shell")
     return Content("command", arguments, run[1])
+
+
+def late_answer(ask: Ask, answers: Sequence[Answer]) -> str:
+    """Return the answer to a question that is over, in words; of several questions, each with its answer."""
+    said = [_in_words(question, answer) for question, answer in zip(ask.questions, answers, strict=False)]
+    if len(said) == 1:
+        return said[0]
+    lines = (f"“{question.text}”: {words}" for question, words in zip(ask.questions, said, strict=False))
+    return "\n".join(("My answers to your questions:", *lines))
+
+
+def _in_words(question: Question, answer: Answer) -> str:
+    labels = [question.options[pick].label for pick in answer.picks if pick < len(question.options)]
+    return ", ".join((*labels, *(() if answer.text is None else (answer.text,)))) or "no answer"
 
 
 def _given(rest: str, word: str) -> str:

@@ -26,7 +26,7 @@ class Cards(Records[Card]):
         """Let no card but this one take the next plain text of this user. Raises NotSaved."""
         for card in self.all():
             if card.armed_for == user_id and card.id != but:
-                await self.change(card.id, lambda found: replace(found, armed_for=0, armed_s=0.0))
+                await self.change(card.id, lambda found: replace(found, armed_for=0, armed_s=0.0, about=""))
 
 
 class Kept:

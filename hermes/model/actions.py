@@ -127,6 +127,11 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerLate:
+    """Answer a question that is over, as a prompt for its session."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowCard:
     """Show the card of a session as a new message."""
 
@@ -154,7 +159,7 @@ class ListPage:
 
 Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting
 
-SessionAction = Withdraw | SendNow | SendAgain | StopTurn | Address | ShowCard | WriteTo | Mute | ListPage
+SessionAction = Withdraw | SendNow | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | Mute | ListPage
 """What the buttons of prompts and of cards do, beside `Back`."""
 
 Action = Turn | TakeOffer | ShowWhole | SessionAction

@@ -526,4 +526,9 @@ async def test_a_poll_asks_for_what_hermes_reads_and_keeps_what_waits() -> None:
     assert asked[0][1].get("drop_pending_updates", "false") == "false"
     assert (asked[1][0], asked[1][1]["offset"], asked[1][1]["timeout"]) == ("getUpdates", "7", "25")
     assert patience_s == [10.0, 35.0]
-    assert json.loads(asked[1][1]["allowed_updates"]) == ["message", "edited_message", "callback_query", "my_chat_member"]
+    assert json.loads(asked[1][1]["allowed_updates"]) == [
+        "message",
+        "edited_message",
+        "callback_query",
+        "my_chat_member",
+    ]

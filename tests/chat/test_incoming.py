@@ -10,7 +10,7 @@ from hermes.chat.incoming import Blocked, Migrated, Other, read_update
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.model.answer import User
-from hermes.model.events import Tap, Text
+from hermes.model.events import Tap, Text, TextEdit
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
@@ -132,14 +132,19 @@ async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi,
     assert read.text is None
 
 
-async def test_an_edited_text_is_nothing(bot: Bot, api: RunningBotApi) -> None:
-    """What was answered stays answered; Telegram does not even send it, once it knows what is wanted."""
+async def test_an_edited_text_is_read_with_its_text_of_now(bot: Bot, api: RunningBotApi) -> None:
+    """Only a prompt that was not sent yet follows it; an answer stays as it was."""
     update = anns("new words", 4)
-    assert read_update({"update_id": 4, "edited_message": update["message"]}) == Other(4)
+    assert read_update({"update_id": 4, "edited_message": update["message"]}) == TextEdit(
+        4, User(ANN, "Ann"), ANN, 7, "new words"
+    )
     await bot.updates(None, 0)
     (message_id,) = api.phone.write("old words", chat=ANN)
     api.phone.rewrite(message_id, "new words", chat=ANN)
-    assert [raw["message"]["text"] for raw in await bot.updates(None, 0)] == ["old words"]
+    read = [read_update(raw, now=lambda: 5.0) for raw in await bot.updates(None, 0)]
+    assert [type(one) for one in read] == [Text, TextEdit]
+    assert [getattr(one, "text", "") for one in read] == ["old words", "new words"]
+    assert {getattr(one, "message_id", 0) for one in read} == {message_id}
 
 
 @pytest.mark.parametrize(

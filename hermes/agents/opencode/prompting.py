@@ -71,7 +71,7 @@ class OpenCodePrompts:
         return turns.sight_of(messages, record_id, is_busy=is_busy)
 
     async def _newest(self, session: str, directory: str) -> list[wire.TurnMessage]:
-        """Return the newest messages, the newest one alone if they are too large: 1.1.53 keeps changed files in them."""
+        """Return the newest messages, the newest one alone if they are too large (1.1.53 keeps files in them)."""
         try:
             return await self._messages(session, directory, _RECENT)
         except NotThere:

@@ -15,6 +15,7 @@ from hermes.core.answers import bare_label
 from hermes.model.actions import (
     Action,
     Address,
+    AnswerLate,
     Arm,
     AskTwice,
     Back,
@@ -92,6 +93,7 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "r": SendAgain,
     "z": StopTurn,
     "d": Address,
+    "j": AnswerLate,
     "h": ShowCard,
     "i": WriteTo,
     "m": Mute,

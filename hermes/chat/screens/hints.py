@@ -40,6 +40,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "forgotten": "All right, that was not an answer",
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
+    "as_message": "I send it as a message",
     "fresh": "This is the next one. Please look first, then tap again.",
 }
 

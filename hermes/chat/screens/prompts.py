@@ -45,7 +45,7 @@ def title(target: Target) -> Span:
 
 def _whom(prompt: Prompt) -> Screen:
     if prompt.phase == "withdrawn":
-        return note("All right, that was no prompt")
+        return note("All right, I send it to nobody")
     rows = tuple(
         (_button(prompt, shortened(one_line(_choice(target)), LIMITS.columns), Address(number)),)
         for number, target in enumerate(prompt.choices)

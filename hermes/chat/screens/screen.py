@@ -26,6 +26,7 @@ class Look:
     `tz` is None for the machine's own zone. `group` is true if the chat is a group. `context_chars` limits the agent's
     last words. `remind_s` is the time to the first reminder; each later one comes after twice the time of the one
     before. `on_expiry` is the rule for asks that nobody answers, `permission_expiry` the rule for permissions.
+    `prompted` are the agents that take prompts from this phone.
     """
 
     tz: tzinfo | None
@@ -34,6 +35,7 @@ class Look:
     on_expiry: OnExpiry = "reject"
     remind_s: float | None = None
     permission_expiry: OnExpiry = "reject"
+    prompted: frozenset[str] = frozenset()
 
     def rule(self, ask: Ask) -> OnExpiry:
         """Return the rule for this ask if nobody answers; "keep" is "reject" if its desk dialog does not stay open."""

@@ -113,7 +113,11 @@ def _card_rows(card: Card) -> Rows:
 def write_now(card: Card, look: Look) -> Screen:
     """Return the message that asks for the text of a prompt."""
     target = card.target
-    where = (title(target),) if target.source.session_id else ("a new session in ", project(target.source))
+    where: tuple[str | Span, ...] = (title(target),)
+    if not target.source.session_id:
+        where = ("a new session in ", project(target.source))
+    if card.about:
+        where = (*where, " about ", phrase(card.about, _NAME, "bold"))
     if look.group:
         return note("Reply to this with your prompt for ", *where, ".", force_reply=True)
     rows = ((_button(card.id, "✏️ Cancel typing", WriteTo(on=False)),),)

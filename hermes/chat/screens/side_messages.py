@@ -24,7 +24,7 @@ from hermes.chat.screens.screen import (
 )
 from hermes.chat.screens.text import Span, defused, one_line, shortened
 from hermes.core.dialog import step
-from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
+from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Decision
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, SideKind
@@ -69,7 +69,7 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     if state.decision is None or state.decision.by is None:
         return {} if ended_elsewhere else {"expired": _expired(entry, look)}
     if ended_elsewhere:
-        return {"too_late": _too_late(entry)}
+        return {"too_late": _too_late(entry, look)}
     return {"delivered": _delivered(entry)} if state.away else {}
 
 
@@ -200,7 +200,17 @@ def _end(entry: Entry, look: Look) -> str:
 
 def _expired(entry: Entry, look: Look) -> SideScreen:
     by = f" by {_end(entry, look)}; "
-    return _lasting(note("⌛ No answer to ", *subject(entry.ask), by, *_consequence(entry), ". ", code(entry)))
+    said = ("⌛ No answer to ", *subject(entry.ask), by, *_consequence(entry), ". ", code(entry))
+    rows = ((press(entry, "✏️ Answer it now, as a message", AnswerLate()),),) if is_answerable_late(entry, look) else ()
+    return _lasting(note(*said, rows=rows))
+
+
+def is_answerable_late(entry: Entry, look: Look) -> bool:
+    """Tell whether a question that is over can still be answered, by a prompt for its session."""
+    decision = entry.state.decision
+    if decision is None or decision.kind == "release" or entry.ask.permission is not None:
+        return False
+    return bool(entry.ask.questions) and entry.ask.source.agent in look.prompted
 
 
 def _consequence(entry: Entry) -> tuple[str | Span, ...]:
@@ -229,13 +239,17 @@ _TOO_LATE: Final = {
 }
 
 
-def _too_late(entry: Entry) -> SideScreen:
+def _too_late(entry: Entry, look: Look) -> SideScreen:
     outcome = entry.state.outcome
     why = _TOO_LATE.get(outcome.kind if outcome else "gone", "")
     answer = Span(decided(entry, _ANSWER), "bold")
     decision = entry.state.decision
-    your = "Your answer " if decision is None or decision.kind == "answer" else "Your "
-    return _lasting(note(your, answer, f" came too late: {why} ", code(entry)))
+    is_answer = decision is None or decision.kind == "answer"
+    rows: Rows = ()
+    if is_answer and outcome is not None and outcome.kind == "gone" and is_answerable_late(entry, look):
+        rows = ((press(entry, "Send it as a message", AnswerLate()),),)
+    your = "Your answer " if is_answer else "Your "
+    return _lasting(note(your, answer, f" came too late: {why} ", code(entry), rows=rows))
 
 
 def _lasting(screen: Screen) -> SideScreen:

@@ -11,6 +11,7 @@ from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.late_answers import LateAnswers
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
@@ -26,7 +27,7 @@ from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from hermes.config.settings import Config, Telegram
     from hermes.core.answer_clock import AnswerTimes
@@ -82,7 +83,7 @@ class Given:
 
 def phone_parts(config: Config, given: Given) -> PhoneParts:
     """Make the parts of the phone side."""
-    telegram, entries, look = config.telegram, given.entries, look_of(config)
+    telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
     bot = bot_of(telegram)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
     messenger = Messenger(entries, outbox, given.background, machine=given.machine)
@@ -91,9 +92,10 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     cards = SessionCards(kept, given.lists, entries, outbox, look, link, given.background)
     commands = Commands(entries, look, cards, has_prompts=has_prompts, machine=given.machine, connected=given.connected)
     prompt_texts = PromptTexts(kept, outbox, messenger, given.abilities, config.prompts.projects)
+    late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     turn_notices = TurnNotices(kept.notices, entries, outbox, look, given.times, link, messenger)
-    taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, prompt_texts, cards))
+    taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, prompt_texts, cards, late))
     texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
@@ -115,8 +117,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     )
 
 
-def look_of(config: Config) -> Look:
-    """Return how asks look on the phone."""
+def look_of(config: Config, prompted: Iterable[str]) -> Look:
+    """Return how asks look on the phone; `prompted` are the agents that take prompts."""
     questions = config.questions
     return Look(
         tz=questions.zone,
@@ -125,6 +127,7 @@ def look_of(config: Config) -> Look:
         on_expiry=questions.on_expiry,
         permission_expiry=config.permissions.on_expiry,
         remind_s=questions.remind_at,
+        prompted=frozenset(prompted),
     )
 
 

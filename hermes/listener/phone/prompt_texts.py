@@ -90,8 +90,8 @@ class PromptTexts:
             case ToSession() if not (text.text or "").strip():
                 self._messenger.say(hints.only_words(), reply_to=text.message_id)
                 return True
-            case ToSession(target, card_id):
-                await self._make(text, target=target)
+            case ToSession(target, card_id, about):
+                await self._make(text, target=target, about=about)
                 if card_id:
                     await self._kept.cards.disarm(text.user.id)
                 return True
@@ -111,17 +111,21 @@ class PromptTexts:
         """Return the session of an ask as a target; None if it takes no prompts."""
         return prompt_routing.target_of(source, agent_name, self.sessions()) if self.is_on else None
 
-    async def make(self, parts: tuple[Part, ...], by: Tap | Text, target: Target, *, about: str = "") -> Prompt:
+    async def make(self, parts: tuple[Part, ...], by: Tap, target: Target, *, about: str = "") -> Prompt:
         """Make a prompt that Hermes itself writes down for a person, once for these messages. Raises NotSaved."""
+        now_s = self._prompts.now()
+        fresh = Prompt(random_id(), by.user, by.chat_id, parts, now_s, about=about)
+        fresh = prompts.step(fresh, Addressed(now_s, target))
         return await self._prompts.make(
-            lambda one: one.chat_id == by.chat_id and one.parts == parts,
-            lambda: Prompt(random_id(), by.user, by.chat_id, parts, self._prompts.now(), about=about),
-            lambda found: prompts.step(found, Addressed(self._prompts.now(), target)),
+            lambda one: one.chat_id == by.chat_id and one.parts == parts, lambda: fresh, _same
         )
 
-    async def _make(self, text: Text, *, target: Target | None = None, choices: tuple[Target, ...] = ()) -> None:
+    async def _make(
+        self, text: Text, *, target: Target | None = None, choices: tuple[Target, ...] = (), about: str = ""
+    ) -> None:
         part, now_s = _part(text), self._prompts.now()
-        fresh = Prompt(random_id(), text.user, text.chat_id, (part,), now_s, due_s=self._due_s(text), choices=choices)
+        fresh = Prompt(random_id(), text.user, text.chat_id, (part,), now_s, choices=choices, about=about)
+        fresh = replace(fresh, due_s=self._due_s(text))
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
         await self._prompts.make(lambda one: (one.chat_id, one.parts[0]) == (text.chat_id, part), lambda: fresh, _same)

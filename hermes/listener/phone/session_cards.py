@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes.model.actions import Action
     from hermes.model.card import Wanted
     from hermes.model.events import Tap, Text
+    from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +190,7 @@ class SessionCards:
                 await self._change(card, lambda found: replace(found, is_muted=on))
                 said = "No more notices of this one" if on else "Notices are on again"
             case WriteTo(on):
-                said = await self._arm(card, tap, on=on)
+                said = await (self._arm(card, tap) if on else self._disarm(tap))
             case _:
                 said = hints.TOASTS["page_changed"]
         self._outbox.answer(tap.query_id, said)
@@ -209,18 +210,24 @@ class SessionCards:
         await self._change(card, lambda found: replace(found, stop="asked"))
         return "Stopping"
 
-    async def _arm(self, card: Card, tap: Tap, *, on: bool) -> str:
-        """Let the card take the person's next text, and no other card and no question; or end that."""
-        if not on:
-            await self._cards.disarm(tap.user.id)
-            return hints.TOASTS["typing_off"]
+    async def arm_for(self, target: Target, tap: Tap, *, about: str) -> str:
+        """Let the person's next text be a prompt for this session, about this question; return the toast."""
+        card = await self._card(Listed(target, "idle", tap.at_s))
+        return await self._arm(card, tap, about=about)
+
+    async def _disarm(self, tap: Tap) -> str:
+        await self._cards.disarm(tap.user.id)
+        return hints.TOASTS["typing_off"]
+
+    async def _arm(self, card: Card, tap: Tap, *, about: str = "") -> str:
+        """Let the card take the person's next text, and no other card and no question."""
         await self._cards.disarm(tap.user.id, but=card.id)
-        await self._change(card, lambda found: replace(found, armed_for=tap.user.id, armed_s=tap.at_s))
+        await self._change(card, lambda found: replace(found, armed_for=tap.user.id, armed_s=tap.at_s, about=about))
         for entry in self._entries.all():
             armed = entry.state.armed
             if armed is not None and armed.user_id == tap.user.id:
                 await self._entries.apply(entry.id, Disarmed())
-        self._background.spawn(self._ask_for_text(card))
+        self._background.spawn(self._ask_for_text(replace(card, about=about)))
         return "Reply with your prompt" if self._look.group else "Type your prompt as your next message"
 
     async def _ask_for_text(self, card: Card) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
 from hermes.errors import StoreError
-from hermes.model.actions import Arm, Confirmed, KeepWaiting, Pick
+from hermes.model.actions import AnswerLate, Arm, Confirmed, KeepWaiting, Pick
 from hermes.model.events import Disarmed, Tapped
 from hermes.model.state import Toast
 
@@ -67,7 +67,7 @@ class Taps:
             self._outbox.answer(tap.query_id, STALE)
             return
         entry = self._entries.get(entry_id)
-        if entry is None:
+        if entry is None or isinstance(action, AnswerLate):
             for other in self._others:
                 if await other.take_tap(entry_id, action, tap):
                     return
