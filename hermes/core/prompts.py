@@ -2,7 +2,8 @@
 
     unaddressed   the person has not chosen a session        → queued, withdrawn
     queued        it waits until its session is idle         → sending, failed, withdrawn
-    sending       its text is final, and it is being sent    → admitted, running, failed, stopped, finished, withdrawn
+    sending       it is being sent                           → admitted, running, failed, stopped, finished;
+                                                               and, before the first try, → queued, withdrawn
     admitted      the agent's record has it                  → running, failed, stopped, finished
     running       a turn of the agent answers it             → failed, stopped, finished
     finished, failed, stopped, withdrawn                     nothing changes any more
@@ -14,9 +15,11 @@ Rules:
   * A prompt is sent under an id of our own. It is sent again only after a look at the agent's record has shown, since
     the last try, that the record does not have it. That an agent accepted it proves nothing.
   * A prompt that was tried once can be neither edited nor withdrawn: it may have arrived.
+  * One look proves nothing bad: the record and the state of the session may be read a moment apart, and a clock may
+    jump. A prompt is missing, or unanswered, only if all looks of some seconds agree.
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
-  * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it.
+  * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.
 """
 
 from __future__ import annotations
@@ -56,9 +59,11 @@ LOOK_S: Final = 5.0
 CONFIRM_S: Final = 0.3
 """The pause before the next look for a prompt that was just sent."""
 SETTLE_S: Final = 5.0
-"""A look may miss a prompt that was sent within this time: the agent may still be writing it down."""
+"""A prompt is missing if no look of this time finds it: the agent may still be writing it down."""
 NO_EFFECT_S: Final = 30.0
-"""A prompt that the record has, in a session that stays idle for this long, has no answer and gets none."""
+"""A prompt in a session that all looks of this time find idle has no answer and gets none."""
+FRESH_S: Final = 5.0
+"""A prompt is sent only within this time after a look at the session."""
 MOST_TRIES: Final = 4
 """So often an accepted prompt is sent that does not show up in the record."""
 LONGEST_REASON: Final = 500
@@ -125,7 +130,8 @@ def due(prompt: Prompt, *, is_next: bool, now_s: float) -> PromptOrder | None:
             return None
         return MakeSession() if not target.source.session_id else Look()
     if prompt.phase == "sending":
-        return Send() if prompt.is_clear else Look(CONFIRM_S)
+        is_fresh = 0 <= now_s - prompt.seen_s < FRESH_S
+        return Send() if prompt.is_clear and is_fresh else Look(CONFIRM_S)
     if prompt.stop == "asked":
         return Stop()
     return Look(CONFIRM_S if prompt.phase == "admitted" else LOOK_S)
@@ -149,7 +155,7 @@ def _continued(prompt: Prompt, event: Continued) -> Prompt:
 
 
 def _joined(prompt: Prompt, _: Joined) -> Prompt:
-    return _checked(replace(prompt, due_s=None))
+    return prompt if prompt.due_s is None else _checked(replace(prompt, due_s=None))
 
 
 def _edited(prompt: Prompt, event: Edited) -> Prompt:
@@ -170,7 +176,7 @@ def _addressed(prompt: Prompt, event: Addressed) -> Prompt:
 
 def _checked(prompt: Prompt) -> Prompt:
     """Return the prompt, failed if its text is no prompt, or of a kind that its agent does not take."""
-    if prompt.phase != "queued" or prompt.target is None or prompt.due_s is not None:
+    if prompt.target is None or prompt.due_s is not None:
         return prompt
     try:
         kind = content(prompt).kind
@@ -195,7 +201,7 @@ def _stop_wanted(prompt: Prompt, event: StopWanted) -> Prompt:
     if prompt.phase not in {"admitted", "running"} or prompt.stop == "asked":
         return prompt
     if not event.on:
-        return replace(prompt, stop="")
+        return replace(prompt, stop="") if prompt.stop == "sure" else prompt
     if event.is_sure:
         return replace(prompt, stop="asked") if prompt.stop == "sure" else prompt
     return replace(prompt, stop="sure")
@@ -212,13 +218,13 @@ def _session_made(prompt: Prompt, event: SessionMade) -> Prompt:
 
 
 def _seen(prompt: Prompt, event: Seen) -> Prompt:
-    if prompt.phase == "unaddressed":
+    if prompt.phase == "unaddressed" or prompt.due_s is not None:
         return prompt
     sight, found = event.sight, replace(prompt, is_away=False)
     if sight.session == "gone":
-        return _failed(found, "the session does not exist any more", event.at_s)
-    if prompt.phase == "queued":
-        return _begun(found, event) if _may_begin(found, sight) else found
+        return _failed(found, sight.reason or "the session does not exist any more", event.at_s)
+    if is_free(prompt):
+        return _begun(found, event) if _may_begin(found, event) else replace(found, phase="queued", is_clear=False)
     if sight.record in {"finished", "failed", "stopped"}:
         return _ended(found, sight, event.at_s)
     if sight.record == "running":
@@ -228,9 +234,11 @@ def _seen(prompt: Prompt, event: Seen) -> Prompt:
     return _absent(found, event)
 
 
-def _may_begin(prompt: Prompt, sight: Sight) -> bool:
-    can = prompt.target is not None and prompt.target.can.steers
-    return sight.session == "idle" or (prompt.is_hurried and can)
+def _may_begin(prompt: Prompt, event: Seen) -> bool:
+    target = prompt.target
+    if target is None or not target.source.session_id or event.at_s >= prompt.starts_until_s:
+        return False
+    return event.sight.session == "idle" or (prompt.is_hurried and target.can.steers)
 
 
 def _begun(prompt: Prompt, event: Seen) -> Prompt:
@@ -239,25 +247,43 @@ def _begun(prompt: Prompt, event: Seen) -> Prompt:
 
 def _absent(prompt: Prompt, event: Seen) -> Prompt:
     if prompt.phase != "sending":
-        return _failed(prompt, "it is no longer in the session", event.at_s)
-    if prompt.is_clear or 0 <= event.at_s - prompt.tried_s < SETTLE_S:
+        return _given_up(prompt, event.at_s, "it is no longer in the session")
+    prompt = _quiet(prompt, event.at_s)
+    if not prompt.is_clear and not _is_quiet_for(prompt, event.at_s, SETTLE_S):
         return prompt
     if prompt.reason:
         return _failed(prompt, prompt.reason, event.at_s)
     if prompt.is_accepted and prompt.tries >= MOST_TRIES:
         return _failed(prompt, "the agent accepted it, but did not keep it", event.at_s)
-    return replace(prompt, is_clear=True)
+    if event.at_s >= prompt.starts_until_s:
+        return _failed(prompt, "the agent could not be reached in time", event.at_s)
+    return replace(prompt, is_clear=True, seen_s=event.at_s)
 
 
 def _admitted(prompt: Prompt, event: Seen) -> Prompt:
+    quiet_s = event.at_s if event.sight.session == "idle" else None
     if prompt.phase == "sending":
-        prompt = replace(prompt, phase="admitted", is_clear=False, seen_s=event.at_s)
+        prompt = replace(prompt, phase="admitted", is_clear=False, seen_s=event.at_s, quiet_s=quiet_s)
         return _finished_note(prompt, event.at_s)
-    if event.sight.session == "busy":
-        return replace(prompt, seen_s=event.at_s) if event.at_s - prompt.seen_s >= LOOK_S else prompt
-    if 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
-        return prompt
-    return _failed(prompt, event.sight.reason or "the agent did not answer it", event.at_s)
+    if quiet_s is None:
+        return replace(prompt, quiet_s=None)
+    return _given_up(prompt, event.at_s, event.sight.reason or "the agent did not answer it")
+
+
+def _quiet(prompt: Prompt, at_s: float) -> Prompt:
+    """Return the prompt after a look that has shown neither a turn nor an end, which may be the first of several."""
+    is_known = prompt.quiet_s is not None and prompt.quiet_s <= at_s  # else the clock was set back
+    return prompt if is_known else replace(prompt, quiet_s=at_s)
+
+
+def _is_quiet_for(prompt: Prompt, at_s: float, seconds: float) -> bool:
+    return prompt.quiet_s is not None and at_s - prompt.quiet_s >= seconds
+
+
+def _given_up(prompt: Prompt, at_s: float, why: str) -> Prompt:
+    """Return the prompt after such a look, failed if all looks of `NO_EFFECT_S` were such."""
+    prompt = _quiet(prompt, at_s)
+    return _failed(prompt, why, at_s) if _is_quiet_for(prompt, at_s, NO_EFFECT_S) else prompt
 
 
 def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
@@ -267,20 +293,14 @@ def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
 
 
 def _running(prompt: Prompt, event: Seen) -> Prompt:
-    if event.sight.session != "idle" or prompt.phase != "running":
-        return _in_turn(prompt, event.sight, event.at_s)
-    if prompt.stop == "told":  # an agent may leave the record of a turn that it ended as it was
-        return replace(prompt, phase="stopped", ended_s=event.at_s, tool="", stop="")
-    if 0 <= event.at_s - prompt.seen_s < NO_EFFECT_S:
-        return prompt
-    return _failed(prompt, "the agent was ended in the middle of it", event.at_s)
-
-
-def _in_turn(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
-    began_s = at_s if prompt.began_s is None else prompt.began_s
-    if prompt.phase == "running" and prompt.tool == sight.tool and at_s - prompt.seen_s < LOOK_S:
-        return prompt
-    return replace(prompt, phase="running", is_clear=False, began_s=began_s, tool=sight.tool, seen_s=at_s)
+    quiet_s = event.at_s if event.sight.session == "idle" else None
+    if quiet_s is not None and prompt.phase == "running":
+        if prompt.stop == "told":  # an agent may leave the record of a turn that it ended as it was
+            return replace(prompt, phase="stopped", ended_s=event.at_s, tool="", stop="")
+        return _given_up(prompt, event.at_s, "the agent was ended in the middle of it")
+    began_s = event.at_s if prompt.began_s is None else prompt.began_s
+    found = replace(prompt, phase="running", is_clear=False, began_s=began_s, tool=event.sight.tool, quiet_s=quiet_s)
+    return found if found == prompt else replace(found, seen_s=event.at_s)
 
 
 def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
@@ -299,7 +319,8 @@ def _failed(prompt: Prompt, reason: str, at_s: float | None) -> Prompt:
 def _trying(prompt: Prompt, event: Trying) -> Prompt:
     if prompt.phase != "sending" or not prompt.is_clear:
         return prompt
-    return replace(prompt, is_clear=False, is_accepted=False, reason="", tries=prompt.tries + 1, tried_s=event.at_s)
+    tried = replace(prompt, tries=prompt.tries + 1, tried_s=event.at_s, quiet_s=None)
+    return replace(tried, is_clear=False, is_accepted=False, reason="")
 
 
 def _accepted(prompt: Prompt, _: Accepted) -> Prompt:
@@ -308,12 +329,12 @@ def _accepted(prompt: Prompt, _: Accepted) -> Prompt:
 
 
 def _unreached(prompt: Prompt, _: Unreached) -> Prompt:
-    return prompt if prompt.phase == "unaddressed" else replace(prompt, is_away=True)
+    return prompt if prompt.phase == "unaddressed" else replace(prompt, is_away=True, quiet_s=None)
 
 
 def _declined(prompt: Prompt, event: Declined) -> Prompt:
     """Return the prompt after the agent refused it; an earlier try may have arrived, so the next look decides."""
-    if prompt.phase == "queued":
+    if prompt.phase != "unaddressed" and is_free(prompt):
         return _failed(prompt, event.reason, None)
     is_sent = prompt.phase == "sending" and prompt.tries and not prompt.is_clear
     return replace(prompt, reason=event.reason[:LONGEST_REASON], is_away=False) if is_sent else prompt

@@ -114,8 +114,9 @@ class Prompt:
     - `is_hurried`: the person wants it sent although a turn runs, or other prompts wait.
     - `record_id`: its id in the agent's record, which Hermes makes; "" until it is sent.
     - `tries`, `tried_s`: how often it was sent, and the last time. `is_accepted`: the agent accepted the last one.
-    - `is_clear`: a look since the last try has shown that the agent's record does not have it.
+    - `is_clear`: looks since the last try have shown that the agent's record does not have it.
     - `began_s`, `ended_s`: when its turn was seen to begin and to end. `seen_s`: the last look that changed something.
+    - `quiet_s`: since then each look has shown neither a turn that answers it nor its end; None: the last look did.
     - `is_away`: the agent could not be reached at the last look.
     - `tool`, `reason`: the tool that its turn uses now, and why it failed.
     - `again_of`: the prompt that failed before and is sent again with this one.
@@ -143,6 +144,7 @@ class Prompt:
     began_s: float | None = None
     ended_s: float | None = None
     seen_s: float = 0.0
+    quiet_s: float | None = None
     is_away: bool = False
     tool: str = ""
     reason: str = ""
