@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOCKED_LOOK_S: Final = 2.0
+BEHIND_LOOK_S: Final = 10.0
+"""A prompt behind another one looks again by itself: the other one may become stale, and nothing tells of that."""
 
 
 class Prompting:
@@ -43,13 +45,14 @@ class Prompting:
             return None
         order = prompts.due(prompt, is_next=self._prompts.is_next(prompt), now_s=self._prompts.now())
         if order is None:
-            return None
+            is_behind = prompt.phase == "queued" and not prompts.is_stale(prompt, self._prompts.now())
+            return BEHIND_LOOK_S if is_behind else None
         if prompts.is_free(prompt) and await self._store.is_phone_locked():
             return LOCKED_LOOK_S
         way = self._way(prompt.target)
         if way is None:
-            await self._prompts.apply(prompt_id, Declined("this Hermes no longer follows that agent"))
-            return 0.0
+            unknown = Sight("gone", reason="this Hermes no longer follows that agent")
+            return await self._happen(prompt, Seen(self._prompts.now(), unknown))
         try:
             return await self._do(order, prompt, prompt.target, way)
         except AgentAway:
