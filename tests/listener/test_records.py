@@ -1,0 +1,119 @@
+"""Records in memory, as the store has them on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import NotSaved
+from hermes.listener.records import Records
+from hermes.listener.wakes import Wake, Wakes
+from hermes.model.notice import Notice
+from hermes.storage.store import Store
+
+ONE = Notice("abcdefga", "opencode", "ses_a", heard_s=3.0)
+TWO = Notice("abcdefgb", "opencode", "ses_b", heard_s=1.0)
+THREE = Notice("abcdefgc", "opencode", "ses_c", heard_s=2.0)
+
+
+class House:
+    """A store, and the records in it, of which at most two are kept."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root)
+        self.wakes = Wakes()
+        self.records = Records[Notice](
+            self.store.notices, self.wakes, ("notice", "phone"), most=2, age_s=lambda one: one.heard_s
+        )
+
+    async def keep(self, notice: Notice) -> Notice:
+        """Make a record."""
+        return await self.records.make(
+            lambda one: one.id == notice.id, lambda: notice, lambda one: replace(one, is_muted=True)
+        )
+
+    def woken(self) -> list[Wake]:
+        """The wakes since the last time."""
+        unread, self.wakes._unread = list(self.wakes._unread), {}
+        return unread
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> House:
+    """A store that is open."""
+    made = House(tmp_path / "store")
+    await made.store.open()
+    await made.records.open()
+    return made
+
+
+async def test_a_change_is_on_disk_before_its_workers_hear_of_it(house: House) -> None:
+    """And a restart wakes them again."""
+    saved = await house.keep(ONE)
+    assert house.records.get(ONE.id) == saved == replace(ONE, is_muted=True, revision=1)
+    assert await house.store.notices.all() == [saved]
+    both = [Wake(ONE.id, "notice"), Wake(ONE.id, "phone")]
+    assert house.woken() == both
+    again = House(house.store.root)
+    await again.records.open()
+    assert (again.records.all(), again.woken()) == ([saved], both)
+
+
+async def test_make_finds_or_makes(house: House) -> None:
+    """What it finds is changed, and nothing is written if nothing changes."""
+    saved = await house.keep(ONE)
+    house.woken()
+    assert await house.keep(ONE) == saved
+    assert house.woken() == []
+    assert await house.records.make(lambda _: True, lambda: TWO, lambda one: replace(one, heard_s=9.0)) == replace(
+        saved, heard_s=9.0, revision=2
+    )
+    assert len(house.records.all()) == 1
+
+
+async def test_two_that_make_the_same_at_the_same_time_make_one(house: House) -> None:
+    """Telegram sends a message twice."""
+    first, second = await asyncio.gather(house.keep(ONE), house.keep(ONE))
+    assert first == second
+    assert [one.revision for one in house.records.all()] == [1]
+
+
+async def test_a_record_that_is_unknown_is_not_changed(house: House) -> None:
+    """It may have been forgotten meanwhile."""
+    assert await house.records.change(ONE.id, lambda one: replace(one, heard_s=9.0)) is None
+    assert house.records.get(ONE.id) is None
+
+
+async def test_the_oldest_goes_first_if_there_are_too_many(house: House) -> None:
+    """From the disk, too."""
+    for notice in (ONE, TWO, THREE):
+        await house.keep(notice)
+    assert {one.id for one in house.records.all()} == {ONE.id, THREE.id}
+    assert {one.id for one in await house.store.notices.all()} == {ONE.id, THREE.id}
+
+
+async def test_what_is_old_is_forgotten(house: House) -> None:
+    """And nothing else."""
+    for notice in (ONE, TWO):
+        await house.keep(notice)
+    await house.records.forget(lambda one: one.heard_s < 2.0)
+    assert [one.id for one in house.records.all()] == [ONE.id]
+    assert [one.id for one in await house.store.notices.all()] == [ONE.id]
+
+
+async def test_a_change_that_is_not_saved_is_not_seen(house: House) -> None:
+    """Nor does anybody wake. A store that is laid out again has what memory has."""
+    saved = await house.keep(ONE)
+    house.woken()
+    house.store.root.rename(house.store.root.with_name("elsewhere"))
+    with pytest.raises(NotSaved):
+        await house.records.change(ONE.id, lambda one: replace(one, heard_s=9.0))
+    with pytest.raises(NotSaved):
+        await house.keep(TWO)
+    assert (house.records.all(), house.woken()) == ([saved], [])
+    await house.store.open()
+    await house.records.lay_out_again()
+    assert await house.store.notices.all() == house.records.all() == [replace(saved, revision=2)]
