@@ -38,7 +38,7 @@ _RECENT: Final = 20
 _ALL: Final = 500
 _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
-_MENTION: Final = re.compile(r"(?<![\w@])@([\w./-]+)")
+_MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
 _WORDS: Final = 3000
 
 
@@ -52,7 +52,11 @@ class OpenCodePrompts:
         self._api = server.api
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what its record has of this prompt."""
+        """Return the state of the session, and what its record has of this prompt.
+
+        A step that has not ended in an idle session was ended in the middle: 1.1.53 leaves it so after an abort while
+        a tool waits for a person, both if they are killed.
+        """
         directory = source.directory
         session = path_of("session", source.session_id)
         made_ms = (await self._api.get(wire.Session, session, directory, timeout=BOOT)).time.created
@@ -71,7 +75,7 @@ class OpenCodePrompts:
         return turns.sight_of(messages, record_id, is_busy=is_busy)
 
     async def _newest(self, session: str, directory: str) -> list[wire.TurnMessage]:
-        """Return the newest messages, the newest one alone if they are too large (1.1.53 keeps files in them)."""
+        """Return the newest messages, or one alone if they are too large: 1.1.53 keeps changed files in them."""
         try:
             return await self._messages(session, directory, _RECENT)
         except NotThere:
@@ -94,10 +98,16 @@ class OpenCodePrompts:
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id."""
         prompt = await self._prompt(content, source.directory)
+        session = path_of("session", source.session_id)
+        # 1.18.33 does a task twice if it comes again while it is done, and both name a mentioned agent twice.
+        is_text = all(part["type"] == "text" for part in prompt["parts"])
+        if not is_text and await self._has(session, record_id, source.directory):
+            return
         for number, part in enumerate(prompt["parts"]):  # the model gets the parts in the order of their ids
             part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}"
-        path = path_of("session", source.session_id, "prompt_async")
-        await self._api.call("POST", path, source.directory, body={"messageID": record_id, **prompt})
+        await self._api.call(
+            "POST", f"{session}/prompt_async", source.directory, body={"messageID": record_id, **prompt}
+        )
 
     async def _prompt(self, content: Content, directory: str) -> dict[str, Any]:
         match content.kind:
@@ -153,7 +163,7 @@ class OpenCodePrompts:
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session."""
         session = path_of("session", source.session_id)
-        return turns.said(await self._messages(session, source.directory, _RECENT))[-_WORDS:]
+        return turns.said(await self._newest(session, source.directory))[-_WORDS:]
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
