@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ from starlette.routing import Route
 
 MODEL_ID = "fake-model"
 TITLE = "A scripted session"
+_KEPT = 300
 _PROMPT = re.compile(r"SCRIPT (?:(?P<key>[\w.:-]+) )?(?=\[)")
 
 Json = dict[str, Any]
@@ -157,6 +159,12 @@ class ScriptedModel:
         self._received: dict[str, tuple[str, ...]] = {}
         self._turns: dict[str, int] = {}
         self._offered: dict[str, tuple[str, ...]] = {}
+        self._asked: deque[tuple[str, ...]] = deque(maxlen=_KEPT)
+
+    def asked(self, word: str) -> list[tuple[str, ...]]:
+        """Return the user's texts of each of the last 300 requests in which one of them has this word, oldest first."""
+        with self._lock:
+            return [texts for texts in self._asked if any(word in text for text in texts)]
 
     def received(self, key: str) -> tuple[str, ...]:
         """Return the tool results after all prompts with this key, in order, as the latest request had them."""
@@ -183,6 +191,8 @@ class ScriptedModel:
         tools = tuple(tool["function"]["name"] for tool in body.get("tools") or ())
         if not tools and "title generator" in plain_text(messages[0].get("content") if messages else ""):
             return Step(text=TITLE)
+        with self._lock:
+            self._asked.append(tuple(plain_text(one.get("content")) for one in messages if one.get("role") == "user"))
         scenes = read_scenes(messages)
         if not scenes:
             return Step(text='This model follows scripts: SCRIPT [{"text": "hello"}]')
