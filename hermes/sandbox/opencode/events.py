@@ -33,8 +33,8 @@ class Received:
 class Fault:
     """A fault for the next `times` requests of a route: a name in `routes.ROUTES`, "events", or "*" (any).
 
-    `error` answers `status`, `lie` answers `true` and does nothing, `cut` breaks the connection before the request
-    takes effect, `cut_after` after it, `slow` answers after `delay_s`.
+    `error` answers `status`, `lie` answers `true` (204 to a prompt) and does nothing, `cut` breaks the connection
+    before the request takes effect, `cut_after` after it, `slow` answers after `delay_s`.
     """
 
     route: str

@@ -126,6 +126,36 @@ class Answers:
         self.world.reply_permission(request_id, *given)
         return JSONResponse(content=True)
 
+    def create(self, asked: Asked) -> Response:
+        """Answer `POST /session`: make a session in this directory, whether that exists or not."""
+        title = (asked.body or {}).get("title", "New session - 2026-11-22T10:00:00.000Z")
+        made = self.world.session(title, directory=asked.directory)
+        return JSONResponse(session_json(self.world.sessions[made], self.world.version))
+
+    def prompt(self, asked: Asked) -> Response:
+        """Answer `POST /session/{id}/prompt_async`: 204 says that it was accepted, and no more."""
+        if not _is_prompt(asked.body, new=self.world.manner == "new"):
+            return self._bad_request()
+        if self._session(asked) is not None:
+            self.world.take_prompt(asked.ids["session"], asked.body)
+        elif self.world.manner == "new":
+            return self._no_session(asked)
+        return Response(status_code=204)
+
+    def abort(self, asked: Asked) -> Response:
+        """Answer `POST /session/{id}/abort`: true, also for an unknown session."""
+        if self._session(asked) is not None:
+            self.world.abort(asked.ids["session"])
+        return JSONResponse(content=True)
+
+    def agents(self, _: Asked) -> Response:
+        """Answer `GET /agent`."""
+        return JSONResponse(self.world.agents)
+
+    def commands(self, _: Asked) -> Response:
+        """Answer `GET /command`."""
+        return JSONResponse(self.world.commands)
+
     def dispose(self, asked: Asked) -> Response:
         """Answer `POST /instance/dispose`: end this directory's instance; its next request starts a new one."""
         self.world.dispose(asked.directory)
@@ -181,6 +211,11 @@ ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]
     "permissions": ("GET", "/permission", Answers.permissions),
     "dispose": ("POST", "/instance/dispose", Answers.dispose),
     "permit": ("POST", "/permission/{request}/reply", Answers.permit),
+    "create": ("POST", "/session", Answers.create),
+    "prompt": ("POST", "/session/{session}/prompt_async", Answers.prompt),
+    "abort": ("POST", "/session/{session}/abort", Answers.abort),
+    "agents": ("GET", "/agent", Answers.agents),
+    "commands": ("GET", "/command", Answers.commands),
 }
 """Each route by its name in faults, except "events", which is `GET /global/event`."""
 
@@ -205,6 +240,17 @@ def _answers_in(body: object) -> tuple[tuple[str, ...], ...] | None:
     if not all(isinstance(text, str) for one in given for text in one):
         return None
     return tuple(tuple(one) for one in given)
+
+
+def _is_prompt(body: object, *, new: bool) -> bool:
+    """Tell whether a prompt has its shape: parts with a type, and ids that begin as OpenCode's do."""
+    given = body if isinstance(body, dict) else {}
+    parts = given.get("parts")
+    if not isinstance(parts, list) or not all(isinstance(one, dict) and "type" in one for one in parts):
+        return False
+    if not str(given.get("messageID", "msg")).startswith("msg"):
+        return False
+    return not new or all(str(one.get("id", "prt")).startswith("prt") for one in parts)
 
 
 def _permission_in(body: object, *, new: bool) -> tuple[Reply, str] | None:

@@ -44,7 +44,8 @@ ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "fail", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
     | {"away", "back", "double_events", "came_of", "turns_of", "listed", "request_count"}
-    | {"ask_permission", "permit", "listed_permissions"}
+    | {"ask_permission", "permit", "listed_permissions", "command", "swallow_prompts", "hold_prompts"}
+    | {"release_prompts", "requests", "request_count_of"}
 )
 
 
@@ -67,6 +68,8 @@ class Http:
             asked, fault = await self._read(request, name), self.world.take_fault(name)
             if asked is None:
                 return self._unauthorized()
+            if fault and (fault.action, name) == ("lie", "prompt"):
+                return Response(status_code=204)
             return await self._answered(request, ROUTES[name][2], asked, fault)
 
         return endpoint

@@ -96,12 +96,15 @@ class Turns(Events):
     # --- actions of a person at the desk --------------------------------------------------------------------------
 
     def abort(self, session: str) -> None:
-        """Stop the turn; its requests stay listed, but the agent does not wait for them."""
+        """Stop the turn; its requests stay listed, but the agent does not wait for them.
+
+        If a call waits for an answer, 1.1.53 leaves the call and its message as they are.
+        """
         with self.lock:
             stopped = self.sessions[session]
             if self.manner == "new":
                 self._abort_calls(stopped)
-            if stopped.busy:
+            if stopped.busy and not open_parts(stopped):
                 self._fail(stopped, {"name": "MessageAbortedError", "data": {"message": "Aborted"}})
             self._rest(stopped)
 
@@ -186,17 +189,23 @@ class Turns(Events):
         state = {"status": "running", "input": given, "time": {"start": self.now_ms()}}
         return {"type": "tool", "tool": tool, "callID": call_id, "state": state}
 
-    def _message(self, session: Session, role: str, parts: list[Json]) -> Json:
-        message_id = self.new_id("msg")
+    def _message(self, session: Session, role: str, parts: list[Json], message_id: str | None = None) -> Json:
         session.updated_ms = created_ms = self.now_ms()
+        message_id = message_id or self._id_of(created_ms)
         info: Json = {"id": message_id, "role": role, "sessionID": session.id, "time": {"created": created_ms}}
         prompt = next((one for one in reversed(session.messages) if one["info"]["role"] == "user"), None)
         if role == "assistant" and prompt is not None:
             info["parentID"] = prompt["info"]["id"]
         message = {"info": info, "parts": self._named(session, message_id, parts)}
         session.messages.append(message)
+        if self.manner == "old":
+            session.messages.sort(key=lambda one: str(one["info"]["id"]))
         self.emit("message.updated", {"info": info, "sessionID": session.id}, session.directory)
         return message
+
+    def _id_of(self, created_ms: int) -> str:
+        """Return a message's id as OpenCode makes it: the low 48 bits of its time, and random characters."""
+        return f"msg_{created_ms * 0x1000 % 16**12:012x}{self.new_id('')[-14:]}"
 
     def _complete(self, session: Session, message: Json, finish: str) -> None:
         """End a message of the model: with "tool-calls" the turn goes on, with "stop" it is over."""
