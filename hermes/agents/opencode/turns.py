@@ -97,6 +97,8 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
     """Return what the newest messages show of the prompt with this id, which the session has.
 
     A turn whose steps all called tools, and that has stopped, was ended by a refusal; or a later prompt took it over.
+    A step that has not ended, although a later one began, was ended in the middle: 1.1.53 leaves it so after an abort
+    while a tool waits for a person.
     """
     state: SessionState = "busy" if is_busy else "idle"
     steps = [one for one in _of_model(messages) if one.info.parent_id == record_id]
@@ -111,10 +113,12 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
         return Sight(state, "failed", reason=_reason(info.error), ended_s=ended_s)
     if ended_s is not None and info.finish not in GOES_ON:
         return Sight(state, "finished", ended_s=ended_s)
+    is_last = last is max(_of_model(messages), key=lambda one: one.info.time.created)
+    if ended_s is None and not is_last:
+        return Sight(state, "stopped")
     if ended_s is None or is_busy:
         tools = [part.tool for part in last.parts if part.state is not None and part.state.status == "running"]
         return Sight(state, "running", tool=tools[-1] if tools else "")
-    is_last = last is max(_of_model(messages), key=lambda one: one.info.time.created)
     return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)
 
 
