@@ -74,17 +74,14 @@ async def test_a_prompt_without_its_parts_is_absent() -> None:
         assert (await way.look(SOURCE, OURS)).record == "absent"
 
 
-@pytest.mark.parametrize(
-    ("second", "sight"),
-    [({"ses_1": {"type": "busy"}}, Sight("busy", "running")), ({}, Sight("idle", "stopped"))],
-    ids=["begun", "broken"],
-)
-async def test_a_step_that_never_ends_was_stopped(second: Json, sight: Sight) -> None:
-    """In an idle session, twice; once it can be the first look at a turn that has just begun."""
-    seen: list[Json] = [{}, second]
-    _, way = desk({MESSAGES: [PROMPT, STEP], STATUS: lambda _: httpx.Response(200, json=seen.pop(0))})
-    assert await way.look(SOURCE, OURS) == sight
-    assert seen == []
+async def test_the_last_words_are_read_from_messages_of_any_size() -> None:
+    """As with looks; a session without words has none."""
+    said = STEP | {"parts": [{"type": "text", "text": "x" * 4000 + "the end"}]}
+    _, way = desk({MESSAGES: [PROMPT, said]})
+    words = await way.words(SOURCE)
+    assert (len(words), words[-8:]) == (3000, "xthe end")
+    _, way = desk({MESSAGES: [PROMPT]})
+    assert await way.words(SOURCE) == ""
 
 
 async def test_what_cannot_be_read_is_told() -> None:

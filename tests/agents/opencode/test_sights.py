@@ -100,6 +100,18 @@ SIGHTS = [
         Sight("idle", "finished", ended_s=3),
         id="a later prompt took the turn over",
     ),
+    pytest.param(
+        [user(), step(2, ended_s=3, **CALLS), user(OTHER), step(4, "bash:running", prompt=OTHER)],
+        True,
+        Sight("busy", "running"),
+        id="a later prompt takes the turn over",
+    ),
+    pytest.param(
+        [user(), step(2, "question:running"), user(OTHER), step(4, prompt=OTHER)],
+        True,
+        Sight("busy", "stopped"),
+        id="a step that never ends, and the next turn",
+    ),
 ]
 
 

@@ -53,7 +53,7 @@ class ScriptedStage:
     """The scripted agent for the story: what a prompt asks for is told to it by hand."""
 
     def __init__(self, agent: ScriptedAgent, way: PromptWay) -> None:
-        self.way, self.directory = way, HERE
+        self.way, self.directory, self.is_old = way, HERE, agent.manner == "old"
         self._agent = agent
         self._asked = ""
 
