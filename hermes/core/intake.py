@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hermes.core import ends
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan, TurnEnded
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Retrying, TurnBegan, TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,6 +95,8 @@ def of_asks(signal: Signal) -> AskSignal | None:
             return Quiet(session_id)
         case TurnEnded(turn, ends_asks):
             return Quiet(turn.source.session_id) if ends_asks else None
+        case Retrying():
+            return None
         case _:
             return signal
 

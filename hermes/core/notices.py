@@ -10,6 +10,7 @@ Rules:
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
   * The end of a turn that a prompt from the phone began is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
+  * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.model.notice import Begun
 
 if TYPE_CHECKING:
-    from hermes.model.notice import Notice, Shown, Turn
+    from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
 
 LATEST_S: Final = 86400.0
 """The end of a turn that Hermes hears of after this time is history, not news."""
@@ -29,6 +30,8 @@ AFTERMATH_S: Final = 2.0
 LONGEST_WORDS: Final = 30_000
 LONGEST_REASON: Final = 2_000
 _BEGUN: Final = 4
+KEEPS_TRYING: Final = 4
+"""A turn keeps trying if so many requests to its model have failed in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,15 @@ class Pause:
     pause_s: float
 
 
-NoticeOrder = Post | TakeButtons | Pause
+@dataclass(frozen=True, slots=True)
+class TellRetry:
+    """Post that the turn keeps trying, or bring that message up to date; `is_over`: that it no longer tries."""
+
+    retry: Retry
+    is_over: bool = False
+
+
+NoticeOrder = Post | TakeButtons | Pause | TellRetry
 
 
 def busy(notice: Notice, now_s: float) -> Notice:
@@ -107,8 +118,26 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         words=turn.words[-LONGEST_WORDS:],
         failure=turn.failure[:LONGEST_REASON],
     )
-    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s, is_ours=is_ours)
+    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s, is_ours=is_ours, retry=None)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
+
+
+def retrying(notice: Notice, retry: Retry, rules: NoticeRules, now_s: float) -> Notice:
+    """Return the notice after a request of its turn failed, which is tried again."""
+    if not rules.enabled or notice.is_muted or retry.attempt < KEEPS_TRYING:
+        return notice
+    since_s = now_s if notice.retry is None else notice.retry.since_s
+    return replace(notice, retry=replace(retry, reason=retry.reason[:LONGEST_REASON], since_s=since_s))
+
+
+def quiet(notice: Notice) -> Notice:
+    """Return the notice after its session stopped: it tries nothing again."""
+    return replace(notice, retry=None)
+
+
+def retry_told(notice: Notice, shown: RetryShown) -> Notice:
+    """Return the notice after the message about a turn that keeps trying says this."""
+    return replace(notice, retry_shown=None if shown.is_over else shown)
 
 
 def _is_wanted(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> bool:
@@ -130,13 +159,26 @@ def _dropped(notice: Notice) -> Notice:
 
 def due(notice: Notice, rules: NoticeRules, now_s: float) -> NoticeOrder | None:
     """Return what is to be done for the phone now, or None."""
+    trying = _of_retry(notice, rules, now_s)
+    if isinstance(trying, TellRetry):
+        return trying
     if notice.phase == "waiting" and notice.turn is not None:
         waited_s = now_s - notice.heard_s
         # A negative time: the wall clock was set back, and the notice does not wait because of that.
         if 0 <= waited_s < rules.post_after_s and not notice.is_ours:
             return Pause(rules.post_after_s - waited_s)
         return Post(notice.turn)
-    return TakeButtons(notice.outdated[0]) if notice.outdated else None
+    return TakeButtons(notice.outdated[0]) if notice.outdated else trying
+
+
+def _of_retry(notice: Notice, rules: NoticeRules, now_s: float) -> TellRetry | Pause | None:
+    retry, shown = notice.retry, notice.retry_shown
+    if retry is None:
+        return None if shown is None else TellRetry(shown.retry, is_over=True)
+    waited_s = now_s - retry.since_s
+    if shown is None and 0 <= waited_s < rules.post_after_s:
+        return Pause(rules.post_after_s - waited_s)
+    return TellRetry(retry) if shown is None or shown.retry != retry else None
 
 
 def posted(notice: Notice, shown: Shown) -> Notice:

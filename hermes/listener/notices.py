@@ -11,7 +11,7 @@ from hermes.core import notices
 from hermes.errors import NotSaved
 from hermes.listener.records import Records
 from hermes.model.notice import Notice
-from hermes.model.signals import Busy, TurnBegan, TurnEnded
+from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan, TurnEnded
 from hermes.storage.names import random_id
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hermes.storage.records import RecordFiles
 
 log = logging.getLogger(__name__)
+
+TurnSignal = Busy | Quiet | Retrying | TurnBegan | TurnEnded
 
 MOST: Final = 200
 """The notices of so many sessions are kept; the one whose last turn is the oldest goes first."""
@@ -41,18 +43,25 @@ class Notices(Records[Notice]):
         """Forget the notices whose turns were all heard of before this time (epoch). Raises NotSaved."""
         await self.forget(lambda one: one.phase != "waiting" and _heard_s(one) < at_s)
 
-    async def take(self, signal: Busy | TurnBegan | TurnEnded, *, is_ours: bool = False) -> None:
-        """Keep an agent's report of its turns; on disk when this returns. Raises NotSaved, but not for `Busy`.
+    async def take(self, signal: TurnSignal, *, is_ours: bool = False) -> None:
+        """Keep an agent's report of its turns; on disk when this returns.
 
-        `is_ours`: a prompt from the phone began the turn that has ended.
+        `is_ours`: a prompt from the phone began the turn that has ended. Raises NotSaved, but not for Busy and Quiet.
         """
         if not self.rules.is_watching:
             return
         match signal:
             case Busy(session_id):
-                with suppress(NotSaved):  # then a notice is posted that nobody needs
-                    for notice in [one for one in self.all() if one.session_id == session_id]:
-                        await self.change(notice.id, partial(notices.busy, now_s=self.now()))
+                await self._all_of(session_id, partial(notices.busy, now_s=self.now()))
+            case Quiet(session_id):
+                await self._all_of(session_id, notices.quiet)
+            case Retrying(retry):
+                rules, now_s = self.rules, self.now()
+                source = retry.source
+                if retry.attempt >= notices.KEEPS_TRYING:
+                    await self.of(
+                        source.agent, source.session_id, lambda found: notices.retrying(found, retry, rules, now_s)
+                    )
             case TurnBegan(agent, session_id, turn_id, at_s):
                 await self.of(agent, session_id, lambda found: notices.began(found, turn_id, at_s))
             case TurnEnded(turn):
@@ -63,6 +72,11 @@ class Notices(Records[Notice]):
                     lambda found: notices.ended(found, turn, rules, now_s, is_ours=is_ours),
                 )
                 log.info("notice %s: a turn of session %s: %s", after.id, after.session_id, after.phase)
+
+    async def _all_of(self, session_id: str, fn: Callable[[Notice], Notice]) -> None:
+        with suppress(NotSaved):  # then a notice is posted that nobody needs
+            for notice in [one for one in self.all() if one.session_id == session_id]:
+                await self.change(notice.id, fn)
 
     async def of(self, agent: str, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
         """Change the notice of this session; `fn` is pure. Raises NotSaved."""

@@ -43,6 +43,31 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """A request to the model that failed so often in one turn, and is tried again at `next_s` (epoch).
+
+    `reason`: why it failed, in words. `since_s`: when Hermes first heard of it.
+    """
+
+    source: Source
+    agent_name: str
+    attempt: int
+    next_s: float
+    reason: str = ""
+    since_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryShown:
+    """The message about a turn that keeps trying, and what it says. `is_over`: that it no longer does."""
+
+    retry: Retry
+    chat_id: int
+    message_id: int
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A turn whose notice is on the phone, when Hermes heard of its end (epoch), and the message."""
 
@@ -72,6 +97,7 @@ class Notice:
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
     - `is_ours`: a prompt from the phone began that turn, so that its end is always told.
     - `is_muted`: the person wants no notices of the session, but for those.
+    - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
     - `revision`: grows with each write.
     """
@@ -85,6 +111,8 @@ class Notice:
     heard_s: float = 0.0
     is_ours: bool = False
     is_muted: bool = False
+    retry: Retry | None = None
+    retry_shown: RetryShown | None = None
     shown: Shown | None = None
     outdated: tuple[Shown, ...] = ()
     revision: int = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
-from hermes.model.notice import Turn
+from hermes.model.notice import Retry, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +91,17 @@ class TurnEnded:
     ends_asks: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The turn that runs cannot reach its model, and tries again."""
+
+    retry: Retry
+
+    @property
+    def session_id(self) -> str:
+        """The id of its session."""
+        return self.retry.source.session_id
+
+
 AskSignal = Asked | Announced | Replied | Dismissed | Quiet | Busy
-Signal = AskSignal | TurnBegan | TurnEnded
+Signal = AskSignal | TurnBegan | TurnEnded | Retrying

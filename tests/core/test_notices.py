@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.core import notices
-from hermes.core.notices import LATEST_S, LONGEST_REASON, LONGEST_WORDS, NoticeRules, Pause, Post, TakeButtons
+from hermes.core.notices import (
+    KEEPS_TRYING,
+    LATEST_S,
+    LONGEST_REASON,
+    LONGEST_WORDS,
+    NoticeRules,
+    Pause,
+    Post,
+    TakeButtons,
+    TellRetry,
+)
 from hermes.model.ask import Source
-from hermes.model.notice import Notice, Shown, Turn
+from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SOURCE = Source("claude-code", "laptop", "ses_1", "/home/dev/shop-api")
 RULES = NoticeRules(finished_s=120.0, post_after_s=20.0)
@@ -176,3 +186,64 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
                 known.add((there, came))
                 queue.append((there, came))
     assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
+
+
+# --- a turn that keeps trying ---------------------------------------------------------------------------------------
+
+
+def retry(attempt: int = KEEPS_TRYING, *, next_s: float = 330.0) -> Retry:
+    """A request that failed so often."""
+    return Retry(SOURCE, "Claude Code", attempt, next_s, "rate limit")
+
+
+def test_a_turn_that_keeps_trying_is_told_once_and_followed() -> None:
+    """Not after the first failures; and after the time for the desk, like every notice."""
+    first = notices.retrying(NEW, retry(KEEPS_TRYING - 1), RULES, 300.0)
+    assert first == NEW
+    trying = notices.retrying(NEW, retry(), RULES, 300.0)
+    assert notices.due(trying, RULES, 310.0) == Pause(10.0)
+    told = trying.retry
+    assert told is not None
+    assert notices.due(trying, RULES, 320.0) == TellRetry(told)
+    shown = RetryShown(told, 1001, 7)
+    trying = notices.retry_told(trying, shown)
+    assert notices.due(trying, RULES, 320.0) is None
+    later = notices.retrying(trying, retry(KEEPS_TRYING + 1), RULES, 330.0)
+    assert isinstance(notices.due(later, RULES, 330.0), TellRetry), "it follows the next failure at once"
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [notices.quiet, lambda found: notices.ended(found, turn(began_s=290.0), RULES, 340.0)],
+    ids=["stopped", "ended"],
+)
+def test_a_turn_that_no_longer_tries_says_so(ends: Callable[[Notice], Notice]) -> None:
+    """Whether it went well, failed or was interrupted; then the next turn has a message of its own."""
+    trying = notices.retrying(NEW, retry(), RULES, 300.0)
+    assert trying.retry is not None
+    over = ends(notices.retry_told(trying, RetryShown(trying.retry, 1001, 7)))
+    assert notices.due(over, RULES, 340.0) == TellRetry(trying.retry, is_over=True)
+    over = notices.retry_told(over, RetryShown(trying.retry, 1001, 7, is_over=True))
+    assert over.retry_shown is None
+    assert notices.due(ends(trying), RULES, 340.0) is None, "one that was not told needs no end"
+
+
+def test_nobody_is_told_of_tries_that_are_not_wanted() -> None:
+    """Notices are off, or the session is muted."""
+    off = replace(RULES, enabled=False)
+    assert notices.retrying(NEW, retry(), off, 300.0) == NEW
+    muted = replace(NEW, is_muted=True)
+    assert notices.retrying(muted, retry(), RULES, 300.0) == muted
+
+
+# --- turns that the phone began -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [RULES, replace(RULES, enabled=False)], ids=["notices on", "notices off"])
+def test_the_end_of_a_turn_that_the_phone_began_is_told_at_once(rules: NoticeRules) -> None:
+    """However short it was, although the session is muted, and although the next turn begins at once."""
+    muted = replace(NEW, is_muted=True)
+    told = notices.ended(muted, turn(ended_s=1.0), rules, 301.0, is_ours=True)
+    assert notices.due(notices.busy(told, 310.0), rules, 301.0) == Post(turn(ended_s=1.0))
+    assert notices.due(notices.began(told, "t2", 301.0), rules, 301.0) == Post(turn(ended_s=1.0))
+    assert notices.ended(muted, turn(), RULES, 301.0).phase == "dropped"

@@ -103,3 +103,16 @@ def test_the_changes_of_a_turn_are_counted(noticed: Stage, opencode: OpenCode, p
     opencode.prompt(session, [{"text": "Nothing to change."}])
     assert "file" not in noticed.ended("Nothing to change.").text.splitlines()[0].removeprefix("✅ Change files")
     opencode.discard(own)
+
+
+def test_a_turn_that_cannot_reach_its_model_is_told_while_it_tries(
+    noticed: Stage, opencode: OpenCode, project: Path
+) -> None:
+    """With the provider's words; and that it is over, once somebody ends the turn at the desk."""
+    session = opencode.session(project, "Fix login flow")
+    opencode.prompt(session, [{"status": 503}])
+    noticed.ended("🔁 Fix login flow: the script says so · 5th try at ")
+    opencode.abort(session)
+    noticed.ended("🔁 Fix login flow: the script says so · it tried 4 times, and no longer does")
+    opencode.wait_idle(session)
+    assert told(noticed) == []

@@ -20,8 +20,8 @@ from hermes.agents.questions import labels, permission_reply, read_answers, read
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Source
-from hermes.model.notice import Changes, Turn
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal, TurnEnded
+from hermes.model.notice import Changes, Retry, Turn
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Retrying, Signal, TurnEnded
 
 AGENT = "opencode"
 
@@ -166,10 +166,16 @@ def _deleted(record: Record, kind: str, _: Source) -> Signal:
     return Quiet(id_of(record_of(record.get("info"), f"{kind}.info"), "id", f"{kind}.info"))
 
 
-def _busy(record: Record, kind: str, _: Source) -> Signal:
-    if record_of(record.get("status"), f"{kind}.status").get("type") != "busy":
+def _status(record: Record, kind: str, origin: Source) -> Signal:
+    where = f"{kind}.status"
+    status, session_id = record_of(record.get("status"), where), id_of(record, "sessionID", kind)
+    if status.get("type") == "retry":
+        reason, next_s = words_of(status, "message", where), moment_of(status, "next", where)
+        source = replace(origin, session_id=session_id)
+        return Retrying(Retry(source, capabilities.agent_name, count_of(status, "attempt", where), next_s, reason))
+    if status.get("type") != "busy":
         raise PayloadError(f"OpenCode: {kind} of a session that is not busy")
-    return Busy(id_of(record, "sessionID", kind))
+    return Busy(session_id)
 
 
 _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
@@ -185,7 +191,7 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "session.idle": _quiet,
     "session.error": _quiet,
     "session.deleted": _deleted,
-    "session.status": _busy,
+    "session.status": _status,
 }
 KINDS = frozenset(_READERS)
 

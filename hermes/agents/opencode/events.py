@@ -10,6 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.agents import server as following
@@ -17,7 +18,7 @@ from hermes.agents.opencode import adapter, wire
 from hermes.agents.server import Connected, Disposed, Followed, Heard
 from hermes.agents.wire import decode
 from hermes.errors import PayloadError
-from hermes.model.signals import Signal
+from hermes.model.signals import Retrying, Signal
 
 if TYPE_CHECKING:
     from hermes.agents.opencode.client import OpenCodeServer
@@ -79,10 +80,20 @@ def signal_of(event: wire.Event, server: OpenCodeServer) -> Signal | None:
     """
     if event.type not in adapter.KINDS:
         return None
-    if event.type == "session.status" and not _is_busy(event.properties.get("status")):
-        return None  # idle also comes as session.idle, and a session that retries is not working
-    return adapter.read_event(event.type, event.properties, server.origin(event.directory))
+    if event.type == "session.status" and _type_of(event.properties.get("status")) not in {"busy", "retry"}:
+        return None  # idle also comes as session.idle
+    signal = adapter.read_event(event.type, event.properties, server.origin(event.directory))
+    return _titled(signal, server) if isinstance(signal, Retrying) else signal
 
 
-def _is_busy(status: object) -> bool:
-    return isinstance(status, dict) and status.get("type") == "busy"
+def _titled(signal: Retrying, server: OpenCodeServer) -> Retrying | None:
+    """Return the signal with the session's title, None for a subagent: its root session goes on without it."""
+    info = server.sessions.info(signal.session_id)
+    if info is None:
+        return signal
+    source = replace(signal.retry.source, session_title=info.title)
+    return Retrying(replace(signal.retry, source=source)) if info.parent_id is None else None
+
+
+def _type_of(status: object) -> object:
+    return status.get("type") if isinstance(status, dict) else None

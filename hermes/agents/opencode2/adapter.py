@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, record_of, sound, words_of
+from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, words_of
 from hermes.agents.opencode2.forms import read_form, told_alone, values
 from hermes.agents.opencode2.permissions import completed, read_permission
 from hermes.agents.questions import permission_reply, read_reply, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Always, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Source
-from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Signal
+from hermes.model.notice import Retry
+from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Retrying, Signal
 
 AGENT = "opencode2"
 
@@ -97,6 +98,14 @@ def _busy(record: Record, kind: str, _: Source) -> Signal:
     return Busy(id_of(record, "sessionID", kind))
 
 
+def _retrying(record: Record, kind: str, origin: Source) -> Signal:
+    error = record.get("error")
+    reason = words_of(error, "message", f"{kind}.error") if isinstance(error, dict) else ""
+    source = replace(origin, session_id=id_of(record, "sessionID", kind))
+    next_s = moment_of(record, "at", kind)
+    return Retrying(Retry(source, capabilities.agent_name, count_of(record, "attempt", kind), next_s, reason))
+
+
 _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "form.created": _asked,
     "form.replied": _replied,
@@ -108,6 +117,7 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "session.execution.interrupted": _quiet,
     "session.deleted": _quiet,
     "session.step.started": _busy,
+    "session.retry.scheduled": _retrying,
 }
 KINDS = frozenset(_READERS)
 

@@ -25,11 +25,11 @@ from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, numbers
 from hermes.agents.turns import Beginnings
 from hermes.agents.wire import decode
-from hermes.errors import AgentAway, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
 from hermes.model.ask import Ask, Source
 from hermes.model.notice import Turn
-from hermes.model.signals import Asked
+from hermes.model.signals import Asked, Retrying
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 _LOG = logging.getLogger(__name__)
@@ -175,10 +175,21 @@ class OpenCode2Server:
             directory = await self._place_of(event.data.get("form"))
         signal = adapter.read_event(event.type, event.data, self.origin(directory))
         self._beginnings.note(signal, self._now())
+        if isinstance(signal, Retrying):
+            return await self._titled(signal)
         if isinstance(signal, Asked):
             ask = self._noted(signal.ask)
             signal = replace(signal, ask=replace(ask, answerable=False) if _is_lost(ask.source) else ask)
         return Heard(signal, directory)
+
+    async def _titled(self, signal: Retrying) -> Heard | None:
+        """Return the signal with title and directory of its session, None for a subagent."""
+        with contextlib.suppress(AgentError):
+            info = await sessions.info(self.api, signal.session_id)
+            source = replace(signal.retry.source, session_title=info.title, directory=info.location.directory)
+            heard = Heard(Retrying(replace(signal.retry, source=source)), source.directory)
+            return heard if info.parent_id is None else None
+        return Heard(signal, "")
 
     def _note(self, event: wire.Event) -> None:
         self.prompts.note(event)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 from hermes.chat.screens.buttons import Button, encode
 from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, lasting, project
 from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
-from hermes.model.actions import ShowWhole
+from hermes.model.actions import ShowWhole, StopTurn
 
 if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
-    from hermes.model.notice import Changes, Turn
+    from hermes.model.ask import Source
+    from hermes.model.notice import Changes, RetryShown, Turn
 
 _TITLE: Final = 60
 _WHY: Final = 300
@@ -37,14 +38,37 @@ def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Scr
     return draw(lines, rows)
 
 
+def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
+    """Return the message about a turn that cannot reach its model: why, and when it tries again."""
+    retry = shown.retry
+    named, why = _named(retry.source), passage(retry.reason, _WHY)
+    at = clock(retry.next_s, look, near_s=retry.since_s)
+    said = line("🔁 ", named, ": ", why, f" · {_th(retry.attempt + 1)} try at {at}")
+    if shown.is_over:
+        said = line("🔁 ", named, ": ", why, f" · it tried {retry.attempt} times, and no longer does")
+    origin = dotted([project(retry.source), agent_at(retry.agent_name, retry.source)])
+    can_stop = not shown.is_over and retry.source.agent in look.prompted
+    rows = ((Button("⏹ Stop it", encode(notice_id, 0, StopTurn())),),) if can_stop else ()
+    return draw(lambda _: [said, origin], rows)
+
+
+def _th(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
     """Return the agent's last words as a document (name, content), and the caption."""
     return draw(lambda _: [line("The last words of ", _title(turn))]), ("last-words.txt", turn.words)
 
 
 def _title(turn: Turn) -> Span:
-    title = phrase(turn.source.session_title, _TITLE, "bold")
-    return title if title.text else phrase(project(turn.source).text, _TITLE, "bold", empty="A session")
+    return _named(turn.source)
+
+
+def _named(source: Source) -> Span:
+    title = phrase(source.session_title, _TITLE, "bold")
+    return title if title.text else phrase(project(source).text, _TITLE, "bold", empty="A session")
 
 
 def _headline(turn: Turn, at: str) -> Line:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
 from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved, StoreError
+from hermes.listener.notices import TurnSignal
 from hermes.model.errand import NewsCame
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan, TurnEnded
+from hermes.model.signals import Announced, Asked, Dismissed, Replied, TurnEnded
 
 if TYPE_CHECKING:
     from hermes.core.intake import Placed
@@ -60,13 +61,12 @@ class Intake:
         if told is not None:
             async with self._entries.arriving:
                 await self._take(told, heard_by)
-        if isinstance(signal, Busy | TurnBegan | TurnEnded):
+        if isinstance(signal, TurnSignal):
             await self._take_turn(signal, heard_by)
-        if isinstance(signal, Quiet | Busy | TurnBegan | TurnEnded):
             source = signal.turn.source if isinstance(signal, TurnEnded) else signal
             self._prompts.wake_session(source.session_id)
 
-    async def _take_turn(self, signal: Busy | TurnBegan | TurnEnded, heard_by: str) -> None:
+    async def _take_turn(self, signal: TurnSignal, heard_by: str) -> None:
         """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless the disk is full.
 
         Otherwise it would stay in the inbox, and hold up the questions behind it.

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.phone.prompt_texts import PromptTexts
     from hermes.listener.sessions import SessionLists
     from hermes.model.actions import Action
     from hermes.model.card import Wanted
     from hermes.model.events import Tap, Text
+    from hermes.model.notice import Notice
     from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
@@ -55,7 +57,9 @@ class SessionCards:
         look: Look,
         link: ChatLink,
         background: Background,
+        prompts: PromptTexts,
     ) -> None:
+        self._prompts = prompts
         self._notices = kept.notices
         self._cards = kept.cards
         self._lists = lists
@@ -172,6 +176,9 @@ class SessionCards:
         if record_id == ID and isinstance(action, ListPage):
             await self._turn(tap, action.page)
             return True
+        if isinstance(action, StopTurn) and (notice := self._notices.get(record_id)) is not None:
+            self._outbox.answer(tap.query_id, await self._stop_trying(notice))
+            return True
         card = self._cards.get(record_id)
         if card is None:
             return False
@@ -198,6 +205,16 @@ class SessionCards:
 
     async def _change(self, card: Card, fn: Callable[[Card], Card]) -> None:
         await self._cards.change(card.id, fn)
+
+    async def _stop_trying(self, notice: Notice) -> str:
+        """Ask for the second tap on the card of a session whose turn keeps trying."""
+        retry = notice.retry
+        target = None if retry is None else self._prompts.target(retry.source, retry.agent_name)
+        if target is None:
+            return hints.TOASTS["page_changed"]
+        card = await self._card(Listed(target, "busy", self._entries.now()))
+        await self._change(card, lambda found: replace(found, stop="sure", is_wanted=True))
+        return "Sure? One more tap."
 
     async def _stop(self, card: Card, *, is_sure: bool) -> str:
         if not is_sure:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
-from hermes.core.notices import Pause, Post, TakeButtons
+from hermes.core.notices import Pause, Post, TakeButtons, TellRetry
 from hermes.errors import ChatRefused
-from hermes.model.notice import Shown
+from hermes.model.actions import ShowWhole
+from hermes.model.notice import RetryShown, Shown
 
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.messenger import Messenger
     from hermes.model.actions import Action
     from hermes.model.events import Tap
-    from hermes.model.notice import Notice, Turn
+    from hermes.model.notice import Notice, Retry, Turn
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,9 @@ class TurnNotices:
                 case TakeButtons(shown):
                     await self._take_buttons(notice, shown)
                     return AT_ONCE
+                case TellRetry(retry, is_over):
+                    await self._tell_retry(notice, retry, is_over=is_over)
+                    return AT_ONCE
                 case None:
                     return None
         except ChatRefused as error:
@@ -102,10 +106,31 @@ class TurnNotices:
                 log.info("notice %s: message %d keeps its buttons: %s", notice.id, shown.message_id, error)
         await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
 
-    async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:  # noqa: ARG002 (it has one button)
+    async def _tell_retry(self, notice: Notice, retry: Retry, *, is_over: bool) -> None:
+        """Post the message about a turn that keeps trying, or edit it; a message that was deleted stays deleted."""
+        chat_id, before = self._entries.chat_id, notice.retry_shown
+        if before is None:
+            shown = RetryShown(retry, chat_id, 0, is_over)
+            screen = screens.keeps_trying(notice.id, shown, self._look)
+            sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
+            self._entries.note_message(sent.message_id)
+            shown = replace(shown, message_id=sent.message_id)
+        else:
+            shown = replace(before, retry=retry, is_over=is_over)
+            try:
+                await self._outbox.edit(
+                    before.chat_id, before.message_id, screens.keeps_trying(notice.id, shown, self._look)
+                )
+            except ChatRefused as error:
+                if is_conflict(error) or is_unauthorized(error):
+                    raise
+                log.info("notice %s: message %d stays as it is: %s", notice.id, before.message_id, error)
+        await self._notices.change(notice.id, lambda found: notices.retry_told(found, shown))
+
+    async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:
         """Show the agent's last words, whole, as a document below the notice; return False if this is no notice."""
         notice = self._notices.get(notice_id)
-        if notice is None:
+        if notice is None or not isinstance(action, ShowWhole):
             return False
         shown = notice.shown
         if shown is None or shown.message_id != tap.message_id:

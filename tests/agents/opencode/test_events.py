@@ -20,7 +20,7 @@ from hermes.agents.server import Connected, Followed, Heard, Lost
 from hermes.agents.wire import shaped
 from hermes.errors import AgentAway, AgentRefused, Unauthorized
 from hermes.model.ask import Source
-from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied
+from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Retrying
 from tests.agents.opencode.recorded import NEW, VERSIONS, Json, names, no_sleep, recorded, server
 
 BOTH = pytest.mark.parametrize("version", VERSIONS)
@@ -57,7 +57,7 @@ async def test_each_recorded_event_says_what_it_says(version: str) -> None:
     async with server({}) as desk:
         for name in names(version, "events"):
             one = known(version, name)
-            kind = Busy if name == "session.status-busy" else expected.get(one.type)
+            kind = {"busy": Busy, "retry": Retrying}.get(name.rpartition("session.status-")[2], expected.get(one.type))
             signal = signal_of(one, desk)
             assert (type(signal) if signal else None) == kind, name
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hermes.chat.screens.buttons import decode
-from hermes.chat.screens.notices import turn_ended as drawn, whole_words
+from hermes.chat.screens.notices import keeps_trying, turn_ended as drawn, whole_words
 from hermes.chat.screens.screen import Look, Screen
 from hermes.chat.screens.text import TEXT_UNITS, units
-from hermes.model.actions import ShowWhole
+from hermes.model.actions import ShowWhole, StopTurn
 from hermes.model.ask import Source
-from hermes.model.notice import Changes, Turn
+from hermes.model.notice import Changes, Retry, RetryShown, Turn
 
 LOOK = Look(tz=UTC, group=False, context_chars=60)
 SOURCE = Source("opencode", "laptop", "ses_1", "/home/dev/shop-api", session_title="Fix login flow")
@@ -78,3 +78,26 @@ def test_every_text_fits_one_message(title: str, words: str, why: str, who: str)
     """Whatever an agent says."""
     turn = Turn(replace(SOURCE, session_title=title, directory=words[:200]), who, "msg_1", None, 1.0, words, why)
     assert 0 < units(turn_ended(turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
+
+
+def test_a_turn_that_keeps_trying_says_why_and_when() -> None:
+    """The next try and its time; its Stop only if this phone may write to the agent; at the end, that it is over."""
+    shown = RetryShown(Retry(TURN.source, "OpenCode", 5, 42 * 60.0, "rate limit", 40 * 60.0), 1001, 7)
+    screen = keeps_trying("n1", shown, LOOK)
+    assert screen.text.splitlines()[0].endswith(": rate limit · 6th try at 00:42")
+    assert screen.rows == ()
+    can = keeps_trying("n1", shown, replace(LOOK, prompted=frozenset({TURN.source.agent})))
+    assert [button.text for row in can.rows for button in row] == ["⏹ Stop it"]
+    assert decode(can.rows[0][0].data) == ("n1", 0, StopTurn())
+    over = keeps_trying("n1", replace(shown, is_over=True), replace(LOOK, prompted=frozenset({"opencode"})))
+    assert over.text.splitlines()[0].endswith(": rate limit · it tried 5 times, and no longer does")
+    assert over.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"), [(0, "1st"), (1, "2nd"), (2, "3rd"), (10, "11th"), (20, "21st"), (111, "112th")]
+)
+def test_the_number_of_a_try_is_written_out(attempt: int, said: str) -> None:
+    """As people say it."""
+    shown = RetryShown(Retry(TURN.source, "OpenCode", attempt, 0.0), 1001, 7)
+    assert f" · {said} try at " in keeps_trying("n1", shown, LOOK).text
