@@ -295,7 +295,8 @@ def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
 def _running(prompt: Prompt, event: Seen) -> Prompt:
     quiet_s = event.at_s if event.sight.session == "idle" else None
     if quiet_s is not None and prompt.phase == "running":
-        if prompt.stop == "told":  # an agent may leave the record of a turn that it ended as it was
+        if prompt.stop == "told" and prompt.quiet_s != event.at_s:
+            # An agent may leave the record of a turn that it ended as it was.
             return replace(prompt, phase="stopped", ended_s=event.at_s, tool="", stop="")
         return _given_up(prompt, event.at_s, "the agent was ended in the middle of it")
     began_s = event.at_s if prompt.began_s is None else prompt.began_s

@@ -317,3 +317,12 @@ def test_a_stop_needs_two_taps() -> None:
         assert after(told, StopTold(is_taken=not is_taken), StopWanted(on=False)) == told
         assert after(told, StopWanted()).stop == "sure"
     assert after(asked, seen(9.0, "idle", "stopped")).phase == "stopped"
+
+
+def test_an_agent_may_leave_the_record_of_a_turn_that_it_stopped_as_it_was() -> None:
+    """The turn is over then, unless it has only just begun: another one was stopped."""
+    told = (StopWanted(), StopWanted(is_sure=True), StopTold(is_taken=True))
+    assert after(RUNNING, *told, seen(9.0, "idle", "running")).phase == "stopped"
+    began = after(ADMITTED, *told, seen(9.0, "idle", "running"), seen(9.0, "idle", "running"))
+    assert (began.phase, began.stop) == ("running", "told")
+    assert after(began, seen(14.0, "idle", "running")).phase == "stopped"

@@ -196,7 +196,8 @@ def _plain(prompt: Prompt) -> Prompt:
         parts = NEW.parts if prompt.parts[0].text == "b" else prompt.parts
         prompt = replace(prompt, tries=tries, is_hurried=False, parts=parts)
     if prompt.phase in {"admitted", "running"}:
-        prompt = replace(prompt, is_accepted=False, reason="", starts_until_s=STARTS_S)
+        stop = "" if prompt.stop == "refused" else prompt.stop  # the person may tap again in either
+        prompt = replace(prompt, is_accepted=False, reason="", starts_until_s=STARTS_S, stop=stop)
     return prompt
 
 
@@ -280,8 +281,10 @@ def ordered(here: Place, order: PromptOrder | None) -> Iterator[Edge]:
         case Stop():
             untapped = here.world._replace(taps=0)
             events.append((StopTold(is_taken=False), untapped))
-            if here.world.record == "running":
-                ended = untapped._replace(record="stopped", session="idle", has_begun=False)
+            if here.world.session == "busy":  # perhaps with the turn of somebody else
+                is_its_own = here.world.record == "running"
+                ended = untapped._replace(session="idle", has_begun=False)
+                ended = ended._replace(record="stopped") if is_its_own else ended
                 events.append((StopTold(is_taken=True), ended))
                 yield Edge(here, None, Place(here.prompt, ended._replace(taps=2)))  # killed before it heard
     for event, world in events:
