@@ -1,0 +1,705 @@
+"""Prompts from the phone: texts, edits, taps and lines; what a crash, a full disk and a lock leave of them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.errors import AgentRefused, NotSaved
+from hermes.listener.phone.prompt_lines import PROGRESS_S
+from hermes.model.prompt_events import Declined
+from hermes.sandbox.botapi import Chat
+from tests.listening import ANN, BOB, House, a_request, house, living, question, until
+from tests.prompted import PROMPTS, Desked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from hermes.model.ask import Source
+    from hermes.sandbox.phone_values import ShownMessage
+
+home = house(sections=PROMPTS)
+GROUP = -777
+SORRY = "I could not save that"
+LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next ones behind it
+
+
+@pytest.fixture
+async def desk(home: House) -> Desked:
+    """A listener that brings prompts to a desk."""
+    made = Desked(home)
+    await made.start()
+    return made
+
+
+@pytest.fixture
+def shop(desk: Desked) -> Source:
+    """A session at that desk."""
+    return desk.desk.session("Fix login flow")
+
+
+@contextmanager
+def full_disk(desk: Desked, kind: str = "prompts") -> Iterator[None]:
+    """Let no record of this kind be written in the block."""
+    records = getattr(desk.kept, kind)
+    real = records._files.save
+
+    async def save(_: object) -> object:
+        raise NotSaved("the disk is full", disk_full=True)
+
+    records._files.__dict__["save"] = save
+    try:
+        yield
+    finally:
+        records._files.__dict__["save"] = real
+
+
+async def replied(desk: Desked, shop: Source, text: str = "Rename it") -> tuple[ShownMessage, int]:
+    """Reply to a notice of the session; the notice, and the message of the text."""
+    shown = await desk.notice(shop)
+    return shown, desk.home.person.write(text, to=shown)
+
+
+# --- texts --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_to_a_notice_goes_to_its_session_once(desk: Desked, shop: Source) -> None:
+    """Its line says how far it is, silently, below the text."""
+    _, text = await replied(desk, shop)
+    await desk.came("Rename it")
+    line = await desk.home.person.sees("▶️ Working")
+    assert line.reply_to == text
+    assert line.silent
+    assert "shop · Fix login flow · OpenCode on laptop" in line.text
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.phase("finished")
+    await desk.home.person.sees("✅ Done", buttons=False)
+    assert len(desk.desk.received) == 1
+
+
+async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -> None:
+    """While it is queued, while it runs, when it is over, and after a restart."""
+    await replied(desk, shop)
+    await desk.phase("running")
+    await desk.home.polled()  # so that its update is not the last one that Telegram knows
+    for end in (False, True):
+        if end:
+            desk.desk.end(shop.session_id)
+            await desk.looks()
+            await desk.phase("finished")
+            await desk.again()
+        _again(desk.home, "Rename it")
+        await desk.home.polled()
+    assert len(desk.prompts()) == 1
+    assert desk.desk.texts() == ["Rename it"]
+
+
+def _again(home: House, text: str) -> None:
+    """Let Telegram send the update of this text again."""
+    made = home.api.control.world.updates.made
+    home.api.control.redeliver(next(key for key, one in made.items() if one.get("message", {}).get("text") == text))
+
+
+async def test_split_parts_are_one_prompt(desk: Desked, shop: Source) -> None:
+    """In their order; nothing leaves before the last one is there."""
+    await replied(desk, shop, LONG + "and the end")
+    await desk.came(LONG + "and the end")
+    assert len(desk.prompts()) == 1
+    assert len(desk.prompts()[0].parts) == 2
+
+
+async def test_an_edit_of_one_part_leaves_the_others(desk: Desked, shop: Source) -> None:
+    """While the session is busy with something else."""
+    shop_session = desk.desk.sessions[shop.session_id]
+    shop_session.is_busy = True
+    _, last = await replied(desk, shop, LONG + "and the end")
+    prompt = await desk.phase("queued")
+    await until(lambda: desk.prompts()[0].due_s is None, "all parts")
+    desk.home.api.control.rewrite(last, "or no end")
+    await until(lambda: desk.prompts()[0].is_edited, "the edit")
+    await desk.home.person.sees("Waits for the current turn · edited")
+    shop_session.is_busy = False
+    await desk.looks()
+    await desk.came(LONG + "or no end")
+    assert desk.prompts()[0].id == prompt.id
+
+
+async def test_an_edit_before_it_is_sent_counts_and_one_after_it_is_told(desk: Desked, shop: Source) -> None:
+    """The agent gets what the person reads."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    desk.home.api.control.rewrite(text, "Rename all")
+    await desk.home.person.sees("· edited")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    await desk.came("Rename all")
+    desk.home.api.control.rewrite(text, "Rename nothing")
+    told = await desk.home.person.sees("The agent has that prompt already")
+    assert told.reply_to == text
+    assert desk.desk.texts() == ["Rename all"]
+
+
+async def test_an_edit_of_what_was_not_sent_is_told_in_other_words(desk: Desked, shop: Source) -> None:
+    """The agent does not have it."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    await desk.home.person.taps(await desk.home.person.sees("Waits for"), "✖️ Cancel")
+    await desk.home.person.sees("✖️ Cancelled", buttons=False)
+    desk.home.api.control.rewrite(text, "Rename all")
+    await desk.home.person.sees("That prompt was not sent")
+    assert not desk.home.person.find("The agent has that prompt")
+    assert not desk.desk.received
+
+
+async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
+    """A sticker or a photo, also with a caption, in reply to a notice."""
+    shown = await desk.notice(shop)
+    for kind in ("sticker", "photo"):
+        sent = desk.home.api.control.send(kind, reply_to=shown.message_id)
+        told = await desk.home.person.sees("I can only take words")
+        await until(lambda sent=sent: any(one.reply_to == sent for one in desk.home.person.shown()), "the word")  # type: ignore[misc]
+        assert told
+    assert not desk.prompts()
+
+
+async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desked, shop: Source) -> None:
+    """Not before; and "Nothing" is the end of it."""
+    await desk.notice(shop)
+    desk.home.person.write("Rename it")
+    asked = await desk.home.person.sees("What is this for?")
+    assert asked.labels == (("Fix login flow",), ("Nothing",))
+    assert not desk.desk.received
+    assert await desk.home.person.taps(asked, "Fix login flow") == "On its way"
+    await desk.came("Rename it")
+    desk.home.person.write("Or not")
+    second = await desk.home.person.sees("What is this for?")
+    await desk.home.person.taps(second, "Nothing")
+    await desk.home.person.sees("that was no prompt", buttons=False)
+    assert desk.desk.texts() == ["Rename it"]
+
+
+async def test_two_sessions_of_one_name_are_told_apart(desk: Desked) -> None:
+    """A person must know to which project a text goes."""
+    for directory in ("/home/dev/shop", "/home/dev/blog"):
+        await desk.notice(desk.desk.session("Fix it", directory))
+    desk.home.person.write("Rename it")
+    asked = await desk.home.person.sees("What is this for?")
+    labels = [label for row in asked.labels for label in row]
+    assert len(set(labels)) == 3
+    assert any("shop" in label for label in labels)
+
+
+async def test_a_reply_to_a_question_is_no_prompt(desk: Desked, shop: Source) -> None:
+    """Nor is the second part of it, while a card takes the next text."""
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request(session=shop.session_id))
+        asked = await desk.home.person.sees("Which database?", buttons=True)
+        await desk.home.noted(asked)
+        await _armed(desk, shop)
+        desk.home.person.write(LONG + "Redis", to=asked)
+        entry = await desk.home.phase("sending")
+        assert entry.state.decision
+        assert entry.state.decision.answers[0].text == LONG + "Redis"
+    assert not desk.prompts()
+
+
+async def test_a_reply_to_a_question_behind_a_long_prompt_is_an_answer(desk: Desked, shop: Source) -> None:
+    """The parts of a prompt are still awaited."""
+    shown = await desk.notice(shop)
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request(session="ses_9"))
+        asked = await desk.home.person.sees("Which database?", buttons=True)
+        await desk.home.noted(asked)
+        desk.home.person.write(LONG, to=shown)
+        desk.home.person.write("SQLite", to=asked)
+        entry = await desk.home.phase("sending")
+        assert entry.state.decision
+        assert entry.state.decision.answers[0].picks == (1,) or entry.state.decision.answers[0].text == "SQLite"
+    await desk.came(LONG)
+
+
+async def _armed(desk: Desked, shop: Source, state: str = "waits for you") -> ShownMessage:
+    desk.home.person.write("/sessions")
+    listed = await desk.home.person.sees("Your sessions")
+    await desk.home.person.taps(listed, shop.session_title)
+    card = await desk.home.person.sees(state, buttons=True)
+    assert await desk.home.person.taps(card, "✏️ Write a prompt") == "Type your prompt as your next message"
+    return await desk.home.person.sees("Type your prompt for Fix login flow")
+
+
+async def test_after_write_a_prompt_the_next_text_is_one_and_no_other(desk: Desked, shop: Source) -> None:
+    """Also if Telegram sends tap and text again."""
+    await _armed(desk, shop)
+    desk.home.person.write("Rename it")
+    await desk.came("Rename it")
+    assert not any(card.armed_for for card in desk.kept.cards.all())
+    made = desk.home.api.control.world.updates.made
+    desk.home.api.control.redeliver(max(key for key, one in made.items() if "callback_query" in one))
+    _again(desk.home, "Rename it")
+    await desk.home.polled()
+    desk.home.person.write("Lunch?")
+    await desk.home.person.sees("What is this for?")
+    assert desk.desk.texts() == ["Rename it"]
+
+
+async def test_cancel_typing_ends_it(desk: Desked, shop: Source) -> None:
+    """The next text is offered, as any other; the message that asked for it goes."""
+    typing = await _armed(desk, shop)
+    assert await desk.home.person.taps(typing, "✏️ Cancel typing") == "All right, no typing"
+    await desk.home.person.gone(typing)
+    desk.home.person.write("Lunch?")
+    await desk.home.person.sees("What is this for?")
+    assert not desk.desk.received
+
+
+async def test_the_pen_of_a_question_and_that_of_a_card_disarm_each_other(desk: Desked, shop: Source) -> None:
+    """The newest one counts."""
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request(session="ses_9"))
+        asked = await desk.home.person.sees("Which database?", buttons=True)
+        await desk.home.person.taps(asked, "✏️ Other")
+        await _armed(desk, shop)
+        await until(lambda: desk.home.entry().state.armed is None, "a question that takes no text")
+        await desk.home.person.taps(asked, "✏️ Other")
+        await until(lambda: not any(card.armed_for for card in desk.kept.cards.all()), "no armed card")
+        desk.home.person.write("DuckDB")
+        await desk.home.phase("sending")
+    assert not desk.prompts()
+
+
+# --- the lock -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_lock_holds_what_was_not_sent(desk: Desked, shop: Source) -> None:
+    """Taps, texts and edits change nothing; afterwards the prompt goes out as it was."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    shown, text = await replied(desk, shop)
+    line = await desk.home.person.sees("Waits for the current turn")
+    desk.home.person.write("/lock")
+    await desk.home.person.sees("Locked")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    assert "Locked" in await desk.home.person.taps(line, "Send now")
+    assert "Locked" in await desk.home.person.taps(line, "Cancel")
+    desk.home.api.control.rewrite(text, "Something else")
+    desk.home.person.write("More", to=shown)
+    await desk.home.polled()
+    assert not desk.desk.received
+    await desk.store.unlock_phone()
+    await desk.looks()
+    await desk.came("Rename it")
+    assert len(desk.prompts()) == 1
+
+
+async def test_a_lock_holds_a_second_try_too(desk: Desked, shop: Source) -> None:
+    """The first one did not arrive: what would be sent now starts work."""
+    desk.desk.keeps = False
+    await replied(desk, shop)
+    await desk.came("Rename it")
+    await desk.phase("sending")
+    await desk.store.lock_phone()
+    desk.desk.keeps = True
+    desk.home.clock.advance(20.0)
+    await until(lambda: desk.prompts()[0].is_clear, "a look that misses it")
+    await asyncio.sleep(0.3)
+    assert len(desk.desk.received) == 1
+    await desk.store.unlock_phone()
+    await desk.looks()
+    await desk.came("Rename it", "Rename it")
+
+
+async def test_a_text_that_lost_a_part_to_the_lock_is_not_sent(desk: Desked, shop: Source) -> None:
+    """Half of it is not what the person said."""
+    shown = await desk.notice(shop)
+    desk.home.person.write(LONG, to=shown)
+    await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
+    await desk.store.lock_phone()
+    desk.home.person.write("and the end", to=shown)
+    await desk.home.person.sees("Locked")
+    await desk.store.unlock_phone()
+    await desk.phase("withdrawn")
+    await desk.home.person.sees("✖️ Cancelled", buttons=False)
+    assert not desk.desk.received
+
+
+# --- a full disk --------------------------------------------------------------------------------------------------
+
+
+async def test_a_text_that_cannot_be_saved_is_told_and_not_sent(desk: Desked, shop: Source) -> None:
+    """Neither is there a line of it."""
+    shown = await desk.notice(shop)
+    with full_disk(desk):
+        desk.home.person.write("Rename it", to=shown)
+        await desk.home.person.sees(SORRY)
+    assert not desk.prompts()
+    assert not desk.desk.received
+
+
+async def test_a_part_that_cannot_be_saved_takes_the_whole_text_with_it(desk: Desked, shop: Source) -> None:
+    """Half of it is not what the person said."""
+    shown = await desk.notice(shop)
+    desk.home.person.write(LONG, to=shown)
+    await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
+    with full_disk(desk):
+        desk.home.person.write("and the end", to=shown)
+        await desk.home.person.sees(SORRY)
+    await desk.phase("withdrawn")
+    assert not desk.desk.received
+
+
+async def test_an_edit_that_cannot_be_saved_is_told(desk: Desked, shop: Source) -> None:
+    """Otherwise the person believes that the agent gets the new text."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    with full_disk(desk):
+        desk.home.api.control.rewrite(text, "Rename all")
+        told = await desk.home.person.sees(SORRY)
+    assert told.reply_to == text
+
+
+async def test_taps_that_cannot_be_saved_are_told(desk: Desked, shop: Source) -> None:
+    """And change nothing."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    line = await desk.home.person.sees("Waits for the current turn")
+    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
+    with full_disk(desk):
+        assert SORRY in await desk.home.person.taps(line, "Cancel")
+        assert SORRY in await desk.home.person.taps(line, "Send now")
+    assert desk.prompts()[0].phase == "queued"
+
+
+async def test_nothing_is_sent_while_a_try_cannot_be_noted(desk: Desked, shop: Source) -> None:
+    """Otherwise a crash would send it twice."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
+    with full_disk(desk):
+        desk.desk.sessions[shop.session_id].is_busy = False
+        await desk.looks()
+        await asyncio.sleep(0.5)
+        assert not desk.desk.received
+    await desk.looks()
+    await desk.came("Rename it")
+
+
+async def test_a_line_that_cannot_be_noted_is_posted_once(desk: Desked, shop: Source) -> None:
+    """However long the disk is full, and although time goes on in it."""
+    shown = await desk.notice(shop)
+    desk.desk.sessions[shop.session_id].is_busy = True
+    real = desk.kept.prompts._files.save
+    saved = 0
+
+    async def save(record: object) -> object:
+        nonlocal saved
+        saved += 1
+        if getattr(record, "line").message_id is not None:  # noqa: B009
+            raise NotSaved("the disk is full", disk_full=True)
+        return await real(record)  # type: ignore[arg-type]
+
+    desk.kept.prompts._files.__dict__["save"] = save
+    desk.home.person.write("Rename it", to=shown)
+    await desk.home.person.sees("Waits for the current turn")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    await desk.phase("running")
+    for _ in range(3):
+        desk.home.clock.advance(61.0)
+        await desk.looks()
+        await asyncio.sleep(0.1)
+    said = [one for one in desk.home.person.shown() if one.reply_to and "Fix login flow · OpenCode" in one.text]
+    assert len(said) == 1
+    desk.kept.prompts._files.__dict__["save"] = real
+    await desk.looks()
+    await desk.home.person.sees("▶️ Working · 3 min")
+
+
+async def test_a_prompt_that_was_saved_is_not_told_as_lost(desk: Desked, shop: Source) -> None:
+    """The disk is full a moment later, when the card is to be disarmed: a person who wrote again would say it twice."""
+    await _armed(desk, shop)
+    with full_disk(desk, "cards"):
+        desk.home.person.write("Rename it")
+        await desk.came("Rename it")
+        await desk.home.polled()
+    assert not desk.home.person.find(SORRY)
+
+
+# --- the line -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_line_that_runs_is_edited_rarely(desk: Desked, shop: Source) -> None:
+    """Each tool is worth an edit, but not each at once."""
+    await replied(desk, shop)
+    line = await desk.home.person.sees("▶️ Working")
+    before = len(desk.home.person.message(line.message_id).versions)
+    for number in range(6):
+        desk.desk.sessions[shop.session_id].tool = f"tool{number}"
+        desk.home.clock.advance(PROGRESS_S / 4)
+        await desk.looks()
+        await asyncio.sleep(0.05)
+    assert len(desk.home.person.message(line.message_id).versions) - before <= 2
+    desk.home.clock.advance(PROGRESS_S)
+    await desk.looks()
+    await desk.home.person.sees("tool5")
+
+
+async def test_a_line_that_the_person_deleted_comes_again_while_it_matters(desk: Desked, shop: Source) -> None:
+    """Not when all is over."""
+    await replied(desk, shop)
+    line = await desk.home.person.sees("▶️ Working")
+    desk.home.api.control.delete(line.message_id)
+    desk.home.clock.advance(61.0)
+    await desk.looks()
+    again = await desk.home.person.sees("▶️ Working · 1 min")
+    assert again.message_id != line.message_id
+    desk.home.api.control.delete(again.message_id)
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.phase("finished")
+    await until(lambda: desk.prompts()[0].line.is_over, "the end of the line")
+    assert not desk.home.person.find("✅ Done")
+
+
+async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source) -> None:
+    """As a new message; the older line goes, and "Send again" sends it again, once."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    line = await desk.home.person.sees("Waits for the current turn")
+    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
+    desk.desk.refuses = AgentRefused("no", said="this model does not exist")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    await desk.phase("sending")
+    desk.home.clock.advance(10.0)
+    await desk.looks()
+    failed = await desk.home.person.sees("❌ this model does not exist", buttons=True)
+    assert not failed.silent
+    await desk.home.person.gone(line)
+    desk.desk.refuses = None
+    await asyncio.gather(*(desk.home.person.taps(failed, "Send again") for _ in range(2)))
+    await desk.came("Rename it")
+    assert len(desk.prompts()) == 2
+
+
+async def test_an_edit_after_send_again_counts(desk: Desked, shop: Source) -> None:
+    """The message is that of the prompt which waits now, not of the one that failed."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    prompt = desk.prompts()[0]
+    await desk.kept.prompts.apply(prompt.id, Declined("no model"))
+    await desk.home.person.taps(await desk.home.person.sees("Not sent: no model"), "Send again")
+    await desk.home.person.sees("Waits for the current turn")
+    desk.home.api.control.rewrite(text, "Rename all")
+    await desk.home.person.sees("· edited")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    await desk.came("Rename all")
+
+
+async def test_steer_and_stop(desk: Desked, shop: Source) -> None:
+    """Send now gives it to the turn that runs; Stop takes two taps, and Back is a way out."""
+    await replied(desk, shop, "First")
+    line = await desk.home.person.sees("▶️ Working")
+    desk.home.person.write("Second", to=line)
+    second = await desk.home.person.sees("Waits for the current turn")
+    await desk.came("First")
+    assert await desk.home.person.taps(second, "Send now") == "On its way"
+    await desk.came("First", "Second")
+    assert await desk.home.person.taps(line, "⏹ Stop") == "Sure? One more tap."
+    await desk.home.person.taps(line, "Back")
+    await desk.home.person.taps(line, "⏹ Stop")
+    assert not desk.desk.stopped
+    assert await desk.home.person.taps(line, "Yes, stop") == "Stopping"
+    await desk.phase("stopped", 2)
+    assert desk.desk.stopped == [shop.session_id]
+
+
+async def test_two_prompts_go_one_after_the_other(desk: Desked, shop: Source) -> None:
+    """The second one when the first is over."""
+    shown, _ = await replied(desk, shop, "First")
+    desk.home.person.write("Second", to=shown)
+    await desk.came("First")
+    await desk.phase("queued")
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.phase("finished")
+    await desk.came("First", "Second")
+
+
+async def test_one_that_waited_too_long_asks(desk: Desked, shop: Source) -> None:
+    """It does not begin by itself, not even after a restart."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    desk.home.clock.advance(1801.0)
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    line = await desk.home.person.sees("Send it now?")
+    await desk.again()
+    await asyncio.sleep(0.2)
+    assert not desk.desk.received
+    await desk.home.person.taps(line, "Send now")
+    await desk.came("Rename it")
+
+
+async def test_an_agent_that_is_away_gets_it_later(desk: Desked, shop: Source) -> None:
+    """The person is told; the prompt is saved."""
+    shown = await desk.notice(shop)
+    desk.desk.is_away = True
+    desk.home.person.write("Rename it", to=shown)
+    await desk.home.person.sees("💾 Saved. OpenCode on laptop can't be reached")
+    desk.desk.is_away = False
+    await desk.looks()
+    await desk.came("Rename it")
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+async def test_prompts_are_off_by_default(home: House) -> None:
+    """A reply to a notice is told what any text is told."""
+    made = Desked(home)
+    await made.start(prompts={"enabled": False})
+    shown = await made.notice(made.desk.session("Fix login flow"))
+    home.person.write("Rename it", to=shown)
+    await home.person.sees("No question is open")
+    home.person.write("/new")
+    await home.person.sees("This phone may not write to agents")
+    assert not made.prompts()
+
+
+async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: Source) -> None:
+    """Lines, cards and offers of a project that takes prompts no more; and a queued prompt."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    line = await desk.home.person.sees("Waits for the current turn")
+    typing = await _armed(desk, shop, "is working")
+    desk.home.person.write("What now?", to=line)
+    await until(lambda: len(desk.prompts()) == 2, "the second prompt")
+    await desk.again(prompts={"enabled": True, "projects": ["blog"]})
+    desk.desk.sessions[shop.session_id].is_busy = False
+    desk.home.person.write("By the line", to=line)
+    desk.home.person.write("By the card", to=typing)
+    desk.home.person.write("By the armed card")
+    await desk.home.polled()
+    await desk.looks()
+    await desk.phase("failed", 2)
+    assert not desk.desk.received
+    assert len(desk.prompts()) == 2
+
+
+async def test_buttons_do_nothing_while_prompts_are_off(desk: Desked, shop: Source) -> None:
+    """They are on the phone still."""
+    typing = await _armed(desk, shop)
+    card = await desk.home.person.sees("waits for you", buttons=True)
+    desk.desk.sessions[shop.session_id].is_busy = True
+    desk.home.person.write("Rename it", to=typing)
+    line = await desk.home.person.sees("Waits for the current turn")
+    await desk.again(prompts={"enabled": False})
+    assert "may not write" in await desk.home.person.taps(card, "✏️ Write a prompt")
+    assert "may not write" in await desk.home.person.taps(line, "Send now")
+    assert not any(card.armed_for for card in desk.kept.cards.all())
+    assert not desk.desk.received
+
+
+# --- a group ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def team(tmp_path: Path) -> AsyncIterator[Desked]:
+    """A group of two."""
+    chats = (Chat(GROUP, "Team"),)
+    async with living(tmp_path, chats=chats, chat_id=GROUP, privacy_mode=False, sections=PROMPTS) as made:
+        desked = Desked(made)
+        await desked.start()
+        yield desked
+
+
+async def test_in_a_group_a_prompt_is_a_reply(team: Desked) -> None:
+    """What people tell each other goes to no agent, armed or not; each can write and cancel."""
+    shop, person = team.desk.session("Fix login flow"), team.home.person
+    person.write("/sessions", chat_id=GROUP)
+    listed = await person.sees("Your sessions", chat=GROUP)
+    await person.taps(listed, "Fix login flow")
+    card = await person.sees("waits for you", chat=GROUP)
+    assert await person.taps(card, "Write a prompt", user_id=BOB.id) == "Reply with your prompt"
+    typing = await person.sees("Reply to this with your prompt", chat=GROUP)
+    assert typing.force_reply
+    await until(lambda: any(typing.message_id in one.messages for one in team.kept.cards.all()), "the message noted")
+    person.write("Lunch?", chat_id=GROUP, user_id=BOB.id)
+    person.write("Lunch!", chat_id=GROUP)
+    team.desk.sessions[shop.session_id].is_busy = True
+    person.write("Rename it", to=typing, chat_id=GROUP, user_id=BOB.id)
+    line = await person.sees("Waits for the current turn", chat=GROUP)
+    assert [one.user.id for one in team.prompts()] == [BOB.id]
+    person.write("As Mallory", to=typing, chat_id=GROUP, user_id=6666)
+    assert await person.taps(line, "✖️ Cancel", user_id=ANN.id) == "Cancelled"
+    await team.phase("withdrawn")
+    assert len(team.prompts()) == 1
+    assert not team.desk.received
+
+
+async def test_a_group_that_moved_takes_its_prompts_along(team: Desked) -> None:
+    """Their lines are posted in the supergroup, work there, and a text there with an old number is a new text."""
+    shop, person = team.desk.session("Fix login flow"), team.home.person
+    team.desk.sessions[shop.session_id].is_busy = True
+    notice = await _card(team, shop)
+    person.write("Rename it", to=notice, chat_id=GROUP)
+    await person.sees("Waits for the current turn", chat=GROUP)
+    await until(lambda: team.prompts()[0].line.message_id, "the line noted")
+    new = team.home.api.control.migrate(chat_id=GROUP)
+    line = await person.sees("Waits for the current turn", chat=new)
+    assert line.reply_to is None
+    await until(lambda: team.prompts()[0].line.message_id == line.message_id, "the line noted")
+    person.write("Then rest", to=line, chat_id=new)
+    await until(lambda: len(team.prompts()) == 2, "the second prompt")
+    team.desk.sessions[shop.session_id].is_busy = False
+    await team.looks()
+    await team.came("Rename it")
+    await person.sees("▶️ Working", chat=new)
+    await person.taps(line, "⏹ Stop")
+
+
+async def _card(team: Desked, shop: Source) -> ShownMessage:
+    person = team.home.person
+    person.write("/sessions", chat_id=GROUP)
+    listed = await person.sees("Your sessions", chat=GROUP)
+    await person.taps(listed, shop.session_title)
+    card = await person.sees("Fix login flow ", chat=GROUP, buttons=True)
+    await until(lambda: any(one.shown for one in team.kept.cards.all()), "the card noted")
+    return card
+
+
+async def test_the_cards_of_a_group_that_moved_stand_for_nothing_there(team: Desked) -> None:
+    """The supergroup counts its messages from the beginning: the same number is another message."""
+    shop, person = team.desk.session("Fix login flow"), team.home.person
+    await _card(team, shop)
+    new = team.home.api.control.migrate(chat_id=GROUP)
+    await until(lambda: all(not one.messages for one in team.kept.cards.all()), "no messages of the old group")
+    person.write("/sessions", chat_id=new)
+    listed = await person.sees("Your sessions", chat=new)
+    await person.taps(listed, "Fix login flow")
+    card = await person.sees("waits for you", chat=new, buttons=True)
+    await until(lambda: any(one.shown == card.message_id for one in team.kept.cards.all()), "the card noted")
+    person.write("Rename it", to=card, chat_id=new)
+    await team.came("Rename it")
+
+
+async def test_a_question_stays_first(desk: Desked, shop: Source) -> None:
+    """A plain text with one open question is offered as an answer, not as a prompt."""
+    await desk.notice(shop)
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request("que_1", question(), session="ses_9"))
+        await desk.home.noted(await desk.home.person.sees("Which database?", buttons=True))
+        desk.home.person.write("DuckDB")
+        await desk.home.person.sees("Is this your answer")
+    assert not desk.prompts()

@@ -1,0 +1,216 @@
+"""An agent in this process that takes prompts, for a listener in this process: its sessions, and what it received."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.errors import AgentAway, NotThere
+from hermes.model.ask import Source
+from hermes.model.card import Listed
+from hermes.model.notice import Turn
+from hermes.model.prompt import PromptAbilities, Sight, Target
+from hermes.model.signals import TurnEnded
+from tests.listening import until
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from hermes.listener.kept import Kept
+    from hermes.model.prompt import Content, Prompt, RecordState
+    from hermes.sandbox.phone_values import ShownMessage
+    from hermes.storage.store import Store
+    from tests.listening import House
+
+SERVER: Final = "desk"
+CAN: Final = PromptAbilities(("text", "note", "task", "command"), steers=True, stops=True, makes_sessions=True)
+PROMPTS: Final = {"opencode2": {"enabled": False}, "prompts": {"enabled": True}, "notices": {"finished": "0s"}}
+
+
+@dataclass
+class Session:
+    """One session: whether a turn runs, and each prompt's state by its id."""
+
+    source: Source
+    is_busy: bool = False
+    words: str = ""
+    tool: str = ""
+    record: dict[str, RecordState] = field(default_factory=dict)
+
+
+class Desk:
+    """The agent, as a `PromptWay`. `received` has each prompt with its session, in order."""
+
+    can = CAN
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.received: list[tuple[str, Content]] = []
+        self.is_away = self.hangs = False
+        self.keeps = True
+        self.refuses: Exception | None = None
+        self.reason = ""
+        self.stopped: list[str] = []
+        self._made = 0
+
+    @property
+    def prompts(self) -> Desk:
+        """The way to its sessions."""
+        return self
+
+    def session(self, title: str, directory: str = "/home/dev/shop", *, is_busy: bool = False) -> Source:
+        """Begin a session at the desk."""
+        self._made += 1
+        session_id = f"ses_{self._made}"
+        source = Source("opencode", "m1", session_id, directory, session_title=title, host="laptop", server=SERVER)
+        self.sessions[session_id] = Session(source, is_busy)
+        return source
+
+    def texts(self) -> list[str]:
+        """The texts that came."""
+        return [content.text for _, content in self.received]
+
+    def end(self, session_id: str, how: RecordState = "finished") -> None:
+        """End the turn that runs."""
+        session = self.sessions[session_id]
+        session.is_busy = False
+        session.record = {one: how if state == "running" else state for one, state in session.record.items()}
+
+    async def _answers(self) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.is_away:
+            raise AgentAway("nobody answers there")
+
+    def _there(self, source: Source) -> Session:
+        if source.session_id not in self.sessions:
+            raise NotThere("no such session")
+        return self.sessions[source.session_id]
+
+    async def look(self, source: Source, record_id: str) -> Sight:
+        """As `PromptWay`."""
+        await self._answers()
+        session = self._there(source)
+        state = session.record.get(record_id, "absent")
+        fresh = f"msg_{len(self.received) + 1}"
+        return Sight("busy" if session.is_busy else "idle", state, fresh, session.tool, self.reason)
+
+    async def send(self, source: Source, record_id: str, content: Content) -> None:
+        """As `PromptWay`."""
+        await self._answers()
+        if self.refuses is not None:
+            raise self.refuses
+        session = self._there(source)
+        self.received.append((source.session_id, content))
+        if self.keeps:
+            session.is_busy, session.record[record_id] = True, "running"
+
+    async def stop(self, source: Source) -> bool:
+        """As `PromptWay`."""
+        await self._answers()
+        self.stopped.append(source.session_id)
+        self.end(source.session_id, "stopped")
+        return True
+
+    async def new_session(self, directory: str) -> str:
+        """As `PromptWay`."""
+        await self._answers()
+        return self.session("", directory).session_id
+
+    async def words(self, source: Source) -> str:
+        """As `PromptWay`."""
+        await self._answers()
+        return self._there(source).words
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:
+        """As `PromptWay`."""
+        await self._answers()
+        now_s = time.time()
+        return tuple(
+            Listed(Target(one.source, "OpenCode", CAN), "busy" if one.is_busy else "idle", now_s - number)
+            for number, one in enumerate(self.sessions.values())
+        )
+
+
+class Desked:
+    """A house whose listener brings prompts to a desk."""
+
+    def __init__(self, home: House) -> None:
+        self.home = home
+        self.desk = Desk()
+        home.servers.append({"name": SERVER, "url": "http://127.0.0.1:9"})  # nobody answers there until `start` ends
+
+    async def start(self, **sections: Any) -> None:
+        """Start the listener."""
+        await self.home.start(**sections)
+        ways: dict[str, Any] = self.home.listener._parts.agent.prompting._ways  # type: ignore[assignment,union-attr]
+        if self.home.config().prompts.enabled:
+            ways[SERVER] = self.desk
+            for prompt in self.kept.prompts.all():
+                self.kept.prompts.wake(prompt.id)
+
+    async def again(self, **sections: Any) -> None:
+        """Stop the listener and start another one."""
+        await self.home.stop()
+        await self.start(**sections)
+
+    @property
+    def kept(self) -> Kept:
+        """The records of the listener."""
+        return self.home.listener._parts.kept  # type: ignore[union-attr]
+
+    @property
+    def store(self) -> Store:
+        """The store of the listener."""
+        return self.home.listener._parts.entries.store  # type: ignore[union-attr]
+
+    def prompts(self) -> list[Prompt]:
+        """All prompts."""
+        return self.kept.prompts.all()
+
+    async def phase(self, phase: str, count: int = 1) -> Prompt:
+        """Wait until so many prompts are in this phase; the last one."""
+
+        def reached() -> list[Prompt]:
+            found = [one for one in self.prompts() if one.phase == phase]
+            return found if len(found) == count else []
+
+        try:
+            return (await until(reached, f"{count} prompts that are {phase}"))[-1]
+        except AssertionError:
+            raise AssertionError([(one.phase, one.parts, one.reason) for one in self.prompts()]) from None
+
+    async def came(self, *texts: str) -> None:
+        """Wait until exactly these texts have come to the desk."""
+        try:
+            await until(lambda: len(self.desk.received) >= len(texts), "the prompts at the desk")
+        except AssertionError:
+            raise AssertionError([(one.phase, one.parts, one.reason) for one in self.prompts()]) from None
+        assert self.desk.texts() == list(texts)
+
+    async def notice(self, source: Source, words: str = "Both tests pass now.") -> ShownMessage:
+        """Let a turn at the desk end; the notice of it."""
+        at_s = self.home.clock.now()
+        turn = Turn(replace(source, last_text=""), "OpenCode", "msg_0", at_s - 200, at_s, words)
+        await self.kept.notices.take(TurnEnded(turn))
+        title = source.session_title
+        shown = await self.home.person.sees(f"{title} is done")
+        await until(
+            lambda: any(one.shown and one.shown.message_id == shown.message_id for one in self.kept.notices.all()),
+            "the notice noted",
+        )
+        return shown
+
+    async def looks(self) -> None:
+        """Let all prompts be looked at now, also one that is in a pause."""
+        for prompt in self.prompts():
+            for worker in ("prompt", "line", "joining"):
+                self.home.listener._parts.steps.kick(worker, prompt.id)  # type: ignore[union-attr,arg-type]
+        await asyncio.sleep(0.02)
+
+    def lines(self) -> list[ShownMessage]:
+        """The lines of all prompts, as they stand."""
+        known = {one.line.message_id for one in self.prompts()}
+        return [one for one in self.home.person.shown() if one.message_id in known]
