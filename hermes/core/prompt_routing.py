@@ -68,11 +68,11 @@ class Sessions:
 
 def route(text: Text, known: Sessions) -> PromptDestination | None:
     """Return where the text goes as a prompt, None if it is none."""
+    target = None if text.reply_to is None else _replied_to(text.chat_id, text.reply_to, known)
     for prompt in known.prompts:
-        if _is_part(text, prompt):
+        if _is_part(text, prompt, target):
             return ToPrompt(prompt.id)
     if text.reply_to is not None:
-        target = _replied_to(text.chat_id, text.reply_to, known)
         return ToSession(target) if target is not None else None
     if text.group:
         return None
@@ -112,6 +112,12 @@ def is_in(source: Source, projects: tuple[str, ...]) -> bool:
     return not projects or any(one.rstrip("/") in {folder, folder.rpartition("/")[2]} for one in projects)
 
 
+def _is_same(one: Target | None, other: Target | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.source.agent, one.source.session_id) == (other.source.agent, other.source.session_id)
+
+
 def _used(known: Sessions) -> Iterable[tuple[float, Target]]:
     for prompt in known.prompts:
         if prompt.target is not None:
@@ -142,8 +148,13 @@ def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None
     return None
 
 
-def _is_part(text: Text, prompt: Prompt) -> bool:
-    """Tell whether `text` is the next part of a prompt whose parts are still arriving."""
+def _is_part(text: Text, prompt: Prompt, target: Target | None) -> bool:
+    """Tell whether `text`, which replies to a message of `target`, is the next part of a prompt that still arrives.
+
+    Each part of a split text replies to the same message.
+    """
+    if text.reply_to is not None and not _is_same(target, prompt.target):
+        return False
     last = prompt.parts[-1]
     if prompt.due_s is None or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
         return False

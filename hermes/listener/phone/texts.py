@@ -49,8 +49,13 @@ class Texts:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
             return
-        if not await self._prompts.take(text):
+        if self._is_to_an_ask(text) or not await self._prompts.take(text):
             await self._take_for_asks(text)
+
+    def _is_to_an_ask(self, text: Text) -> bool:
+        """Tell whether the text replies to an ask, or is a further part of an answer: then it is no prompt."""
+        to = routing.route(text, self._entries.all())
+        return isinstance(to, routing.ToAsk) and to.event.how in {"reply", "part"}
 
     async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
