@@ -47,7 +47,7 @@ class Prompting:
         if order is None:
             is_behind = prompt.phase == "queued" and not prompts.is_stale(prompt, self._prompts.now())
             return BEHIND_LOOK_S if is_behind else None
-        if prompts.is_free(prompt) and await self._store.is_phone_locked():
+        if (isinstance(order, Send) or prompts.is_free(prompt)) and await self._store.is_phone_locked():
             return LOCKED_LOOK_S
         way = self._way(prompt.target)
         if way is None:
