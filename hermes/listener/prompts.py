@@ -44,8 +44,9 @@ class Prompts(Records[Prompt]):
         return after
 
     def of_message(self, chat_id: int, message_id: int) -> Prompt | None:
-        """Return the prompt with this message of a person, or None."""
-        return next((one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)), None)
+        """Return the prompt with this message of a person, or None; of several, the one that was made last."""
+        found = [one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)]
+        return max(found, key=lambda one: one.asked_s, default=None)
 
     def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt whose line is this message, or None."""
