@@ -214,9 +214,11 @@ def only_words() -> Screen:
     return note("I can only take words. Please type your prompt.")
 
 
-def edited_too_late() -> Screen:
-    """Return the answer to the edit of a prompt that was sent already."""
-    return note("The agent has that prompt already, as it was before your edit.")
+def edited_too_late(*, was_sent: bool) -> Screen:
+    """Return the answer to the edit of a prompt that was sent already, or is over and was never sent."""
+    if was_sent:
+        return note("The agent has that prompt already, as it was before your edit.")
+    return note("That prompt was not sent, and your edit does not change that. Please write it again.")
 
 
 def connected() -> Screen:

@@ -145,7 +145,8 @@ class PromptTexts:
             return
         after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
         if after == before:
-            self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
+            said = hints.edited_too_late(was_sent=bool(before.tries))
+            self._messenger.say(said, reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""
