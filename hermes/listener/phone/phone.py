@@ -113,7 +113,7 @@ class PhoneSide:
         self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
-        """Tell the person that a tap or a text could not be saved. Raises ChatError."""
+        """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
             self.torn.update(self._joining(incoming))
@@ -124,7 +124,7 @@ class PhoneSide:
             async with asyncio.timeout(self._sorry_s):
                 if isinstance(incoming, Tap):
                     await self._outbox.answer(incoming.query_id, sorry.text)
-                elif isinstance(incoming, Text):
+                elif isinstance(incoming, Text | TextEdit):
                     await self._outbox.send(incoming.chat_id, sorry, reply_to=incoming.message_id)
         except TimeoutError:
             raise ChatAway("the person could not be told in time") from None
