@@ -188,7 +188,7 @@ def _checked(prompt: Prompt) -> Prompt:
 
 
 def _withdrawn(prompt: Prompt, _: Withdrawn) -> Prompt:
-    return replace(prompt, phase="withdrawn", choices=()) if is_free(prompt) else prompt
+    return replace(prompt, phase="withdrawn", choices=(), due_s=None) if is_free(prompt) else prompt
 
 
 def _hurried(prompt: Prompt, event: Hurried) -> Prompt:

@@ -64,7 +64,7 @@ class PhoneSide:
         self._link = link
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
-        """The ids of entries whose joined text lacks a part, because that part could not be saved."""
+        """The ids of entries and prompts whose joined text lacks a part, because that part could not be saved."""
 
     async def handle(self, raw: dict[str, Any]) -> None:
         """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
@@ -110,13 +110,15 @@ class PhoneSide:
         if isinstance(incoming, Text):
             for entry_id in self._joining(incoming):
                 await self._entries.apply(entry_id, Torn())
+            for prompt_id in self._texts.joining_prompts(incoming):
+                await self._texts.tear(prompt_id)
         self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
-            self.torn.update(self._joining(incoming))
+            self.torn.update(self._joining(incoming), self._texts.joining_prompts(incoming))
         sorry = hints.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:

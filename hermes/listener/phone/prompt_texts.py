@@ -138,6 +138,14 @@ class PromptTexts:
         """End the wait for further parts. Raises NotSaved."""
         await self._prompts.apply(prompt_id, Joined())
 
+    def joining(self, text: Text) -> list[str]:
+        """Return the ids of the prompts of this person whose parts are still arriving."""
+        return [one.id for one in self._prompts.all() if one.due_s is not None and one.user.id == text.user.id]
+
+    async def tear(self, prompt_id: str) -> None:
+        """Cancel a prompt that lacks a part: the rest is not what the person said. Raises NotSaved."""
+        await self._prompts.apply(prompt_id, Withdrawn())
+
     async def edit(self, edit: TextEdit) -> None:
         """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
@@ -145,7 +153,7 @@ class PromptTexts:
             return
         after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
         if after == before:
-            said = hints.edited_too_late(was_sent=bool(before.tries))
+            said = hints.edited_too_late(was_sent=bool((after or before).tries))
             self._messenger.say(said, reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:

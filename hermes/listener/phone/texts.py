@@ -80,6 +80,14 @@ class Texts:
         """Let the edit of a text have its effect, if the text is a prompt. Raises StoreError."""
         await self._prompts.edit(edit)
 
+    def joining_prompts(self, text: Text) -> list[str]:
+        """Return the ids of the prompts of which this text may be a part."""
+        return self._prompts.joining(text)
+
+    async def tear(self, prompt_id: str) -> None:
+        """Cancel a prompt that lacks a part. Raises StoreError."""
+        await self._prompts.tear(prompt_id)
+
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
         self._messenger.say(hints.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)

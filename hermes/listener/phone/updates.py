@@ -17,7 +17,7 @@ from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.model.events import Ticked, Torn
-from hermes.model.prompt_events import Joined
+from hermes.model.prompt_events import Joined, Withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -127,7 +127,12 @@ class Updates:
             return left_s
         await self._caught_up()
         after = self._prompts.get(prompt_id)
-        if after is not None and after.due_s == prompt.due_s:
+        if after is None or after.due_s != prompt.due_s:
+            return 0.0
+        if prompt_id in self._phone.torn:
+            await self._prompts.apply(prompt_id, Withdrawn())
+            self._phone.torn.discard(prompt_id)
+        else:
             await self._prompts.apply(prompt_id, Joined())
         return 0.0
 
