@@ -42,7 +42,7 @@ from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
-from tests.books import a_book, taps_and_texts
+from tests.books import a_book, no_records, taps_and_texts
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Phone:
         outbox, look = cast("Outbox", Said()), Look(tz=UTC, group=False, context_chars=600)
         self.memory = Memory(self.store, at_once(self.store.load_chat(7)))
         messenger = Messenger(book, outbox, AtOnce(), machine="laptop")
-        link = ChatLink(book, self.memory)
+        link = ChatLink(book, no_records(book), self.memory)
         parties = Parties(7, frozenset({ANN.id}))
         taps, texts = taps_and_texts(book, outbox, look, link, messenger)
         self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)

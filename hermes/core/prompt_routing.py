@@ -136,7 +136,8 @@ def _of_turn(turn: Turn, known: Sessions) -> Target | None:
 
 def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None:
     for prompt in known.prompts:
-        if (prompt.chat_id, prompt.line.message_id) == (chat_id, message_id) and prompt.target is not None:
+        line = prompt.line
+        if (line.chat_id or prompt.chat_id, line.message_id) == (chat_id, message_id) and prompt.target is not None:
             return prompt.target
     for card in known.cards:
         if card.chat_id == chat_id and message_id in card.messages:

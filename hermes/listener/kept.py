@@ -29,6 +29,16 @@ class Cards(Records[Card]):
                 await self.change(card.id, lambda found: replace(found, armed_for=0, armed_s=0.0, about=""))
 
 
+    async def bring_along(self, chat_id: int) -> None:
+        """Forget the messages of the cards of another chat: its numbers mean other messages here. Raises NotSaved."""
+        for card in self.all():
+            if card.chat_id != chat_id:
+                await self.change(
+                    card.id,
+                    lambda found: replace(found, chat_id=chat_id, messages=(), shown=None, armed_for=0, armed_s=0.0),
+                )
+
+
 class Kept:
     """The records of one store."""
 

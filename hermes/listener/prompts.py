@@ -50,7 +50,7 @@ class Prompts(Records[Prompt]):
 
     def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt whose line is this message, or None."""
-        return next((one for one in self.all() if (one.chat_id, one.line.message_id) == (chat_id, message_id)), None)
+        return next((one for one in self.all() if (one.line.chat_id or one.chat_id, one.line.message_id) == (chat_id, message_id)), None)
 
     def is_next(self, prompt: Prompt) -> bool:
         """Tell whether no earlier prompt of its session is under way or waits for its turn."""

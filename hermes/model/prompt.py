@@ -91,11 +91,13 @@ StopPhase = Literal["", "sure", "asked", "told", "refused"]
 class PromptLine:
     """The message about a prompt, below the person's text.
 
+    `chat_id` is its chat; None: that of the text, which it leaves if the group becomes a supergroup.
     `drawn` is the digest of the screen that it shows since `drawn_s` (epoch), `is_running` and `is_over` whether that
     screen shows a turn that runs, or the end of the prompt.
     """
 
     message_id: int | None = None
+    chat_id: int | None = None
     drawn: str = ""
     drawn_s: float = 0.0
     is_running: bool = False

@@ -19,7 +19,7 @@ from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
-from tests.books import a_book, taps_and_texts
+from tests.books import a_book, no_records, taps_and_texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     book = a_book(Store(tmp_path, now=lambda: 1.0))
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
     messenger = Messenger(book, outbox, Background(), machine="laptop")
-    link = ChatLink(book, Memory(book.store, ChatMemory(7)))
+    link = ChatLink(book, no_records(book), Memory(book.store, ChatMemory(7)))
     parties = Parties(7, frozenset({ANN.id}))
     taps, texts = taps_and_texts(book, outbox, look, link, messenger)
     return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)

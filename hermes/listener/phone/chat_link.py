@@ -12,6 +12,7 @@ from hermes.model.entry import Phone
 if TYPE_CHECKING:
     from hermes.errors import ChatError
     from hermes.listener.entries import Entries
+    from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_memory import Memory
     from hermes.model.entry import Entry
 
@@ -21,8 +22,9 @@ log = logging.getLogger(__name__)
 class ChatLink:
     """Keeps the id of the chat and the sentence about why it does not work, which `hermes status` shows."""
 
-    def __init__(self, entries: Entries, memory: Memory) -> None:
+    def __init__(self, entries: Entries, kept: Kept, memory: Memory) -> None:
         self._entries = entries
+        self._kept = kept
         self._memory = memory
         # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
         self._poll_trouble = memory.at.trouble
@@ -78,7 +80,7 @@ class ChatLink:
         await self.bring_along()
 
     async def bring_along(self) -> None:
-        """Post the asks of another chat again: their messages there are out of reach. Raises NotSaved."""
+        """Post what is open in another chat again: its messages there are out of reach. Raises NotSaved."""
         phone = Phone(self._entries.chat_id)
 
         def brought(entry: Entry) -> Entry:
@@ -87,6 +89,9 @@ class ChatLink:
         for entry in self._entries.all():
             with self._entries.apart(entry.id):
                 await self._entries.change(entry.id, brought)
+        await self._kept.cards.bring_along(phone.chat_id)
+        for prompt in self._kept.prompts.all():
+            self._kept.prompts.wake(prompt.id)
 
     def _clear(self, trouble: str) -> None:
         if trouble and self._memory.at.trouble == trouble:

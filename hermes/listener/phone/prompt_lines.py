@@ -58,6 +58,11 @@ class PromptLines:
 
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
         screen = prompt_line(prompt, now_s)
+        if prompt.line.message_id is not None and prompt.line.chat_id != self._entries.chat_id:
+            if prompt.line.is_over:
+                return None
+            await self._post(prompt, screen, now_s)  # the group became a supergroup: its messages are out of reach
+            return AT_ONCE
         if prompt.line.message_id is None:
             age_s = now_s - prompt.asked_s
             if 0 <= age_s < SETTLING_S and prompt.phase in {"queued", "sending"}:
@@ -83,19 +88,19 @@ class PromptLines:
             reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
             sent = await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
             self._entries.note_message(sent.message_id)
-            line = self._unnoted[prompt.id] = _drawn(prompt, screen, sent.message_id, now_s)
-        before = prompt.line.message_id
+            line = self._unnoted[prompt.id] = _drawn(prompt, screen, chat_id, sent.message_id, now_s)
+        before = prompt.line
         await self._note(prompt, line)
         del self._unnoted[prompt.id]
-        if before is not None:
-            await self._outbox.discard(prompt.chat_id, before)
+        if before.message_id is not None and before.chat_id == line.chat_id:
+            await self._outbox.discard(before.chat_id, before.message_id)
         self._link.sent()
 
     async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
-        message_id = prompt.line.message_id or 0
-        line = _drawn(prompt, screen, message_id, now_s)
+        chat_id, message_id = prompt.line.chat_id or 0, prompt.line.message_id or 0
+        line = _drawn(prompt, screen, chat_id, message_id, now_s)
         try:
-            await self._outbox.edit(prompt.chat_id, message_id, screen)
+            await self._outbox.edit(chat_id, message_id, screen)
         except ChatRefused as error:
             if not vanished(error):
                 raise
@@ -108,10 +113,9 @@ class PromptLines:
         await self._prompts.change(prompt.id, lambda found: replace(found, line=line))
 
 
-def _drawn(prompt: Prompt, screen: Screen, message_id: int, now_s: float) -> PromptLine:
-    return PromptLine(
-        message_id, screen.digest, now_s, is_running=prompt.phase == "running", is_over=prompts.is_over(prompt)
-    )
+def _drawn(prompt: Prompt, screen: Screen, chat_id: int, message_id: int, now_s: float) -> PromptLine:
+    is_running, is_over = prompt.phase == "running", prompts.is_over(prompt)
+    return PromptLine(message_id, chat_id, screen.digest, now_s, is_running=is_running, is_over=is_over)
 
 
 def _look_again_s(prompt: Prompt, now_s: float) -> float | None:

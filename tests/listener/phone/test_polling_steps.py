@@ -61,7 +61,7 @@ class Line:
     def connected(self) -> Connection:
         """A connection as a start makes it."""
         self.book = a_book(self.store, chat_id=self.memory.chat_id(CONFIGURED))
-        self.link = ChatLink(self.book, self.memory)
+        self.link = ChatLink(self.book, no_records(self.book), self.memory)
         look = Look(tz=UTC, group=True, context_chars=600)
         messenger = cast("Messenger", self.phone)
         prompts = no_records(self.book).prompts

@@ -674,9 +674,8 @@ async def _card(team: Desked, shop: Source) -> ShownMessage:
     person.write("/sessions", chat_id=GROUP)
     listed = await person.sees("Your sessions", chat=GROUP)
     await person.taps(listed, shop.session_title)
-    card = await person.sees("Fix login flow ", chat=GROUP, buttons=True)
     await until(lambda: any(one.shown for one in team.kept.cards.all()), "the card noted")
-    return card
+    return await person.sees("Fix login flow ", chat=GROUP, buttons=True)
 
 
 async def test_the_cards_of_a_group_that_moved_stand_for_nothing_there(team: Desked) -> None:
