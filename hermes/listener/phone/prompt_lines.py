@@ -82,7 +82,7 @@ class PromptLines:
 
     async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
         line = self._unnoted.get(prompt.id)
-        if line is None or line.drawn != screen.digest:
+        if line is None:  # else the next step draws on it what has changed since
             silent = prompt.phase != "failed" or self._times.is_quiet()
             chat_id = self._entries.chat_id
             reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
