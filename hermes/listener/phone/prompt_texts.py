@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,9 +11,10 @@ from hermes.core import prompt_routing, prompts
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
 from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
+from hermes.errors import NotSaved
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
 from hermes.model.prompt import Prompt
-from hermes.model.prompt_events import Addressed, Continued, Edited, Hurried, Joined, StopWanted, Withdrawn
+from hermes.model.prompt_events import Addressed, Continued, Edited, Hurried, StopWanted, Withdrawn
 from hermes.model.state import Part
 from hermes.storage.names import random_id
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from hermes.model.events import Tap, Text, TextEdit
     from hermes.model.prompt import PromptAbilities, Target
     from hermes.model.prompt_events import PromptEvent
+
+log = logging.getLogger(__name__)
 
 ARRIVING_S: Final = 2.0
 """A reply to an unknown message waits at most this long."""
@@ -69,9 +73,15 @@ class PromptTexts:
         kept = self._kept
         return Sessions(kept.prompts.all(), kept.cards.all(), kept.notices.all(), self._abilities, self._projects)
 
-    def was_seen(self, text: Text) -> bool:
-        """Tell whether this message is a prompt already: Telegram has sent it again."""
-        return self._prompts.of_message(text.chat_id, text.message_id) is not None
+    async def was_seen(self, text: Text) -> bool:
+        """Tell whether this message is a prompt already: Telegram has sent it again. Raises NotSaved.
+
+        The tap before it may have come again, too, and armed a card for a text that is taken in already.
+        """
+        is_known = self._prompts.of_message(text.chat_id, text.message_id) is not None
+        if is_known:
+            await self._kept.cards.disarm(text.user.id)
+        return is_known
 
     async def take(self, text: Text) -> bool:
         """Take a text in if it is a prompt, and tell whether it is one; on disk when this returns. Raises NotSaved."""
@@ -93,10 +103,17 @@ class PromptTexts:
             case ToSession(target, card_id, about):
                 await self._make(text, target=target, about=about)
                 if card_id:
-                    await self._kept.cards.disarm(text.user.id)
+                    await self._disarm(text)
                 return True
             case _:
                 return False
+
+    async def _disarm(self, text: Text) -> None:
+        """Let no card take the person's next text. The prompt is saved: a full disk must not tell them to repeat it."""
+        try:
+            await self._kept.cards.disarm(text.user.id)
+        except NotSaved as error:
+            log.error("a card still takes the next text: %s", error)  # noqa: TRY400 (a full disk, not a defect)
 
     async def offer(self, text: Text, first: Target | None = None) -> bool:
         """Ask which session a text without a target is for; tell whether there is one to ask about. Raises NotSaved."""
@@ -133,10 +150,6 @@ class PromptTexts:
     def _due_s(self, text: Text) -> float | None:
         """Return until when a further part may come; None after a short text, which is the last part."""
         return self._prompts.now() + JOIN_S if utf16_units(text.text or "") >= SPLIT_UNITS else None
-
-    async def joined(self, prompt_id: str) -> None:
-        """End the wait for further parts. Raises NotSaved."""
-        await self._prompts.apply(prompt_id, Joined())
 
     def joining(self, text: Text) -> list[str]:
         """Return the ids of the prompts of this person whose parts are still arriving."""

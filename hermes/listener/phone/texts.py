@@ -42,7 +42,7 @@ class Texts:
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
-        if self._entries.was_seen(text.update_id) or self._prompts.was_seen(text):
+        if self._entries.was_seen(text.update_id) or await self._prompts.was_seen(text):
             return
         told = await self._commands.take(text)
         if told is not None:
