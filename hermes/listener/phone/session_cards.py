@@ -234,6 +234,7 @@ class SessionCards:
 
     async def _disarm(self, tap: Tap) -> str:
         await self._cards.disarm(tap.user.id)
+        self._background.spawn(self._outbox.discard(tap.chat_id, tap.message_id))
         return hints.TOASTS["typing_off"]
 
     async def _arm(self, card: Card, tap: Tap, *, about: str = "") -> str:
