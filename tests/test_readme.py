@@ -142,7 +142,7 @@ def test_a_question_as_json(desk: Desk) -> None:
 
 def test_the_steps_of_a_newcomer(tmp_path: Path) -> None:
     """`hermes setup` in a terminal, in a home that has never seen Hermes."""
-    with a_desk(tmp_path) as desk, desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with a_desk(tmp_path) as desk, desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         assert terminal.ends() == 0
         assert "All set." in terminal.said() or "Saved" in terminal.said()

@@ -51,14 +51,19 @@ def setup(  # noqa: PLR0913 (one argument an option)
         list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
     ] = None,
     no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
+    prompts: Annotated[
+        bool | None, typer.Option(help="Let the phone send prompts to your agents, or no longer.")
+    ] = None,
     service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
     test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every default; it never lets a person in.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take every default; it lets no person in, and no prompts.")
+    ] = False,
     proxy: Annotated[str | None, typer.Option(metavar="URL", help="A proxy on the way to Telegram.")] = None,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
     test_clock: TestClockOption = None,
 ) -> None:
-    """Set Hermes up, or change one thing of it: bot, chat, people, agents, service."""
+    """Set Hermes up, or change one thing of it: bot, chat, people, agents, prompts, service."""
     from hermes.commands.setup import given, terminal, wizard
 
     discard_log()
@@ -67,6 +72,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
         chat_id=chat,
         users=user or (),
         agents=() if no_agents else agent,
+        prompts=prompts,
         service=service,
         test=test,
         yes=yes,

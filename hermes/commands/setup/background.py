@@ -5,15 +5,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 from hermes.commands.install import is_any_connected
-from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
-from hermes.commands.setup.file import without_telegram
+from hermes.commands.service import Machine, ServiceState, config_of, install_service, restart_service, service_state
+from hermes.commands.setup.file import without_asked
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
-from hermes.config.reading import config_path
 from hermes.config.settings import Config
 from hermes.errors import Held, ServiceError
 from hermes.listener.daemon import UNTIL_IDLE
@@ -22,6 +20,8 @@ from hermes.storage.process_lock import Holder
 from hermes.storage.store import LISTENER, Store
 
 WHO = "hermes setup"
+NEEDED = "Prompts need a listener that always runs, because what you write comes when no agent asks anything."
+_READY = "A service keeps Hermes ready. Without one, your agents start it themselves when they ask something."
 
 
 class Background:
@@ -33,9 +33,10 @@ class Background:
     def __init__(self, terminal: Terminal, place: Path, settings: Config, *, environ: Mapping[str, str]) -> None:
         self._terminal, self._place = terminal, place
         self._store, self._log = Store(settings.store.path), settings.log.file
-        self._environ = without_telegram(environ)  # the file holds what these variables said
+        self._environ = without_asked(environ)  # the file holds what these variables said
         self._machine = Machine(self._environ)
         self._revive: Callable[[], str] | None = None
+        self._stopped: Holder | None = None
 
     def will_listen(self) -> bool:
         """Tell whether a listener runs, or is started without the person. Raises StoreError."""
@@ -44,10 +45,21 @@ class Background:
         state = self._state()
         return (self._is_ours(state) and state.enabled) or is_any_connected(self._environ)
 
+    def always_listens(self) -> bool:
+        """Tell whether our service is enabled, or a listener runs, or is started again, that does not leave by itself.
+
+        Raises StoreError.
+        """
+        state, holder = self._state(), self._stopped or self._store.holder(LISTENER)
+        return (self._is_ours(state) and state.enabled) or (holder is not None and not _leaves(holder))
+
     # --- the service ----------------------------------------------------------------------------------------
 
-    def choose_service(self, given: Given) -> bool:
-        """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person."""
+    def choose_service(self, given: Given, *, has_prompts: bool) -> bool:
+        """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person.
+
+        `has_prompts`: the phone may send prompts, which need a listener that always runs.
+        """
         if given.service is not None:
             return given.service
         terminal, state = self._terminal, self._state()
@@ -56,16 +68,16 @@ class Background:
             terminal.say(
                 f"No service here: {state.detail}. Your agents start Hermes themselves when they ask something."
             )
+            if has_prompts:
+                terminal.warn(f"{NEEDED} Let `hermes listen` run all the time; until it runs, prompts wait.")
             return False
         if state.installed:
             say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
             say(f"The service is installed{but} ({state.detail}).")
             if not self._is_ours(state):
-                terminal.warn(f"It uses {_config_of(state)}, not {self._place}, and stays as it is.")
+                terminal.warn(f"It uses {config_of(state)}, not {self._place}, and stays as it is.")
             return False
-        terminal.say(
-            "A service keeps Hermes ready. Without one, your agents start it themselves when they ask something."
-        )
+        terminal.say(f"{NEEDED} The service is one; without it, prompts wait." if has_prompts else _READY)
         return terminal.ask("Install the service?", default=True, option="--service or --no-service")
 
     def start_service(self) -> Iterator[str]:
@@ -87,7 +99,7 @@ class Background:
         return restart_service(log=self._log, machine=self._machine)
 
     def _is_ours(self, state: ServiceState) -> bool:
-        return state.installed and _config_of(state) == self._place
+        return state.installed and config_of(state) == self._place
 
     # --- the listener ---------------------------------------------------------------------------------------
 
@@ -95,6 +107,7 @@ class Background:
         """Stop the listener of the store, if there is one. Raises ServiceError, StoreError and Held."""
         holder = self._store.holder(LISTENER)
         if holder is not None:
+            self._stopped = holder
             self._revive = self._reviver(holder) if holder.pid else None  # without its id it cannot be stopped
             self._store.stop_listener()
 
@@ -127,7 +140,7 @@ class Background:
         self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
         self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
         if self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
-            self._revive = self._reviver(holder)
+            self._stopped, self._revive = holder, self._reviver(holder)
             process_lock.stop(lock)
 
     def _reviver(self, holder: Holder) -> Callable[[], str]:
@@ -139,7 +152,7 @@ class Background:
         state = self._state()
         if state.pid and (state.pid == holder.pid or self._is_ours(state)):
             return lambda: f"The service was started again: {self._restarted()}"
-        return partial(self._start_listener, until_idle=holder.who.startswith(UNTIL_IDLE))
+        return partial(self._start_listener, until_idle=_leaves(holder))
 
     def _start_listener(self, *, until_idle: bool) -> str:
         """Start a listener as a hook does it: detached, in a new session. Raises ServiceError."""
@@ -160,11 +173,10 @@ class Background:
         return "The listener was started again, in the background."
 
 
+def _leaves(holder: Holder) -> bool:
+    """Tell whether this listener leaves when nothing is open."""
+    return holder.who.startswith(UNTIL_IDLE)
+
+
 def _is_up(state: ServiceState) -> bool:
     return state.active or state.pid > 0
-
-
-def _config_of(state: ServiceState) -> Path:
-    """Return the configuration that the installed service reads."""
-    named = next((Path(after) for before, after in pairwise(state.command) if before == "--config"), None)
-    return config_path(named, environ={})

@@ -29,7 +29,8 @@ _COMMENTS = {
     "chat_id": "where questions go: your own id, or the (negative) id of a group",
     "users": "the ids of those who may answer",
 }
-_ASKED_HERE = re.compile(r"(?i)HERMES_TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)")
+_ON = "what you write on the phone goes to your agents; /lock in the chat stops that"
+_ASKED_HERE = re.compile(r"(?i)HERMES_(TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)|PROMPTS__ENABLED)")
 _ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
 
 
@@ -47,12 +48,12 @@ class Draft:
 
 
 def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
-    """Read the file, which may be absent; ignore the variables of `environ` for the bot, the chat and its users.
+    """Read the file, which may be absent; ignore the variables of `environ` for what the setup asks.
 
     Raises:
         ConfigError: a key for which the setup does not ask is wrong.
     """
-    text, environ = configuration.read_text(place), without_telegram(environ)
+    text, environ = configuration.read_text(place), without_asked(environ)
     settings = configuration.loads(edited(text, _ANYBODY, place), place, environ=environ)
     try:
         return Draft(place, settings, configuration.loads(text or "", place, environ=environ))
@@ -79,7 +80,7 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
     """
     text = configuration.read_text(place)
     wanted = edited(text, changes, place)
-    _check(configuration.loads(wanted, place, environ=without_telegram(environ)), changes, place)
+    _check(configuration.loads(wanted, place, environ=without_asked(environ)), changes, place)
     if wanted == text and not configuration.open_to_others(place):
         return False
     target = place.resolve()
@@ -93,19 +94,38 @@ def edited(text: str | None, changes: Changes, place: Path) -> str:
     """Return the text with the changes made and all else as it was; if it is None, a new text with comments.
 
     Raises:
-        ConfigError: the text is not TOML, or [telegram] is not a table.
+        ConfigError: the text is not TOML, or [telegram] or [prompts] is not a table.
     """
     try:
         document = tomlkit.parse(FRESH if text is None else text)
-        table = document.setdefault("telegram", tomlkit.table())
-        if not isinstance(table, MutableMapping):
-            raise ConfigError(f"{place}, telegram is wrong; it must be a table [telegram].")
-        _change(table, changes, fresh=text is None)
+        _change(_table(document, "telegram", place), changes, fresh=text is None)
+        if changes.prompts is not None:
+            _switch(document, changes.prompts, place)
         return tomlkit.dumps(document)
     except TOMLKitError as error:
         raise ConfigError(
             f"{place} is not TOML ({error}); `hermes config --example` shows how it is written."
         ) from None
+
+
+def _table(document: MutableMapping[str, Any], name: str, place: Path) -> MutableMapping[str, Any]:
+    table = document.setdefault(name, tomlkit.table())
+    if not isinstance(table, MutableMapping):
+        raise ConfigError(f"{place}, {name} is wrong; it must be a table [{name}].")
+    return table
+
+
+def _switch(document: MutableMapping[str, Any], on: bool, place: Path) -> None:
+    """Switch prompts on or off. A file without [prompts] has them off, and gets the table only when they go on."""
+    is_fresh = "prompts" not in document
+    if is_fresh and not on:
+        return
+    table = _table(document, "prompts", place)
+    if table.get("enabled", False) is not on:
+        item = tomlkit.item(on)
+        if is_fresh:
+            item.comment(_ON)
+        table["enabled"] = item
 
 
 def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -> None:
@@ -138,12 +158,13 @@ def _check(config: Config, changes: Changes, place: Path) -> None:
     telegram = config.telegram
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
     token = telegram.token.get_secret_value()
-    said = Changes(token, telegram.token_file, telegram.chat_id, telegram.users, telegram.api_base, proxy)
+    people = telegram.chat_id, telegram.users
+    said = Changes(token, telegram.token_file, *people, telegram.api_base, proxy, config.prompts.enabled)
     wanted = {name: value for name in Changes.__slots__ if (value := getattr(changes, name)) is not None}
     if replace(said, **wanted) != said:
         raise ConfigError(f"{place} cannot be changed by itself; write {', '.join(wanted)} into it by hand.")
 
 
-def without_telegram(environ: Mapping[str, str]) -> dict[str, str]:
+def without_asked(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the keys that the setup asks for: the file must hold them."""
     return {name: value for name, value in environ.items() if not _ASKED_HERE.fullmatch(name)}

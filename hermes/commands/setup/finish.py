@@ -42,7 +42,7 @@ class Finish:
     def __init__(
         self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
     ) -> None:
-        self.ok, self._listens = True, True
+        self.ok, self._listens, self._always_listens = True, True, True
         self._terminal, self._place, self._environ = terminal, place, environ
         self._connect, self._run = connect, run
 
@@ -69,11 +69,9 @@ class Finish:
     def warn_of_shell(self, config: Config) -> None:
         """Warn of the variables of this shell that override the written configuration."""
         with suppress(ConfigError):
-            here = configuration.load(self._place, environ=self._environ).telegram
-            there = config.telegram
-            if (here.token, here.chat_id, here.users) == (there.token, there.chat_id, there.users):
+            if _asked(configuration.load(self._place, environ=self._environ)) == _asked(config):
                 return
-        names = ", ".join(sorted(self._environ.keys() - file.without_telegram(self._environ).keys()))
+        names = ", ".join(sorted(self._environ.keys() - file.without_asked(self._environ).keys()))
         self._terminal.warn(
             f"{names} in this shell overrides the configuration for programs that you start here: unset it."
         )
@@ -92,6 +90,13 @@ class Finish:
         else:
             self._terminal.done("Said hello in the chat.")
 
+    def tell_prompts(self, plan: Plan) -> None:
+        """Say that prompts were switched on or off, if they were."""
+        if plan.changes.prompts is not None:
+            self._terminal.done(
+                "Your phone may send prompts." if plan.changes.prompts else "Your phone may no longer send prompts."
+            )
+
     def connect_agents(self, plan: Plan, config: Config) -> None:
         """Connect each agent of the plan."""
         for agent in plan.agents:
@@ -105,13 +110,13 @@ class Finish:
         if changed or plan.service:
             self._part(background.stop)
         if plan.service and self._part(background.start_service):
-            self._listens = True
+            self._listens = self._always_listens = True
         self._part(background.back)
         if not plan.service:
             self._part(background.wake_service)
 
     def _look_who_listens(self, background: Background) -> None:
-        self._listens = background.will_listen()
+        self._listens, self._always_listens = background.will_listen(), background.always_listens()
 
     def test(self, config: Config) -> None:
         """Ask the test question, and print the answer."""
@@ -132,10 +137,17 @@ class Finish:
             case _:
                 self._terminal.done("You sent the question away, and that arrived.")
 
-    def farewell(self) -> None:
+    def farewell(self, *, has_prompts: bool) -> None:
         """Tell the person whether all is done, and the next step."""
         if self.ok and self._listens:
             self._terminal.title("All set. When an agent asks something, your phone rings.")
+            if has_prompts and self._always_listens:
+                self._terminal.say("To write to an agent, send /sessions in the chat.")
+            elif has_prompts:
+                self._terminal.warn(
+                    "Prompts wait until a listener runs. `hermes install service` lets one run always, `hermes listen` "
+                    "for as long as it runs."
+                )
         elif self.ok:
             self._terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
             self._terminal.say(
@@ -157,6 +169,12 @@ class Finish:
     def _failed(self, sentence: str) -> None:
         self.ok = False
         self._terminal.warn(sentence)
+
+
+def _asked(config: Config) -> tuple[object, ...]:
+    """Return the values that the setup asks for."""
+    telegram = config.telegram
+    return telegram.token, telegram.chat_id, telegram.users, config.prompts.enabled
 
 
 async def _greeted(connect: Connect, plan: Plan) -> None:

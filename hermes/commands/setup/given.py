@@ -25,6 +25,7 @@ class Given:
     chat_id: int | None = None
     users: tuple[int, ...] = ()
     agents: tuple[str, ...] | None = None
+    prompts: bool | None = None
     service: bool | None = None
     test: bool | None = None
     yes: bool = False
@@ -34,7 +35,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The new values of keys of [telegram]; None leaves a key as it is."""
+    """The new values of keys of [telegram], and of prompts.enabled; None leaves a key as it is."""
 
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
@@ -42,6 +43,7 @@ class Changes:
     users: tuple[int, ...] | None = None
     api_base: str | None = None
     proxy: str | None = None
+    prompts: bool | None = None
 
 
 def of_options(

@@ -12,7 +12,7 @@ from typing import Final
 
 from hermes.chat.bot import Bot
 from hermes.clock import Clock
-from hermes.commands.setup import file, parts
+from hermes.commands.setup import file, parts, prompts
 from hermes.commands.setup.background import Background
 from hermes.commands.setup.bot import Connect, Run, choose_bot
 from hermes.commands.setup.file import Draft
@@ -102,11 +102,18 @@ class _Setup:
         self._welcome(draft)
         bot = choose_bot(terminal, given, draft, connect=connect, run=run)
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
-        changes = replace(
-            bot.changes, chat_id=people.chat_id, users=people.users, api_base=given.api_base, proxy=given.proxy
-        )
         agents = parts.choose_agents(terminal, given, environ=self._environ)
-        service = background.choose_service(given)
+        before = draft.settings.prompts
+        has_prompts = prompts.choose_prompts(terminal, given, before, people=len(people.users))
+        changes = replace(
+            bot.changes,
+            chat_id=people.chat_id,
+            users=people.users,
+            api_base=given.api_base,
+            proxy=given.proxy,
+            prompts=has_prompts if has_prompts != before.enabled else None,
+        )
+        service = background.choose_service(given, has_prompts=has_prompts)
         return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
 
     def _welcome(self, draft: Draft) -> None:
@@ -120,14 +127,15 @@ class _Setup:
         finish = Finish(self._terminal, self._place, environ=self._environ, connect=connect, run=run)
         changed = finish.save(plan)
         self.saved = True
-        config = configuration.load(self._place, environ=file.without_telegram(self._environ))
+        config = configuration.load(self._place, environ=file.without_asked(self._environ))
         finish.warn_of_shell(config)
         finish.greet(plan)
+        finish.tell_prompts(plan)
         finish.connect_agents(plan, config)
         finish.listen(plan, background, changed=changed)
         if plan.test:
             finish.test(config)
-        finish.farewell()
+        finish.farewell(has_prompts=config.prompts.enabled)
         return 0 if finish.ok else FAILED
 
 

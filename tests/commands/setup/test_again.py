@@ -34,7 +34,7 @@ def changed(before: bytes, after: str) -> list[str]:
 def test_only_the_chat_is_changed(desk: Desk) -> None:
     """Comments, order and all other keys stay."""
     before = desk.has_config(REST)
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         terminal.answers("Keep this bot?", "")
         terminal.sees("Questions go to the private chat with Ann (id 1001); Ann (id 1001) may answer.")
         terminal.answers("Keep this?", "n")
@@ -60,6 +60,7 @@ def test_only_enter_changes_nothing(desk: Desk) -> None:
     with desk.setup("--no-agents", "--no-service") as terminal:
         terminal.answers("Keep this bot?", "")
         terminal.answers("Keep this?", "")
+        terminal.answers("May this phone send prompts", "")
         terminal.answers("test question", "n")
         assert terminal.ends() == 0
         assert "stays as it was" in terminal.said()
@@ -78,7 +79,7 @@ def test_a_file_that_others_can_read_is_closed(desk: Desk) -> None:
 def test_another_bot(desk: Desk) -> None:
     """The person must press Start there as well; only token, and what belongs to it, is changed."""
     before = desk.has_config(REST, token="7000000009:" + "x" * 30)
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         terminal.sees("Telegram no longer knows the token in the configuration")
         pairs(terminal, desk)
         assert terminal.ends() == 0
@@ -91,7 +92,7 @@ def test_a_configuration_that_is_not_finished(desk: Desk) -> None:
     """What is missing is asked for; what is there is kept."""
     desk.config.parent.mkdir(parents=True)
     desk.config.write_text(REST.partition("\n")[2])
-    with desk.setup("--no-agents", "--no-service", "--no-test", "--chat", "1001") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test", "--chat", "1001") as terminal:
         terminal.sees("[telegram] token is missing")
         gives_token(terminal, desk)
         assert terminal.ends() == 0
@@ -119,7 +120,7 @@ async def test_what_waits_for_a_listener_stays_with_telegram(desk: Desk) -> None
     desk.write("/start old")
     control.inject({"callback_query": tap(desk, ANN.id)})
     desk.write("hello", BOB)
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         terminal.answers("Keep this bot?", "")
         terminal.answers("Keep this?", "n")
         terminal.answers("Use a group?", "")
@@ -136,7 +137,7 @@ async def test_whom_a_known_bot_obeys_may_be_unknown(desk: Desk) -> None:
     await store.open()
     await store.save_chat(ChatMemory(int(desk.api.token.partition(":")[0]), offset=1))
     desk.write("my answer")
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         assert terminal.ends() == 0
     assert (await desk.waiting())[0] == "my answer"
@@ -145,7 +146,7 @@ async def test_whom_a_known_bot_obeys_may_be_unknown(desk: Desk) -> None:
 async def test_a_bot_that_is_new_here_may_be_at_work_elsewhere(desk: Desk) -> None:
     """Neither configuration nor store know it: what waits for the listener of another computer stays all the same."""
     desk.api.control.inject({"callback_query": tap(desk, BOB.id)})
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         assert terminal.ends() == 0
     assert (await desk.waiting())[0] == "abc"
@@ -154,7 +155,7 @@ async def test_a_bot_that_is_new_here_may_be_at_work_elsewhere(desk: Desk) -> No
 async def test_the_code_is_done_with(desk: Desk) -> None:
     """Where nothing waits before it, the listener does not answer it."""
     desk.write("/start")
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         assert terminal.ends() == 0
     assert await desk.waiting() == []
@@ -177,18 +178,19 @@ PROMPTS = [
     "Waiting for you to press Start",
     "Let Ann",
     "Connect OpenCode?",
+    "May this phone send prompts",
     "test question",
 ]
 
 
 def until_prompt(terminal: Terminal, desk: Desk, prompt: str) -> None:
     """Answer what is asked until this prompt stands there."""
-    answers = {"Paste the token": desk.api.token, "Use a group?": "", "Let Ann": "y", "Connect OpenCode?": "n"}
+    answers = {"Paste the token": desk.api.token, "Let Ann": "y"}
     for name in PROMPTS[: PROMPTS.index(prompt)]:
         if name == "Waiting for you to press Start":
             desk.write(f"/start {terminal.link()[1]}")
         else:
-            terminal.answers(name, answers[name])
+            terminal.answers(name, answers.get(name, ""))
     terminal.sees(prompt)
 
 
@@ -230,14 +232,17 @@ def test_the_shell_does_not_stand_above_what_was_saved(desk: Desk) -> None:
         assert terminal.ends() == 130
 
 
-@pytest.mark.parametrize("prompt", ["Keep this bot?", "Keep this?", "Connect OpenCode?", "test question"])
+QUESTIONS = ["Keep this bot?", "Keep this?", "Connect OpenCode?", "May this phone send prompts", "test question"]
+
+
+@pytest.mark.parametrize("prompt", QUESTIONS)
 @pytest.mark.parametrize("keys", [CTRL_C, CTRL_D])
 def test_ctrl_c_leaves_what_was_there(desk: Desk, prompt: str, keys: str) -> None:
     """A configuration stays byte for byte, whatever was answered before."""
     desk.has_opencode()
     before = desk.has_config(REST)
     with desk.setup("--no-service") as terminal:
-        for name in ("Keep this bot?", "Keep this?", "Connect OpenCode?", "test question"):
+        for name in QUESTIONS:
             terminal.sees(name)
             if name == prompt:
                 break

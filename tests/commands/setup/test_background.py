@@ -25,7 +25,7 @@ def unit(desk: Desk) -> Path:
 def test_a_service_is_offered_and_started(desk: Desk) -> None:
     """Enter installs it; it begins when the configuration is written, and says how it is."""
     desk.has_systemd()
-    with desk.setup("--no-agents", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-test") as terminal:
         pairs(terminal, desk)
         terminal.sees("A service keeps Hermes ready")
         assert not unit(desk).exists()
@@ -39,7 +39,7 @@ def test_a_service_is_offered_and_started(desk: Desk) -> None:
 def test_a_service_that_is_not_wanted(desk: Desk) -> None:
     """Nothing of it is there."""
     desk.has_systemd()
-    with desk.setup("--no-agents", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-test") as terminal:
         pairs(terminal, desk)
         terminal.answers("Install the service?", "n")
         assert terminal.ends() == 0

@@ -20,6 +20,7 @@ def test_all_the_way(desk: Desk) -> None:
         terminal.sees("OpenCode 1.18.33 is here")
         shown += terminal.raw
         terminal.answers("Connect OpenCode?", "")
+        terminal.answers("May this phone send prompts", "")
         terminal.answers("test question at the end?", "")
         terminal.sees("A question is on its way to your phone")
         desk.api.phone.tap(desk.api.phone.message_with("Does this question reach you?", 30), "Yes")
@@ -41,7 +42,7 @@ def test_all_the_way(desk: Desk) -> None:
 def test_opencode_2_needs_no_plugin(desk: Desk) -> None:
     """It is found by its program, nothing is installed for it, and the person hears what it needs instead."""
     desk.has("opencode", "#!/bin/sh\necho 2.3.2\n")
-    with desk.setup("--no-service", "--no-test") as terminal:
+    with desk.setup("--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         terminal.sees("OpenCode 2.3.2 is here")
         terminal.sees("OpenCode 2.3.2 needs no plugin: Hermes finds its server by itself, as long as a listener runs")
@@ -52,7 +53,7 @@ def test_opencode_2_needs_no_plugin(desk: Desk) -> None:
 
 def test_what_was_written_tells_what_it_is(desk: Desk) -> None:
     """A fresh file has a comment for each of its keys, and says what else there is."""
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         assert terminal.ends() == 0
     text = desk.config.read_text()
@@ -98,7 +99,7 @@ def test_a_narrow_terminal_shows_the_link_alone(desk: Desk) -> None:
 
 def test_a_stranger_gets_nothing_and_is_mentioned(desk: Desk) -> None:
     """Without the code, or with a wrong one; once each, and not a word goes back to them."""
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         code = terminal.link()[1]
@@ -117,7 +118,7 @@ def test_a_stranger_gets_nothing_and_is_mentioned(desk: Desk) -> None:
 
 def test_a_plain_start_is_told_what_to_open(desk: Desk) -> None:
     """Most people open the bot and press Start: both ends say what to do, once each, and then it works."""
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         code = terminal.link()[1]
@@ -203,7 +204,7 @@ def test_a_code_runs_out(desk: Desk) -> None:
 
 def test_a_group_and_the_people_in_it(desk: Desk) -> None:
     """The bot is added by a link, each person is let in by the terminal, one code each."""
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "y")
         terminal.sees("Taps always work; typed answers must be replies")
@@ -229,7 +230,7 @@ def test_a_group_and_the_people_in_it(desk: Desk) -> None:
 
 def test_an_agent_is_connected_only_where_it_is(desk: Desk) -> None:
     """Without one on the PATH the setup says which it knows, and goes on."""
-    with desk.setup("--no-service", "--no-test") as terminal:
+    with desk.setup("--no-prompts", "--no-service", "--no-test") as terminal:
         pairs(terminal, desk)
         terminal.sees(f"None was found (Hermes knows {', '.join(agent.title for agent in AGENTS)})")
         assert terminal.ends() == 0

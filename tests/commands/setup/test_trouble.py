@@ -101,7 +101,7 @@ def set_webhook(desk: Desk) -> None:
 def test_a_webhook_is_removed_if_that_is_wanted(desk: Desk) -> None:
     """And nothing that waits is thrown away with it."""
     set_webhook(desk)
-    with desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         gives_token(terminal, desk)
         terminal.answers("Use a group?", "")
         desk.write(f"/start {terminal.link()[1]}")
@@ -161,7 +161,7 @@ def listener(desk: Desk) -> Proc:
 
 def test_our_own_listener_makes_way_and_comes_back(desk: Desk, listener: Proc) -> None:
     """It is asked for, since it would take the code away; afterwards one runs with the new settings."""
-    with listener, desk.setup("--no-agents", "--no-service", "--no-test") as terminal:
+    with listener, desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
         terminal.answers("Keep this bot?", "")
         terminal.answers("Keep this?", "n")
         terminal.answers("Use a group?", "y")
@@ -280,7 +280,9 @@ def test_a_folder_that_cannot_be_written(desk: Desk) -> None:
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody can write in")
 def test_a_folder_that_refuses_in_the_end(desk: Desk) -> None:
     """One sentence, and another try; without one status 1."""
-    with desk.setup("--config", "/proc/hermes/config.toml", "--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup(
+        "--config", "/proc/hermes/config.toml", "--no-agents", "--no-prompts", "--no-service", "--no-test"
+    ) as terminal:
         if os.geteuid() != 0:
             assert terminal.ends() == 2
             return
@@ -294,7 +296,7 @@ def test_a_folder_that_refuses_in_the_end(desk: Desk) -> None:
 def test_a_full_disk(desk: Desk) -> None:
     """What was there stays byte for byte; once there is room, the answers that were given are enough."""
     before = desk.has_config("[questions]\nttl = '1h'\n", chat_id=ANN.id + 1)
-    with desk.setup("--chat", str(ANN.id), "--no-agents", "--no-service") as terminal:
+    with desk.setup("--chat", str(ANN.id), "--no-agents", "--no-prompts", "--no-service") as terminal:
         terminal.answers("Keep this bot?", "")
         terminal.sees("test question at the end?")
         _let_write(terminal.child.pid, 0)
@@ -317,7 +319,9 @@ def _let_write(pid: int | None, limit: int) -> None:
 def test_a_chat_that_the_bot_may_not_write_to(desk: Desk) -> None:
     """The configuration is saved, and what is missing is said: status 1."""
     desk.has_config()
-    with desk.setup("--chat", "-99", "--user", "5", "--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup(
+        "--chat", "-99", "--user", "5", "--no-agents", "--no-prompts", "--no-service", "--no-test"
+    ) as terminal:
         terminal.answers("Keep this bot?", "")
         assert terminal.ends() == 1
         assert "The bot cannot write to the chat -99" in terminal.said()

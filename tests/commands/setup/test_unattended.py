@@ -21,7 +21,7 @@ def test_every_step_by_an_option(desk: Desk) -> None:
     file = desk.root / "token"
     file.write_text(f"{desk.api.token}\n")
     options = ("--token-file", str(file), "--chat", str(TEAM.id), "--user", "1001", "--user", "1002")
-    status, said = desk.unattended(*options, "--agent", "opencode", "--no-service", "--no-test")
+    status, said = desk.unattended(*options, "--agent", "opencode", "--no-prompts", "--no-service", "--no-test")
     assert (status, desk.api.token in said) == (0, False)
     telegram = configuration.load(desk.config, environ={}).telegram
     assert (telegram.chat_id, telegram.users, telegram.token_file) == (TEAM.id, (ANN.id, BOB.id), file)
@@ -183,7 +183,9 @@ def test_nobody_is_let_in_by_an_option(desk: Desk) -> None:
     with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service") as terminal:
         assert terminal.ends() == 2
     (desk.root / "token").write_text(desk.api.token)
-    with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service", "--no-test") as terminal:
+    with desk.setup(
+        "--yes", "--token-file", "token", "--no-agents", "--no-prompts", "--no-service", "--no-test"
+    ) as terminal:
         desk.write(f"/start {terminal.link()[1]}")
         terminal.answers("Let Ann answer your agents?", "y")
         assert terminal.ends() == 0

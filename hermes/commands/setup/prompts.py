@@ -1,0 +1,76 @@
+"""The step about prompts: what a phone can start, what a lost one could do, and whether this phone may.
+
+Only a person who has read this, or an option, switches prompts on.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from hermes.agents.registry import PROMPT_ABILITIES
+from hermes.commands.setup.given import Given
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.settings import Prompts
+
+OPTION: Final = "--prompts or --no-prompts"
+TAKERS: Final = {
+    "opencode": "OpenCode with a port",
+    "opencode2": "OpenCode 2",
+    "claude-code": "Claude Code",
+    "oh-my-pi": "oh-my-pi",
+}
+"""The agents that can take prompts, as people know them."""
+_CLAUDE: Final = (
+    "Claude Code tells its model that your text is no user input, so it may ask before it does what you wrote."
+)
+
+
+def choose_prompts(
+    terminal: Terminal, given: Given, before: Prompts, *, people: int, agents: Iterable[str] = PROMPT_ABILITIES
+) -> bool:
+    """Take the option, or explain and ask; without a person at the terminal, or with `--yes`, nothing changes.
+
+    `people` is the number of those who may answer; `agents` are the names of those that take prompts.
+    """
+    if given.prompts is not None:
+        return given.prompts
+    is_asked = terminal.interactive and not given.yes
+    if before.enabled:
+        terminal.title("Prompts from your phone")
+        terminal.done(f"Your phone may send prompts to your agents, {where(before.projects)}.")
+        terminal.say("If you lose it: /lock in the chat, or `hermes lock` on this computer, stops them.")
+        return not is_asked or terminal.ask("Leave prompts on?", default=True, option=OPTION)
+    if not is_asked:
+        return False
+    terminal.title("Prompts from your phone")
+    known = list(agents)
+    terminal.say(
+        "You can also start work from your phone: Hermes gives what you write to an agent on this computer, in a "
+        f"session that it has, or in a new one. {_takers(known)}"
+    )
+    terminal.say(
+        "A prompt gives the agent no new rights: what it has to ask for, it still asks for, also on your phone."
+    )
+    terminal.warn(
+        "Somebody who holds your phone while it is unlocked can let your agents read files, change them and run "
+        "commands here, as far as the agents' own permission rules allow, and can allow the rest when an agent asks."
+    )
+    if people > 1:
+        terminal.warn(f"That holds for the phones of all {people} people who may answer.")
+    terminal.say(
+        "To end that, send /lock in the chat from another device, or run `hermes lock` here. Hermes then takes nothing "
+        "from the phone, and sends none of the prompts that still wait."
+    )
+    if "claude-code" in known:
+        terminal.say(_CLAUDE)
+    terminal.say("Prompts may go to all projects, unless `[prompts] projects` in the configuration names some.")
+    return terminal.approve("May this phone send prompts to your agents?", option=OPTION)
+
+
+def where(projects: tuple[str, ...]) -> str:
+    """Return the words for the projects to which prompts may go."""
+    return f"in {', '.join(projects)}" if projects else "in all projects"
+
+
+def _takers(agents: list[str]) -> str:
+    *first, last = [TAKERS.get(name, name) for name in agents]
+    return f"{', '.join(first)} and {last} take prompts." if first else f"{last} takes prompts."
