@@ -5,6 +5,7 @@
     ROOT/wait/ID.PID.lock             a waiting hook, alive as long as its flock is held
     ROOT/wait/ID.answer               the text that the hook will print; taken by rename, so one of several hooks wins
     ROOT/refused                      why the last listener could not start; see `refusal.py`
+    ROOT/takes-prompts                there as long as prompts from the phone are on
     RUNTIME/KEY.sock                  the listener's datagram socket; KEY stands for this store
     RUNTIME/KEY.ID.PID.sock           the datagram socket of a waiting hook
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # room for a payload of 1 MiB after JSON has escaped it
 MAX_SOCKET_PATH_BYTES = 103  # the limit of macOS; Linux takes four more
+TAKES_PROMPTS = "takes-prompts"
 _LISTENER_LOCK = ("locks", "listener.lock")
 _MOST_MACHINE_BYTES = 255
 
@@ -282,6 +284,11 @@ def waited_for(root: str | Path) -> set[str]:
 def has_asks(root: str | Path) -> bool:
     """Return whether an ask is open in this store, or anything is still in the inbox."""
     return any(names_in(os.path.join(root, room)) for room in ("pending", "inbox"))
+
+
+def takes_prompts(root: str | Path) -> bool:
+    """Return whether prompts from the phone are on, as the last listener of this store was told."""
+    return os.path.lexists(os.path.join(root, TAKES_PROMPTS))
 
 
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:

@@ -158,6 +158,8 @@ class Listener:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._given.config.telegram.bot_id, len(open_now))
         with suppress(NotSaved):
+            await self._store.let_prompts(on=self._given.config.prompts.enabled)
+        with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             await self._loops.remember()
         await parts.phone.connection.recover(by_timer=by_timer)

@@ -66,6 +66,7 @@ class StoreWatch:
         self._messenger = messenger
         self._machine = self._store.machine()
         self._phone_was_locked = False
+        self._took_prompts = False
 
     async def look(self) -> None:
         """Notice that the folder of the store was removed or replaced: make it again for open asks.
@@ -78,9 +79,11 @@ class StoreWatch:
             HermesError: the listener must leave. It holds nothing any more.
         """
         is_locked = await self._store.is_phone_locked()  # before the store is judged: a removed one shows no lock
+        takes_prompts = await self._store.takes_prompts()
         is_ours = self._locks.has_store()
         if is_ours and self._store.is_whole():
             self._phone_was_locked = is_locked
+            self._took_prompts = takes_prompts
             self._keep_bot()
             return
         count = sum(entry.state.phase != "settled" for entry in self._entries.all())
@@ -104,6 +107,7 @@ class StoreWatch:
         if self._phone_was_locked:
             await self._store.lock_phone()  # before anything can be saved: no tap may slip in
         self._locks.take()
+        await self._store.let_prompts(on=self._took_prompts)
         self._errands.hint_all(PlacesGone())
         await self._entries.lay_out_again()
         await self._kept.lay_out_again()

@@ -11,7 +11,19 @@ from hermes.hook import spool
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {*NAMES, *RECORDS, "wait", "run", "log", "telegram.json", "locked", "machine", "refused"}
+_KNOWN = _MARKS | {
+    *NAMES,
+    *RECORDS,
+    "wait",
+    "run",
+    "log",
+    "telegram.json",
+    "locked",
+    "machine",
+    "refused",
+    "plugins",
+    spool.TAKES_PROMPTS,
+}
 
 
 def are_whole(root: Path) -> bool:

@@ -98,6 +98,21 @@ class Store:
             disk.sync_folder(self.root)
         return True
 
+    # --- what plugins and hooks must know --------------------------------------------------------------
+
+    async def takes_prompts(self) -> bool:
+        """Tell whether plugins and hooks are told that prompts from the phone are on."""
+        return spool.takes_prompts(self.root)
+
+    async def let_prompts(self, *, on: bool) -> None:
+        """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
+        with disk.saving(self.root):
+            mark = self.root / spool.TAKES_PROMPTS
+            if not on:
+                mark.unlink(missing_ok=True)
+            elif not spool.takes_prompts(self.root):
+                disk.write(mark, b"prompts from the phone are on\n")
+
     async def open(self) -> list[Entry]:
         """Make or check the folders, remove leftover temporary files, and return the pending entries.
 

@@ -60,6 +60,23 @@ async def test_a_store_that_is_none_is_refused(home: House) -> None:
         pass
 
 
+# --- what plugins and hooks are told ------------------------------------------------------------------------------
+
+
+async def test_plugins_and_hooks_are_told_whether_prompts_are_on(home: House) -> None:
+    """By a file in the store, which is there again with a store that is made again, and goes when prompts are off."""
+    await home.start(prompts={"enabled": True})
+    assert spool.takes_prompts(home.store)
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await until(lambda: home.listener._parts.watch._took_prompts, "the file noticed")
+    shutil.rmtree(home.store)
+    await until(lambda: spool.takes_prompts(home.store), "the file made again")
+    await home.stop()
+    await home.start(prompts={"enabled": False})
+    assert not spool.takes_prompts(home.store)
+
+
 # --- leaving ------------------------------------------------------------------------------------------------------
 
 
