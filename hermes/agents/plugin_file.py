@@ -24,12 +24,14 @@ class Plugin:
     - `template`: the JavaScript, with placeholders for the settings and for the code that plugins share.
     - `folder`: returns the agent's plugin folder for an environment.
     - `switches`: the names of additional settings, each true or false.
+    - `parts`: further code, each with its placeholder.
     """
 
     agent: str
     template: Path
     folder: Callable[[Mapping[str, str]], Path]
     switches: tuple[str, ...] = ()
+    parts: tuple[tuple[str, Path], ...] = ()
 
     def path(self, environ: Mapping[str, str]) -> Path:
         """Return the path of the plugin file."""
@@ -37,8 +39,9 @@ class Plugin:
 
     def text(self, settings: Mapping[str, object]) -> str:
         """Return the JavaScript with these settings: absolute paths (python, store, log, config) and the switches."""
-        shared = (Path(__file__).with_name("racing.js")).read_text(encoding="utf-8")
-        text = self.template.read_text(encoding="utf-8").replace(PHONE, shared)
+        text = self.template.read_text(encoding="utf-8")
+        for place, part in ((PHONE, Path(__file__).with_name("racing.js")), *self.parts):
+            text = text.replace(place, part.read_text(encoding="utf-8"))
         return text.replace(SETTINGS, json.dumps(dict(settings)))
 
     def installed(self, environ: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ from hermes.model.prompt import Content, PromptAbilities, Sight
 
 
 class PromptWay(Protocol):
-    """The way of prompts to the sessions of one server, or of one agent that has no server.
+    """The way of prompts to the sessions of one server, or to those of an agent that have no server.
 
     Each method raises AgentAway (another try can help) or AgentRefused (`said` are words for the person); a session
     that does not exist any more raises NotThere.
@@ -53,3 +53,13 @@ class HasPrompts(Protocol):
     def prompts(self) -> PromptWay:
         """The way of prompts to its sessions."""
         ...
+
+
+def way_name(source: Source) -> str:
+    """Return the name of the way to this session: its server, or its agent without one."""
+    return source.server or without_server(source.agent)
+
+
+def without_server(agent: str) -> str:
+    """Return the name of the way to the sessions of an agent that have no server; no server has such a name."""
+    return f"{agent} without a port"

@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 
-from hermes.hook import runtime, spool
+from hermes.hook import plugin_folders, runtime, spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ LEFTOVER_AFTER_S = 60.0
 def sweep(root: str | Path, *, now: float | None = None) -> int:
     """Remove the unfinished files, locks and sockets of dead processes; return how many files of the store it removed.
 
+    The folders of plugins whose process ended a while ago go, too.
     Unfinished files and sockets that are younger than a minute stay, because a live process may still need them.
     """
-    old_s = (time.time() if now is None else now) - LEFTOVER_AFTER_S
+    now_s = time.time() if now is None else now
+    old_s = now_s - LEFTOVER_AFTER_S
+    plugin_folders.sweep(root, now_s=now_s)
     for path in _sockets_of_nobody(root, old_s):
         _remove(path)
     rooms = [os.path.join(root, room) for room in ("inbox", "wait")]

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import ChatRefused, HermesError, NotSaved
-from hermes.hook import refusal, sweeping
+from hermes.hook import plugin_folders, refusal, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
@@ -148,6 +148,7 @@ class Listener:
         """Open the entries and let every worker look at every entry."""
         parts = self._parts
         sweeping.sweep(self._store.root)
+        plugin_folders.forget_calls(self._store.root)
         try:
             await parts.entries.open()
             await parts.kept.open()

@@ -27,5 +27,6 @@ def without_plugin(version: str) -> str:
     )
 
 
-PLUGIN = Plugin("OpenCode", Path(__file__).parent / "plugin.js", folder)
+_HERE = Path(__file__).parent
+PLUGIN = Plugin("OpenCode", _HERE / "plugin.js", folder, parts=(('"@CALLS@"\n', _HERE / "calls.js"),))
 install, uninstall, is_connected = PLUGIN.install, PLUGIN.uninstall, PLUGIN.is_connected

@@ -3,9 +3,12 @@
 //
 // It hands what concerns such a request to `hermes hook`, one process an event, in the order of the events. The
 // hook of a request stays until the phone has answered; what it prints is applied through OpenCode's own
-// in-process client, so no port is needed. Nothing here throws into OpenCode, and no handler makes it wait.
+// in-process client, so no port is needed. Prompts from the phone come through a folder in the same way, if they are
+// on. Nothing here throws into OpenCode, and no handler makes it wait.
 
 import { spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import fs from "node:fs"
 
 const settings = "@SETTINGS@" // {python, store, log, config}: absolute paths
 const PATIENCE_MS = 15_000 // for a hook to keep its payload
@@ -26,7 +29,7 @@ const STEADY_MS = 10_000 // a hook that has waited for so long was well
 
 // OpenCode starts a plugin again after a dispose, in each directory, and sometimes twice in one: all share this.
 // The number changes with the shape.
-const state = (globalThis[Symbol.for("hermes-telegram-phone/3")] ??= {
+const state = (globalThis[Symbol.for("hermes-telegram-phone/4")] ??= {
   clients: new Map(), // directory -> its newest in-process client
   open: new Map(), // request id -> question or permission that is not settled yet
   seen: new Set(), // what was already taken in, so that a second copy of this plugin doubles nothing
@@ -34,13 +37,17 @@ const state = (globalThis[Symbol.for("hermes-telegram-phone/3")] ??= {
   queue: Promise.resolve(),
   round: null,
   told: false,
+  box: null, // the folder through which Hermes calls
+  signs: new Map(), // session id -> when this process worked on it, in epoch ms; the newest last
 })
 
 export const HermesTelegramPhone = async ({ client, directory }) => {
   state.clients.set(directory, client)
+  takeCallsFromNowOn()
   return {
     event: async ({ event }) => {
       try {
+        sign(event.type, event.properties)
         heard(directory, event)
       } catch {
         // not OpenCode's trouble
@@ -618,23 +625,26 @@ function warn(message) {
 
 // ---- OpenCode itself, in process
 
-// The data of a good answer, else undefined. 1.1.53 needs both the directory and the password with each call.
+// The data of a good answer, else undefined.
 async function call(method, directory, url, path = {}, { query = {}, body } = {}) {
   try {
-    const answer = await within(
-      CALL_MS,
-      state.clients.get(directory)._client[method]({
-        url,
-        path,
-        query: { ...query, directory: directory.replaceAll("%", "%25") }, // it is decoded twice
-        headers: { "Content-Type": "application/json", ...authorization() },
-        ...(body && { body }),
-      }),
-    )
+    const inQuery = directory.replaceAll("%", "%25") // it is decoded twice
+    const more = { path, query: { ...query, directory: inQuery } }
+    const answer = await within(CALL_MS, request(method, directory, url, body, more))
     return answer?.response?.ok ? answer.data : undefined
   } catch {
     return undefined
   }
+}
+
+// 1.1.53 needs both the directory and the password with each call.
+async function request(method, directory, url, body, { headers, ...more }) {
+  return state.clients.get(directory)._client[method]({
+    url,
+    headers: { "Content-Type": "application/json", ...authorization(), ...headers },
+    ...(body && { body }),
+    ...more,
+  })
 }
 
 function authorization() {
@@ -643,6 +653,7 @@ function authorization() {
   return { Authorization: `Basic ${Buffer.from(`${name || "opencode"}:${password}`).toString("base64")}` }
 }
 
+"@CALLS@"
 // ---- small things
 
 // One after another, in the order of the calls; what goes wrong in one does not touch the next.

@@ -14,7 +14,7 @@ import secrets
 import string
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode import commands, turns, wire
@@ -27,7 +27,7 @@ from hermes.model.prompt import PromptAbilities, Sight, Target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.agents.http import Api
     from hermes.model.ask import Source
     from hermes.model.prompt import Content, SessionState
 
@@ -42,12 +42,31 @@ _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
 _WORDS: Final = 3000
 
 
+class Serving(Protocol):
+    """An OpenCode with its sessions, reached through its port or through its plugin."""
+
+    name: str
+    api: Api
+
+    def origin(self, directory: str) -> Source:
+        """Return a Source, without ids, for the sessions in a directory."""
+        ...
+
+    async def updated(self, since_ms: float) -> list[wire.Session]:
+        """Return the sessions that were updated since then, newest first."""
+        ...
+
+    async def busy(self, directory: str) -> frozenset[str]:
+        """Return the ids of the sessions of a directory that are not idle."""
+        ...
+
+
 class OpenCodePrompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
     can = ABILITIES
 
-    def __init__(self, server: OpenCodeServer) -> None:
+    def __init__(self, server: Serving) -> None:
         self._server = server
         self._api = server.api
 

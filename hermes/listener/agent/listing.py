@@ -7,11 +7,12 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.agents.prompting import way_name
 from hermes.core.prompt_routing import is_in
 from hermes.errors import AgentError, NotRunning, NotThere
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from hermes.agents.prompting import HasPrompts, PromptWay
     from hermes.listener.kept import Cards
@@ -48,7 +49,7 @@ class Listing:
     async def list_all(self, _: str) -> float | None:
         """Make the list of all sessions, those that run first, then by their last use."""
         answers = await asyncio.gather(*(self._of(name, has.prompts) for name, has in self._ways.items()))
-        found = [one for listed in answers if listed is not None for one in listed]
+        found = _each_once(one for listed in answers if listed is not None for one in listed)
         mine = [one for one in found if is_in(one.target.source, self._projects)]
         mine.sort(key=lambda one: (one.state == "busy", one.used_s), reverse=True)
         silent = tuple(name for name, listed in zip(self._ways, answers, strict=True) if listed is None)
@@ -71,7 +72,7 @@ class Listing:
         if card is None:
             return None
         source = card.target.source
-        has = self._ways.get(source.server or source.agent)
+        has = self._ways.get(way_name(source))
         if card.stop == "asked":
             told: StopPhase = "refused"
             if has is not None and await self._is_stopped(card, has.prompts):
@@ -105,3 +106,20 @@ class Listing:
             log.info("session %s could not be looked at: %s", source.session_id, error)
             return card
         return replace(card, state=sight.session, target=replace(card.target, source=replace(source, last_text=words)))
+
+
+def _each_once(found: Iterable[Listed]) -> list[Listed]:
+    """Return each session once: with the one that says that it runs there, else with a server.
+
+    The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself.
+    """
+    best: dict[tuple[str, str], Listed] = {}
+    for one in found:
+        key = (one.target.source.agent, one.target.source.session_id)
+        if key not in best or _rank(one) > _rank(best[key]):
+            best[key] = one
+    return list(best.values())
+
+
+def _rank(listed: Listed) -> tuple[bool, bool]:
+    return listed.state == "busy", bool(listed.target.source.server)

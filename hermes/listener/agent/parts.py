@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from hermes.agents.either import EitherServer
 from hermes.agents.http import Api
+from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.client import OpenCodeServer
+from hermes.agents.opencode.plugin_prompts import PluginPrompts
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
+from hermes.agents.prompting import without_server
 from hermes.agents.registry import ADAPTERS
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
@@ -24,6 +27,7 @@ from hermes.listener.agent.turn_ends import TurnEnds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hermes.agents.prompting import HasPrompts
     from hermes.agents.server import AgentServer
     from hermes.config.settings import Config
     from hermes.listener.background import Background
@@ -84,8 +88,10 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
         followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
-    prompting = Prompting(kept.prompts, servers, store)
-    listing = Listing(servers, given.lists, kept.cards, config.prompts.projects, now=entries.now)
+    plugins = PluginPrompts(root, agent=AGENT, machine=store.machine(), host=given.machine)
+    ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins}
+    prompting = Prompting(kept.prompts, ways, store)
+    listing = Listing(ways, given.lists, kept.cards, config.prompts.projects, now=entries.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
     )

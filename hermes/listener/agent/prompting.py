@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from hermes.agents.prompting import way_name
 from hermes.core import prompts
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentRefused, NotThere
@@ -28,7 +29,7 @@ BEHIND_LOOK_S: Final = 10.0
 
 
 class Prompting:
-    """The worker for prompts. `ways` has the way to each server by its name, and to agents without one by theirs."""
+    """The worker for prompts. `ways` has the ways to sessions by their names, see `way_name`."""
 
     def __init__(self, prompts: Prompts, ways: Mapping[str, HasPrompts], store: Store) -> None:
         self._prompts = prompts
@@ -60,7 +61,7 @@ class Prompting:
             raise
 
     def _way(self, target: Target) -> PromptWay | None:
-        has = self._ways.get(target.source.server or target.source.agent)
+        has = self._ways.get(way_name(target.source))
         return None if has is None else has.prompts
 
     async def _do(

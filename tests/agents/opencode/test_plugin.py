@@ -764,7 +764,7 @@ const client = (answers) => ({ _client: {
 }})
 const plugins = []
 for (const file of files) plugins.push(...Object.values(await import(pathToFileURL(file))))
-const state = () => globalThis[Symbol.for("hermes-telegram-phone/3")]
+const state = () => globalThis[Symbol.for("hermes-telegram-phone/4")]
 const settle = async () => { for (let i = 0; i < 3; i += 1) await state().queue }
 const start = (directory, answers = {}) =>
   Promise.all(plugins.map((plugin) => plugin({ client: client(answers), directory })))
