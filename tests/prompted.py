@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from hermes.errors import AgentAway, NotThere
 from hermes.model.ask import Source
@@ -145,7 +145,7 @@ class Desked:
     async def start(self, **sections: Any) -> None:
         """Start the listener."""
         await self.home.start(**sections)
-        ways: dict[str, Any] = self.home.listener._parts.agent.prompting._ways  # type: ignore[assignment,union-attr]
+        ways = cast("dict[str, Any]", self.home.listener._parts.agent.prompting._ways)
         if self.home.config().prompts.enabled:
             ways[SERVER] = self.desk
             for prompt in self.kept.prompts.all():
@@ -159,12 +159,12 @@ class Desked:
     @property
     def kept(self) -> Kept:
         """The records of the listener."""
-        return self.home.listener._parts.kept  # type: ignore[union-attr]
+        return self.home.listener._parts.kept
 
     @property
     def store(self) -> Store:
         """The store of the listener."""
-        return self.home.listener._parts.entries.store  # type: ignore[union-attr]
+        return self.home.listener._parts.entries.store
 
     def prompts(self) -> list[Prompt]:
         """All prompts."""
@@ -207,7 +207,7 @@ class Desked:
         """Let all prompts be looked at now, also one that is in a pause."""
         for prompt in self.prompts():
             for worker in ("prompt", "line", "joining"):
-                self.home.listener._parts.steps.kick(worker, prompt.id)  # type: ignore[union-attr,arg-type]
+                self.home.listener._parts.steps.kick(worker, prompt.id)
         await asyncio.sleep(0.02)
 
     def lines(self) -> list[ShownMessage]:

@@ -28,7 +28,6 @@ class Cards(Records[Card]):
             if card.armed_for == user_id and card.id != but:
                 await self.change(card.id, lambda found: replace(found, armed_for=0, armed_s=0.0, about=""))
 
-
     async def bring_along(self, chat_id: int) -> None:
         """Forget the messages of the cards of another chat: its numbers mean other messages here. Raises NotSaved."""
         for card in self.all():

@@ -48,10 +48,6 @@ class Prompts(Records[Prompt]):
         found = [one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)]
         return max(found, key=lambda one: one.asked_s, default=None)
 
-    def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
-        """Return the prompt whose line is this message, or None."""
-        return next((one for one in self.all() if (one.line.chat_id or one.chat_id, one.line.message_id) == (chat_id, message_id)), None)
-
     def is_next(self, prompt: Prompt) -> bool:
         """Tell whether no earlier prompt of its session is under way or waits for its turn."""
         now_s = self.now()

@@ -14,7 +14,7 @@ from hermes.listener.prompts import MOST, Prompts
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
 from hermes.model.notice import Turn
-from hermes.model.prompt import Prompt, PromptAbilities, PromptLine, Sight, Target
+from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Hurried, Seen, Trying, Withdrawn
 from hermes.model.state import Part
 from hermes.storage.store import Store
@@ -130,13 +130,11 @@ async def test_an_event_that_changes_nothing_wakes_nobody(house: House) -> None:
 
 
 async def test_a_prompt_is_found_by_its_messages(house: House) -> None:
-    """By each of the person's, and by its line; in its own chat alone."""
+    """By each of the person's; in its own chat alone."""
     prompt = await house.write("a")
-    line = await house.prompts.change(prompt.id, lambda one: replace(one, line=PromptLine(500)))
-    assert house.prompts.of_message(CHAT_ID, ord("a")) == house.prompts.of_line(CHAT_ID, 500) == line
-    for chat_id, message_id in ((CHAT_ID, 1), (CHAT_ID + 1, ord("a")), (CHAT_ID + 1, 500)):
+    assert house.prompts.of_message(CHAT_ID, ord("a")) == prompt
+    for chat_id, message_id in ((CHAT_ID, 1), (CHAT_ID + 1, ord("a"))):
         assert house.prompts.of_message(chat_id, message_id) is None
-        assert house.prompts.of_line(chat_id, message_id) is None
 
 
 async def test_a_turn_that_names_its_prompt_is_known_by_that(house: House) -> None:

@@ -93,7 +93,7 @@ class PromptLines:
         await self._note(prompt, line)
         del self._unnoted[prompt.id]
         if before.message_id is not None and before.chat_id == line.chat_id:
-            await self._outbox.discard(before.chat_id, before.message_id)
+            await self._outbox.discard(line.chat_id or 0, before.message_id)
         self._link.sent()
 
     async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:

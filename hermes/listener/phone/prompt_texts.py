@@ -166,7 +166,7 @@ class PromptTexts:
             return
         after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
         if after == before:
-            said = hints.edited_too_late(was_sent=bool((after or before).tries))
+            said = hints.edited_too_late(was_sent=before.tries > 0)
             self._messenger.say(said, reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:

@@ -162,9 +162,8 @@ async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
     shown = await desk.notice(shop)
     for kind in ("sticker", "photo"):
         sent = desk.home.api.control.send(kind, reply_to=shown.message_id)
-        told = await desk.home.person.sees("I can only take words")
+        await desk.home.person.sees("I can only take words")
         await until(lambda sent=sent: any(one.reply_to == sent for one in desk.home.person.shown()), "the word")  # type: ignore[misc]
-        assert told
     assert not desk.prompts()
 
 
