@@ -123,7 +123,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
 
 @app.command(rich_help_panel=PANEL)
 def lock(*, config: ConfigOption = None) -> None:
-    """Take no answers from the phone until `hermes unlock`, as /lock on the phone does."""
+    """Take no answers and send no prompts from the phone until `hermes unlock`, as /lock on the phone does."""
     store = Store(load(config, log_json=False).store.path)
 
     async def locked() -> bool:
@@ -132,11 +132,13 @@ def lock(*, config: ConfigOption = None) -> None:
         return was_locked
 
     was_locked = asyncio.run(locked())
-    typer.echo("It was locked already." if was_locked else "Locked: no tap or text counts until `hermes unlock`.")
+    typer.echo(
+        "It was locked already." if was_locked else "Locked: no tap, text or prompt counts until `hermes unlock`."
+    )
 
 
 @app.command(rich_help_panel=PANEL)
 def unlock(*, config: ConfigOption = None) -> None:
-    """Take answers from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
+    """Take answers and prompts from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
     was_locked = asyncio.run(Store(load(config, log_json=False).store.path).unlock_phone())
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")

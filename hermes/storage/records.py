@@ -3,6 +3,7 @@
 A damaged file goes to quarantine and costs only its own record; a file that a newer Hermes wrote is left alone.
 """
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -42,6 +43,14 @@ class RecordFiles(Generic[R]):
         self._folder = folder
         self._codec = codec
         self._quarantine = quarantine
+
+    async def survey(self) -> list[R]:
+        """Return all records that can be read, and change nothing: for processes beside the listener."""
+        found = []
+        for path in entry_files(self._folder):
+            with contextlib.suppress(OSError, StoreError):
+                found.append(self._read(path))
+        return found
 
     async def all(self) -> list[R]:
         """Return all records that can be read; an unreadable file is left alone or put into quarantine, and logged."""

@@ -270,7 +270,7 @@ def test_a_phone_is_locked_at_the_computer(config: Path, tmp_path: Path, capsys:
     assert at_once(Store(tmp_path / "store").is_phone_locked())
     assert run("lock", "--config", str(config)) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Locked: no tap or text counts until `hermes unlock`.",
+        "Locked: no tap, text or prompt counts until `hermes unlock`.",
         "It was locked already.",
     ]
 

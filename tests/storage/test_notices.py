@@ -49,6 +49,19 @@ async def test_a_damaged_file_costs_its_own_notice_alone(store: Store) -> None:
     assert len(await store.quarantined()) == 2
 
 
+async def test_whoever_looks_beside_the_listener_changes_nothing(store: Store) -> None:
+    """What can be read is read, and a damaged file stays where it is; before the first notice there is no folder."""
+    assert await store.notices.survey() == []
+    saved = await store.notices.save(NOTICE)
+    folder = store.root / "notices"
+    (folder / "damaged.json").write_bytes(b"{")
+    (folder / "newer.json").write_bytes(b'{"v": 99}')
+    (folder / "folder.json").mkdir()
+    assert await store.notices.survey() == [saved]
+    assert len(list(folder.iterdir())) == 4
+    assert await store.quarantined() == []
+
+
 async def test_a_notice_that_is_forgotten_is_gone(store: Store) -> None:
     """Also if that is done twice."""
     await store.notices.save(NOTICE)

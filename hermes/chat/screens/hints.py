@@ -179,7 +179,7 @@ _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
 COMMANDS: Final[Mapping[str, str]] = {
     "open": "show everything that is open again",
     "status": "what is open, and who is connected",
-    "lock": "take no answers until you run `hermes unlock` on the computer",
+    "lock": "take no answers, and send no prompts, until you run `hermes unlock` on the computer",
     "help": "what this chat is for",
 }
 

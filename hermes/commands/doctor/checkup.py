@@ -15,6 +15,7 @@ from hermes.commands.doctor import (
     opencode,
     opencode2,
     plugin,
+    prompts,
     store,
     telegram,
     trial,
@@ -36,6 +37,7 @@ AREAS: tuple[tuple[Area, Look], ...] = (
     *((placed.area, placed.look) for placed in plugin.PLUGINS),
     (claude_code.AREA, claude_code.look),
     (listener.AREA, listener.look),
+    (prompts.AREA, prompts.look),
     (store.AREA, store.look),
 )
 AREA_S = 60.0

@@ -86,7 +86,9 @@ def _poll(around: Around) -> list[Finding]:
     memory = asyncio.run(store.load_chat(around.config.telegram.bot_id))
     found = []
     if asyncio.run(store.is_phone_locked()):
-        found.append(AREA.warning("phone", "locked: no answers are taken from it", around.hermes("unlock")))
+        found.append(
+            AREA.warning("phone", "locked: no answers and no prompts are taken from it", around.hermes("unlock"))
+        )
     ago_s = None if memory.last_poll_s is None else around.now() - memory.last_poll_s
     log = f"see {around.config.log.file}"
     if memory.trouble and memory.trouble != CONFLICT:
@@ -111,10 +113,14 @@ def _inbox(around: Around) -> list[Finding]:
 # --- the service ---------------------------------------------------------------------------------------
 
 
+def machine(around: Around) -> Machine:
+    """Return the service manager of this machine, whose commands have a time limit."""
+    return Machine(environ=around.environ, run=partial(run_command, environ=around.environ, limit_s=ASKED_S))
+
+
 def _service(around: Around) -> list[Finding]:
-    run = partial(run_command, environ=around.environ, limit_s=ASKED_S)
-    machine = Machine(environ=around.environ, run=run)
-    state, mend = service_state(machine=machine), around.hermes("install", "service")
+    manager = machine(around)
+    state, mend = service_state(machine=manager), around.hermes("install", "service")
     if state.kind == "none" or not state.installed:
         told = "; only then are the ends of turns told" if around.config.notices.enabled else ""
         return [AREA.good("service", f"none: a listener runs when it is started, or when the plugin needs one{told}")]
@@ -124,7 +130,7 @@ def _service(around: Around) -> list[Finding]:
         return [AREA.warning("service", "active, but it will not be after a restart of the machine", mend)]
     if state.kind == "launchd":
         return [AREA.good("service", f"starts when you log in; {state.detail}")]
-    if not machine.lingers():
+    if not manager.lingers():
         seen = f"starts when you log in, and stops when you log out; {state.detail}"
         return [AREA.warning("service", seen, "loginctl enable-linger")]
     return [AREA.good("service", f"starts with the machine; {state.detail}")]

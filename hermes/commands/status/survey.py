@@ -54,6 +54,14 @@ class ListenerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptsStatus:
+    """Whether the phone may send prompts to agents, and the projects to which they may go; () is all projects."""
+
+    enabled: bool
+    projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStatus:
     """A server with its version, or with the reason why it gave none. `idle`: it does not run, and need not."""
 
@@ -100,6 +108,7 @@ class Status:
     at_s: float
     store: str
     listener: ListenerStatus
+    prompts: PromptsStatus
     servers: tuple[ServerStatus, ...]
     entries: tuple[EntryStatus, ...]
     quarantined: int
@@ -166,6 +175,7 @@ async def gather(
         at_s=now_s,
         store=str(store.root),
         listener=listener,
+        prompts=PromptsStatus(config.prompts.enabled, config.prompts.projects),
         servers=(
             *await asyncio.gather(*(_server(server, health) for server in config.opencode)),
             *await _found_server(config),

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hermes.commands.status.survey import EntryStatus, ListenerStatus, ServerStatus, Status
+from hermes.commands.status.survey import EntryStatus, ListenerStatus, PromptsStatus, ServerStatus, Status
 
 WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
@@ -71,7 +71,8 @@ def fitting(status: Status, console: Console) -> Group:
 
 def view(status: Status, *, most: int | None = None) -> Group:
     """Return the whole view, with only the first `most` open asks unless that is None."""
-    parts: list[RenderableType] = [_grid([*_about_listener(status), *map(_about_server, status.servers)]), Text()]
+    head = [*_about_listener(status), _about_prompts(status.prompts), *map(_about_server, status.servers)]
+    parts: list[RenderableType] = [_grid(head), Text()]
     if status.entries:
         shown = status.entries[:most]
         parts.append(_table(shown))
@@ -107,7 +108,8 @@ def _about_listener(status: Status) -> list[Row]:
     elif listener.bot_held_by:
         row = _BAD, name, plain(_held(listener, status.store), "bold red")
     else:
-        row = _BAD, name, plain("nobody listens: answers wait until `hermes listen` runs", "bold red")
+        waits = "answers and prompts" if status.prompts.enabled else "answers"
+        row = _BAD, name, plain(f"nobody listens: {waits} wait until `hermes listen` runs", "bold red")
     return [row, _about_telegram(listener, status.at_s), *_about_phone(listener)]
 
 
@@ -132,7 +134,15 @@ def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
 def _about_phone(listener: ListenerStatus) -> list[Row]:
     if not listener.phone_locked:
         return []
-    return [(_BAD, Text("phone"), Text("locked: no answers are taken until `hermes unlock`", "bold red"))]
+    locked = "locked: no answers and no prompts are taken until `hermes unlock`"
+    return [(_BAD, Text("phone"), Text(locked, "bold red"))]
+
+
+def _about_prompts(prompts: PromptsStatus) -> Row:
+    name = Text("prompts")
+    if not prompts.enabled:
+        return _IDLE, name, Text("from the phone: off", "dim")
+    return _GOOD, name, plain(f"from the phone: on ({', '.join(prompts.projects) or 'all projects'})")
 
 
 def _about_server(server: ServerStatus) -> Row:

@@ -26,7 +26,16 @@ from tests.sandbox.raw_bot import raw_bot
 from tests.storage.store_process import an_entry
 
 HERMES = [sys.executable, "-I", "-m", "hermes"]
-AREAS = ["Configuration", "Telegram", "OpenCode servers", "OpenCode 2", "OpenCode plugin", "Listener", "Store"]
+AREAS = [
+    "Configuration",
+    "Telegram",
+    "OpenCode servers",
+    "OpenCode 2",
+    "OpenCode plugin",
+    "Listener",
+    "Prompts",
+    "Store",
+]
 
 
 def environ(patient: Patient, **more: str) -> dict[str, str]:

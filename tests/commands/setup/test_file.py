@@ -13,7 +13,7 @@ from hermes.errors import ConfigError
 
 PLACE = Path("/nowhere/config.toml")
 TOKEN, OTHER = f"1234567:{'a' * 35}", f"1234568:{'b' * 35}"
-ALL = Changes(token=TOKEN, chat_id=-5, users=(1, 2))
+ALL = Changes(token=TOKEN, chat_id=-5, users=(1, 2), prompts=True)
 EXAMPLE = Path(__file__).parents[3] / "config.example.toml"
 
 
@@ -28,6 +28,9 @@ EXAMPLE = Path(__file__).parents[3] / "config.example.toml"
         f"telegram.token = '{OTHER}'\ntelegram.chat_id = 1\ntelegram.users = [1]\nquestions.ttl = '1h'\n",
         f"[telegram]\r\ntoken = '{OTHER}' # mine\r\nchat_id = 1\r\nusers = [\r\n  1, # Ann\r\n]\r\n",
         "[telegram]\ntoken_file = '/nowhere/token'\n",
+        "prompts = { enabled = false, projects = ['a'] }\n",
+        "prompts.projects = ['a']\nquestions.ttl = '1h'\n",
+        "[prompts]\nprojects = ['a']\n\n[[opencode]]\nurl = 'http://127.0.0.1:1'\n",
         EXAMPLE.read_text(encoding="utf-8"),
     ],
 )
@@ -38,7 +41,7 @@ def test_whatever_the_form_it_then_says_what_it_should(text: str | None) -> None
     assert telegram == {"token": TOKEN, "chat_id": -5, "users": [1, 2]}
     before = tomllib.loads(text or "")
     before.pop("telegram", None)
-    assert after == before
+    assert after == before | {"prompts": before.get("prompts", {}) | {"enabled": True}}
 
 
 def test_comments_stay_where_they_are() -> None:
@@ -51,8 +54,17 @@ def test_comments_stay_where_they_are() -> None:
 
 def test_what_is_the_same_is_not_written_anew() -> None:
     """Not even its form."""
-    text = f"[telegram]\ntoken='{TOKEN}'\nchat_id=-0x5\nusers=[1,2,]\n".replace("-0x5", "-5")
+    text = f"[telegram]\ntoken='{TOKEN}'\nchat_id=-5\nusers=[1,2,]\n[prompts]\nenabled=true\n"
     assert file.edited(text, ALL, PLACE) == text
+
+
+def test_prompts_that_are_off_need_no_table() -> None:
+    """They are off without one; one that is there is kept, and says so."""
+    off = Changes(prompts=False)
+    assert file.edited("[telegram]\n", off, PLACE) == "[telegram]\n"
+    assert file.edited("[telegram]\n[prompts]\n", off, PLACE) == "[telegram]\n[prompts]\n"
+    text = "[telegram]\n[prompts]\nenabled = true # for Ann\nprojects = []\n"
+    assert file.edited(text, off, PLACE) == text.replace("true", "false")
 
 
 def test_a_token_and_its_file_are_never_both_there() -> None:
@@ -63,7 +75,7 @@ def test_a_token_and_its_file_are_never_both_there() -> None:
     assert tomllib.loads(file.edited(named, Changes(token=TOKEN), PLACE)) == tomllib.loads(text)
 
 
-@pytest.mark.parametrize("text", ["telegram = 3\n", "[[telegram]]\n", "[telegram\n"])
+@pytest.mark.parametrize("text", ["telegram = 3\n", "[[telegram]]\n", "[telegram\n", "prompts = 3\n", "[[prompts]]\n"])
 def test_what_cannot_be_changed_is_refused(text: str) -> None:
     """With the file's name, and what would be right."""
     with pytest.raises(ConfigError, match=r"/nowhere/config\.toml"):

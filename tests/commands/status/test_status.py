@@ -22,7 +22,7 @@ from hermes import __version__
 from hermes.agents.questions import with_wish
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
-from hermes.config.settings import Config, OpenCode
+from hermes.config.settings import Config, OpenCode, Prompts
 from hermes.errors import AgentAway
 from hermes.hook import spool
 from hermes.model.answer import Answer
@@ -100,7 +100,8 @@ async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
     assert not status.listener.running
     assert words(status) == (
         "✗ listener nobody listens: answers wait until `hermes listen` runs\n"
-        "○ Telegram not reached yet\n\nNothing is open.\n"
+        "○ Telegram not reached yet\n"
+        "○ prompts  from the phone: off\n\nNothing is open.\n"
     )
 
 
@@ -150,7 +151,35 @@ async def test_a_locked_phone_is_said(store: Store) -> None:
     """And what ends that."""
     assert "hermes unlock" not in words(await look(store))
     await store.lock_phone()
-    assert "no answers are taken until `hermes unlock`" in words(await look(store))
+    assert "no answers and no prompts are taken until `hermes unlock`" in words(await look(store))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "said"),
+    [
+        ({}, "○ prompts  from the phone: off"),
+        ({"enabled": True}, "● prompts  from the phone: on (all projects)"),
+        (
+            {"enabled": True, "projects": ["shop-api", "/srv/docs"]},
+            "● prompts  from the phone: on (shop-api, /srv/docs)",
+        ),
+        ({"enabled": True, "projects": ["[red]\x1b[2Ja"]}, "● prompts  from the phone: on ([red] [2Ja)"),
+        ({"projects": ["shop-api"]}, "○ prompts  from the phone: off"),
+    ],
+)
+async def test_what_the_phone_may_start_is_said(store: Store, prompts: dict[str, object], said: str) -> None:
+    """On or off, and for which projects; their names are only text."""
+    config = a_config(store.root).model_copy(update={"prompts": Prompts.model_validate(prompts)})
+    status = await gather(config, store, now=lambda: NOW_S)
+    assert said in lines(status)
+    told = json.loads(to_json(status))["prompts"]
+    assert told == {"enabled": False, "projects": []} | prompts
+
+
+async def test_prompts_need_a_listener(store: Store) -> None:
+    """Without one they wait, as answers do."""
+    config = a_config(store.root).model_copy(update={"prompts": Prompts(enabled=True)})
+    assert "nobody listens: answers and prompts wait until" in words(await gather(config, store, now=lambda: NOW_S))
 
 
 async def test_trouble_with_the_chat_is_said(store: Store) -> None:
@@ -281,6 +310,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "at_s",
         "store",
         "listener",
+        "prompts",
         "servers",
         "entries",
         "quarantined",
@@ -299,6 +329,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
         "bot_held_by",
         "idle",
     ]
+    assert told["prompts"] == {"enabled": False, "projects": []}
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble", "idle"]
     assert list(told["entries"][0]) == [
         "id",
