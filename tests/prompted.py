@@ -146,10 +146,9 @@ class Desked:
         """Start the listener."""
         await self.home.start(**sections)
         ways = cast("dict[str, Any]", self.home.listener._parts.agent.prompting._ways)
-        if self.home.config().prompts.enabled:
-            ways[SERVER] = self.desk
-            for prompt in self.kept.prompts.all():
-                self.kept.prompts.wake(prompt.id)
+        ways[SERVER] = self.desk
+        for prompt in self.kept.prompts.all():
+            self.kept.prompts.wake(prompt.id)
 
     async def again(self, **sections: Any) -> None:
         """Stop the listener and start another one."""

@@ -77,19 +77,23 @@ def route(text: Text, known: Sessions) -> PromptDestination | None:
     if text.group:
         return None
     card = armed_card(known.cards, text.user.id, text.at_s)
-    return ToSession(card.target, card.id, card.about) if card is not None else None
+    armed = None if card is None else _still(card.target, known)
+    return None if card is None or armed is None else ToSession(armed, card.id, card.about)
 
 
 def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:
     """Return the card that takes the next plain text of this user; of several, the one that was armed last."""
-    armed = [card for card in cards if card.armed_for == user_id and at_s - card.armed_s < ARMED_S]
+    armed = [card for card in cards if card.armed_for == user_id and abs(at_s - card.armed_s) < ARMED_S]
     return max(armed, key=lambda card: card.armed_s, default=None)
 
 
 def offered(known: Sessions) -> tuple[Target, ...]:
     """Return the sessions to offer for a text without a target, the one that was used last first."""
     used: dict[tuple[str, str], tuple[float, Target]] = {}
-    for at_s, target in _used(known):
+    for at_s, found in _used(known):
+        target = _still(found, known)
+        if target is None:
+            continue
         key = (target.source.agent, target.source.session_id)
         if target.source.session_id and used.get(key, (0.0, target))[0] <= at_s:
             used[key] = (at_s, target)
@@ -109,7 +113,8 @@ def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None
 def is_in(source: Source, projects: tuple[str, ...]) -> bool:
     """Tell whether a session is in one of `projects`, each a whole path or the name of a folder; ("",) is none."""
     folder = source.directory.rstrip("/")
-    return not projects or any(one.rstrip("/") in {folder, folder.rpartition("/")[2]} for one in projects)
+    names = {folder, folder.rpartition("/")[2]} - {""}
+    return not projects or any(one.rstrip("/") in names for one in projects)
 
 
 def _is_same(one: Target | None, other: Target | None) -> bool:
@@ -130,6 +135,11 @@ def _used(known: Sessions) -> Iterable[tuple[float, Target]]:
             yield notice.heard_s, target
 
 
+def _still(target: Target, known: Sessions) -> Target | None:
+    """Return the session, None if the configuration no longer lets the phone write to it."""
+    return target_of(target.source, target.agent_name, known)
+
+
 def _of_turn(turn: Turn, known: Sessions) -> Target | None:
     return target_of(turn.source, turn.agent_name, known)
 
@@ -138,10 +148,10 @@ def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None
     for prompt in known.prompts:
         line = prompt.line
         if (line.chat_id or prompt.chat_id, line.message_id) == (chat_id, message_id) and prompt.target is not None:
-            return prompt.target
+            return _still(prompt.target, known)
     for card in known.cards:
         if card.chat_id == chat_id and message_id in card.messages:
-            return card.target
+            return _still(card.target, known)
     for notice in known.notices:
         for shown in (notice.shown, *notice.outdated):
             if shown is not None and (shown.chat_id, shown.message_id) == (chat_id, message_id):

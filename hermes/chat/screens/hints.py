@@ -41,6 +41,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
     "as_message": "I send it as a message",
+    "prompts_off": "This phone may not write to agents",
     "fresh": "This is the next one. Please look first, then tap again.",
 }
 

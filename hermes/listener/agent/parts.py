@@ -90,8 +90,9 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
     plugins = PluginPrompts(root, agent=AGENT, machine=store.machine(), host=given.machine)
     ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins}
-    prompting = Prompting(kept.prompts, ways, store)
-    listing = Listing(ways, given.lists, kept.cards, config.prompts.projects, now=entries.now)
+    projects = config.prompts.projects
+    prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
+    listing = Listing(ways, given.lists, kept.cards, projects, now=entries.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.agents.prompting import way_name
 from hermes.core import prompts
+from hermes.core.prompt_routing import is_in
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.model.prompt import Sight
@@ -31,10 +32,14 @@ BEHIND_LOOK_S: Final = 10.0
 class Prompting:
     """The worker for prompts. `ways` has the ways to sessions by their names, see `way_name`."""
 
-    def __init__(self, prompts: Prompts, ways: Mapping[str, HasPrompts], store: Store) -> None:
+    def __init__(
+        self, prompts: Prompts, ways: Mapping[str, HasPrompts], store: Store, projects: tuple[str, ...] | None
+    ) -> None:
+        """`projects` are those that the phone may write to, () for all; None if prompts are off."""
         self._prompts = prompts
         self._ways = ways
         self._store = store
+        self._projects = projects
 
     async def step(self, prompt_id: str) -> float | None:
         """Do the next thing; return the seconds until the next step, or None if nothing is left to do.
@@ -48,17 +53,26 @@ class Prompting:
         if order is None:
             is_behind = prompt.phase == "queued" and not prompts.is_stale(prompt, self._prompts.now())
             return BEHIND_LOOK_S if is_behind else None
-        if (isinstance(order, Send) or prompts.is_free(prompt)) and await self._store.is_phone_locked():
-            return LOCKED_LOOK_S
+        if isinstance(order, Send) or prompts.is_free(prompt):
+            if not self._may_write(prompt.target):
+                return await self._given_up(prompt, "this phone may no longer write to that project")
+            if await self._store.is_phone_locked():
+                return LOCKED_LOOK_S
         way = self._way(prompt.target)
         if way is None:
-            unknown = Sight("gone", reason="this Hermes no longer follows that agent")
-            return await self._happen(prompt, Seen(self._prompts.now(), unknown))
+            return await self._given_up(prompt, "this Hermes no longer follows that agent")
         try:
             return await self._do(order, prompt, prompt.target, way)
         except AgentAway:
             await self._prompts.apply(prompt_id, Unreached())
             raise
+
+    def _may_write(self, target: Target) -> bool:
+        return self._projects is not None and is_in(target.source, self._projects)
+
+    async def _given_up(self, prompt: Prompt, reason: str) -> float:
+        """Let a prompt fail that can go no further."""
+        return await self._happen(prompt, Seen(self._prompts.now(), Sight("gone", reason=reason)))
 
     def _way(self, target: Target) -> PromptWay | None:
         has = self._ways.get(way_name(target.source))

@@ -19,8 +19,9 @@ from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
 from hermes.listener.phone.prompt_lines import PromptLines
 from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.prompts_off import PromptsOff
 from hermes.listener.phone.session_cards import SessionCards
-from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.taps import Taps, TapTaker
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.listener.phone.turn_notices import TurnNotices
@@ -95,7 +96,9 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     turn_notices = TurnNotices(kept.notices, entries, outbox, look, given.times, link, messenger)
-    taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, prompt_texts, cards, late))
+    takers: tuple[TapTaker, ...] = (prompt_texts, cards, late)
+    takers = takers if has_prompts else (PromptsOff(kept, outbox, takers),)
+    taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, *takers))
     texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)

@@ -176,6 +176,7 @@ async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desk
     assert not desk.desk.received
     assert await desk.home.person.taps(asked, "Fix login flow") == "On its way"
     await desk.came("Rename it")
+    await desk.home.person.sees("▶️ Working")
     desk.home.person.write("Or not")
     second = await desk.home.person.sees("What is this for?")
     await desk.home.person.taps(second, "Nothing")
@@ -594,6 +595,29 @@ async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: 
     await desk.phase("failed", 2)
     assert not desk.desk.received
     assert len(desk.prompts()) == 2
+
+
+async def test_a_queued_prompt_ends_when_prompts_are_turned_off(desk: Desked, shop: Source) -> None:
+    """It is not sent, and the person hears of it."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    await desk.home.stop()
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.start(prompts={"enabled": False})
+    await desk.home.person.sees("❌ Not sent: this phone may no longer write")
+    assert not desk.desk.received
+
+
+async def test_an_agent_that_is_followed_no_more_keeps_nobody_busy(desk: Desked, shop: Source) -> None:
+    """A prompt that it has may run on; the line says that it is out of reach."""
+    await replied(desk, shop)
+    await desk.home.person.sees("▶️ Working")
+    await desk.home.stop()
+    desk.home.servers.clear()
+    await desk.home.start()
+    await desk.home.person.sees("can't be reached now")
+    await until(lambda: not desk.home.listener._parts.steps._runs.get(("prompt", desk.prompts()[0].id)), "rest")  # type: ignore[union-attr]
 
 
 async def test_buttons_do_nothing_while_prompts_are_off(desk: Desked, shop: Source) -> None:
