@@ -44,7 +44,7 @@ class ToPrompt:
 class ToSession:
     """The text is a prompt for this session.
 
-    `card_id`: this card was armed for it, and takes no further one. `about`: a question that it answers too late.
+    `card_id`: the card that waits for it, and takes no further one. `about`: a question that it answers too late.
     """
 
     target: Target
@@ -72,11 +72,13 @@ def route(text: Text, known: Sessions) -> PromptDestination | None:
     for prompt in known.prompts:
         if _is_part(text, prompt, target):
             return ToPrompt(prompt.id)
+    card = armed_card(known.cards, text.user.id, text.at_s)
     if text.reply_to is not None:
-        return ToSession(target) if target is not None else None
+        if target is None or card is None or not _is_same(card.target, target):
+            return None if target is None else ToSession(target)
+        return ToSession(target, card.id, card.about)
     if text.group:
         return None
-    card = armed_card(known.cards, text.user.id, text.at_s)
     armed = None if card is None else _still(card.target, known)
     return None if card is None or armed is None else ToSession(armed, card.id, card.about)
 
