@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens.buttons import LIMITS, Button, encode
 from hermes.chat.screens.screen import agent_at, draw, lasting, note, project
-from hermes.chat.screens.text import Span, defused, dotted, line, one_line, passage, phrase, shortened
+from hermes.chat.screens.text import Span, dotted, line, one_line, passage, phrase, plain, shortened
 from hermes.core import prompts
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes.chat.screens.buttons import Row, Rows
     from hermes.chat.screens.screen import Screen
     from hermes.chat.screens.text import Line
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from hermes.model.prompt import Prompt, Target
 
 _TITLE: Final = 60
+_LOOKED_AT: Final = 600
+_PLACE: Final = 14
 _WHY: Final = 300
 _TOOL: Final = 40
 _MINUTE_S: Final = 60
@@ -43,20 +47,44 @@ def title(target: Target) -> Span:
     return named if named.text or target.source.session_id else Span("a new session")
 
 
+def called(target: Target) -> str:
+    """Return the name of a session for its button: its title, else its project."""
+    return one_line(target.source.session_title[:_LOOKED_AT]) or place(target) or "A session"
+
+
+def place(target: Target) -> str:
+    """Return the name of a session's project for a button."""
+    return plain(project(target.source).text)
+
+
+def apart(labels: Sequence[str], first: int = 1) -> list[str]:
+    """Return the texts of buttons, shortened to their width; if two are the same then, all get numbers."""
+    short = [shortened(label, LIMITS.columns) for label in labels]
+    if len(set(short)) == len(short):
+        return short
+    return [f"{number} {shortened(label, LIMITS.columns - 4)}" for number, label in enumerate(labels, first)]
+
+
 def _whom(prompt: Prompt) -> Screen:
     if prompt.phase == "withdrawn":
         return note("All right, I send it to nobody")
-    rows = tuple(
-        (_button(prompt, shortened(one_line(_choice(target)), LIMITS.columns), Address(number)),)
-        for number, target in enumerate(prompt.choices)
-    )
+    names = [_choice(target) for target in prompt.choices]
+    longer = [_with_place(name, target) for name, target in zip(names, prompt.choices, strict=True)]
+    is_clear = len(set(names)) == len(names) or len(set(longer)) < len(longer)
+    labels = apart(names if is_clear else longer)
+    rows = tuple((_button(prompt, label, Address(number)),) for number, label in enumerate(labels))
     return note("What is this for?", rows=(*rows, (_button(prompt, "Nothing", Withdraw()),)))
 
 
 def _choice(target: Target) -> str:
     if not target.source.session_id:
-        return f"New in {project(target.source).text}"
-    return title(target).text or project(target.source).text or "A session"
+        return f"New in {place(target)}" if place(target) else "A new session"
+    return shortened(called(target), LIMITS.columns)
+
+
+def _with_place(name: str, target: Target) -> str:
+    where = shortened(place(target), _PLACE)
+    return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {where}" if where else name
 
 
 def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
@@ -136,4 +164,4 @@ def _rows(buttons: list[Button]) -> Rows:
 
 
 def _button(prompt: Prompt, text: str, action: Action) -> Button:
-    return Button(defused(text), encode(prompt.id, 0, action))
+    return Button(text, encode(prompt.id, 0, action))

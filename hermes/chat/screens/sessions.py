@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import LIMITS, Button, encode
-from hermes.chat.screens.prompts import origin, title
+from hermes.chat.screens.buttons import Button, encode
+from hermes.chat.screens.prompts import apart, called, origin, place
 from hermes.chat.screens.screen import agent_at, clock, draw, note, project
-from hermes.chat.screens.text import Span, defused, dotted, ending, line, one_line, phrase, shortened
+from hermes.chat.screens.text import Span, dotted, ending, line, phrase
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _NONE: Final = {
 }
 _STATES: Final = {"busy": "▶️", "idle": "💤", "gone": "✖️"}
 _NAME: Final = 40
+_TITLE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     listed = [_listed(number, card, wanted, look, now_s) for number, card in enumerate(cards, page.number * PAGE + 1)]
     head = line(_HEADS[wanted] if cards else _NONE[wanted])
     action = StopTurn() if wanted == "stop" else WriteTo() if wanted == "new" else ShowCard()
-    buttons = [(_button(card.id, shortened(one_line(_named(card, wanted)), LIMITS.columns), action),) for card in cards]
+    labels = apart([_named(card, wanted) for card in cards], page.number * PAGE + 1)
+    buttons = [(_button(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]
     return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
 
 
@@ -71,15 +73,14 @@ def _listed(number: int, card: Card, wanted: Wanted, look: Look, now_s: float) -
     source = card.target.source
     who = agent_at(card.target.agent_name, source)
     if wanted == "new":
-        return dotted([Span(f"{number} "), project(source), who])
+        return line(f"{number} ", *dotted([phrase(_named(card, wanted), _NAME), who]))
     used = Span("running" if card.state == "busy" else clock(card.used_s, look, near_s=now_s))
     named = phrase(_named(card, wanted), _NAME, "bold")
     return line(f"{number} {_STATES[card.state]} ", *dotted([named, project(source), used, who]))
 
 
 def _named(card: Card, wanted: Wanted) -> str:
-    place = project(card.target.source).text
-    return place if wanted == "new" else card.target.source.session_title or place or "A session"
+    return (place(card.target) or "The agent's own folder") if wanted == "new" else called(card.target)
 
 
 def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
@@ -90,7 +91,7 @@ def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
     muted = " · no notices" if card.is_muted else ""
 
     def lines(caps: Caps) -> list[Line]:
-        head = line(title(target), f" {state}{told.get(card.stop, '')}{muted}")
+        head = line(phrase(called(target), _TITLE), f" {state}{told.get(card.stop, '')}{muted}")
         asks = [line("❓ ", phrase(ask, _NAME, "bold"), " waits for your answer above.") for ask in open_asks[:3]]
         words = ending(target.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
         return [head, *asks, line(words), origin(target)]
@@ -113,9 +114,9 @@ def _card_rows(card: Card) -> Rows:
 def write_now(card: Card, look: Look) -> Screen:
     """Return the message that asks for the text of a prompt."""
     target = card.target
-    where: tuple[str | Span, ...] = (title(target),)
+    where: tuple[str | Span, ...] = (phrase(called(target), _TITLE),)
     if not target.source.session_id:
-        where = ("a new session in ", project(target.source))
+        where = ("a new session in ", phrase(place(target) or "its folder", _NAME))
     if card.about:
         where = (*where, " about ", phrase(card.about, _NAME, "bold"))
     if look.group:
@@ -125,4 +126,4 @@ def write_now(card: Card, look: Look) -> Screen:
 
 
 def _button(record_id: str, text: str, action: Action) -> Button:
-    return Button(defused(text), encode(record_id, 0, action))
+    return Button(text, encode(record_id, 0, action))

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
@@ -54,7 +53,7 @@ def test_the_other_lists() -> None:
     """Where a new session can begin, and what runs."""
     fresh = replace(TARGET, source=replace(SOURCE, session_id="", session_title=""))
     assert shown(session_list(Page("new", (card(target=fresh),)), LOOK, ASKED_S)) == (
-        "Where should the new session begin?\n1  · shop-api · OpenCode on laptop\n[ shop-api ]".replace("1  · ", "1 ")
+        "Where should the new session begin?\n1 shop-api · OpenCode on laptop\n[ shop-api ]"
     )
     stop = session_list(Page("stop", (card(state="busy"),)), LOOK, ASKED_S)
     assert "What should stop?" in stop.text
@@ -184,7 +183,7 @@ cards = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(WANTED),
     st.lists(cards, max_size=PAGE).map(tuple),
@@ -194,7 +193,7 @@ cards = st.builds(
     entries.looks,
     entries.moments,
 )
-def test_every_list_is_within_telegrams_limits(  # noqa: PLR0917
+def test_every_list_is_within_telegrams_limits(
     wanted: Wanted,
     listed: tuple[Card, ...],
     silent: tuple[str, ...],
@@ -210,7 +209,7 @@ def test_every_list_is_within_telegrams_limits(  # noqa: PLR0917
     assert len([one for row in screen.rows for one in row if decode(one.data)[0] != "sessions"]) == len(listed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cards, st.lists(entries.wild, max_size=5), entries.looks)
 def test_every_card_is_within_telegrams_limits(one: Card, asks: list[str], look: Look) -> None:
     """Whatever its session is called and says."""
