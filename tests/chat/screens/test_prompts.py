@@ -105,7 +105,9 @@ def test_the_choice_of_a_session() -> None:
     assert shown(prompt_line(asked, ASKED_S)) == (
         "What is this for?\n[ Fix login flow ]\n[ Release 2.0 ]\n[ New in shop-api ]\n[ Nothing ]"
     )
-    assert shown(prompt_line(replace(asked, phase="withdrawn", choices=()), ASKED_S)) == "All right, I send it to nobody"
+    assert (
+        shown(prompt_line(replace(asked, phase="withdrawn", choices=()), ASKED_S)) == "All right, I send it to nobody"
+    )
 
 
 def test_sessions_of_one_name_are_offered_with_their_projects() -> None:

@@ -129,8 +129,10 @@ def test_a_session_without_a_visible_name_has_a_button(title: str, directory: st
         ),
         (
             card(state="busy", stop="refused", is_muted=True),
-            "Fix login flow ▶️ is working · could not be stopped · no notices\n{}\n"
-            "[ ✏️ Write a prompt ]  [ ⏹ Stop ]\n[ 🔔 Notices on ]",
+            (
+                "Fix login flow ▶️ is working · could not be stopped · no notices\n{}\n"
+                "[ ✏️ Write a prompt ]  [ ⏹ Stop ]\n[ 🔔 Notices on ]"
+            ),
         ),
         (card(state="gone"), "Fix login flow ✖️ does not exist any more\n{}"),
     ],

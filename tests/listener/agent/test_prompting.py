@@ -34,7 +34,7 @@ class House:
         self.now_s = 2.0
         self.store = Store(root, now=lambda: self.now_s)
         self.prompts = Prompts(self.store.prompts, Wakes(), now=self.store.now)
-        self.prompting = Prompting(self.prompts, {}, self.store)
+        self.prompting = Prompting(self.prompts, {}, self.store, ())
 
     async def keep(self, prompt: Prompt) -> None:
         """Keep a prompt."""

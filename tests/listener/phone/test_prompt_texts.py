@@ -180,7 +180,7 @@ async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desk
     desk.home.person.write("Or not")
     second = await desk.home.person.sees("What is this for?")
     await desk.home.person.taps(second, "Nothing")
-    await desk.home.person.sees("that was no prompt", buttons=False)
+    await desk.home.person.sees("I send it to nobody", buttons=False)
     assert desk.desk.texts() == ["Rename it"]
 
 
@@ -610,14 +610,14 @@ async def test_a_queued_prompt_ends_when_prompts_are_turned_off(desk: Desked, sh
 
 
 async def test_an_agent_that_is_followed_no_more_keeps_nobody_busy(desk: Desked, shop: Source) -> None:
-    """A prompt that it has may run on; the line says that it is out of reach."""
+    """Its prompt may run on there; the line says that nobody here can know."""
     await replied(desk, shop)
     await desk.home.person.sees("▶️ Working")
     await desk.home.stop()
     desk.home.servers.clear()
     await desk.home.start()
-    await desk.home.person.sees("can't be reached now")
-    await until(lambda: not desk.home.listener._parts.steps._runs.get(("prompt", desk.prompts()[0].id)), "rest")  # type: ignore[union-attr]
+    await desk.home.person.sees("❌ this Hermes no longer follows that agent")
+    await until(lambda: not desk.home.listener._parts.steps._runs.get(("prompt", desk.prompts()[0].id)), "rest")
 
 
 async def test_buttons_do_nothing_while_prompts_are_off(desk: Desked, shop: Source) -> None:
