@@ -13,11 +13,15 @@ Wanted = Literal["sessions", "new", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session as its agent lists it: its state now, and when it was used last (epoch)."""
+    """A session as its agent lists it: its state now, and when it was used last (epoch).
+
+    `is_own`: the process that lists it is known to be the one that has worked on it last.
+    """
 
     target: Target
     state: SessionState
     used_s: float
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

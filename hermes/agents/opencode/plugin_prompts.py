@@ -75,9 +75,10 @@ class PluginPrompts:
 
     can = ABILITIES
 
-    def __init__(self, root: Path, *, agent: str, machine: str, host: str = "") -> None:
+    def __init__(self, root: Path, *, agent: str, machine: str, host: str = "", patience_s: float = PATIENCE_S) -> None:
         self._root = root
         self._origin = Source(agent, machine, session_id="", host=host)
+        self._patience_s = patience_s
 
     @property
     def prompts(self) -> PromptWay:
@@ -120,12 +121,14 @@ class PluginPrompts:
     async def _listed(self, plugin: Plugin, known: Sequence[Plugin], since_s: float) -> list[Listed] | None:
         """Return the sessions that belong to this plugin, None if it does not answer."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self._patience_s):
                 found = await self._to(plugin).listed(since_s)
         except (AgentError, TimeoutError) as error:
             _LOG.info("the sessions of OpenCode, process %d, are not listed: %s", plugin.pid, error)
             return None
-        sources = ((one, one.target.source) for one in found)
+        own = plugin.sessions.keys()
+        marked = [replace(one, is_own=one.target.source.session_id in own) for one in found]
+        sources = ((one, one.target.source) for one in marked)
         return [one for one, source in sources if owner_of(source.session_id, source.directory, known) == plugin]
 
     def _way(self, source: Source) -> OpenCodePrompts:

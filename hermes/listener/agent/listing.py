@@ -109,7 +109,7 @@ class Listing:
 
 
 def _each_once(found: Iterable[Listed]) -> list[Listed]:
-    """Return each session once: with the one that says that it runs there, else with a server.
+    """Return each session once: where it runs, else where it is known to have run last, else with a server.
 
     The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself.
     """
@@ -121,5 +121,5 @@ def _each_once(found: Iterable[Listed]) -> list[Listed]:
     return list(best.values())
 
 
-def _rank(listed: Listed) -> tuple[bool, bool]:
-    return listed.state == "busy", bool(listed.target.source.server)
+def _rank(listed: Listed) -> tuple[bool, bool, bool]:
+    return listed.state == "busy", listed.is_own, bool(listed.target.source.server)
