@@ -215,6 +215,11 @@ def only_words() -> Screen:
     return note("I can only take words. Please type your prompt.")
 
 
+def not_begun() -> Screen:
+    """Return the answer to a reply to a prompt whose new session does not exist yet."""
+    return note("That session has not begun yet. Please write this again when it has.")
+
+
 def edited_too_late(*, was_sent: bool) -> Screen:
     """Return the answer to the edit of a prompt that was sent already, or is over and was never sent."""
     if was_sent:

@@ -100,6 +100,9 @@ class PromptTexts:
             case ToSession() if not (text.text or "").strip():
                 self._messenger.say(hints.only_words(), reply_to=text.message_id)
                 return True
+            case ToSession() if self._is_of_unmade(text):
+                self._messenger.say(hints.not_begun(), reply_to=text.message_id)
+                return True
             case ToSession(target, card_id, about):
                 await self._make(text, target=target, about=about)
                 if card_id:
@@ -107,6 +110,13 @@ class PromptTexts:
                 return True
             case _:
                 return False
+
+    def _is_of_unmade(self, text: Text) -> bool:
+        """Tell whether a text replies to a prompt whose session is still to be made: it would begin another one."""
+        prompt = None if text.reply_to is None else self._prompts.of_line(text.chat_id, text.reply_to)
+        if prompt is None or prompt.target is None or prompts.is_over(prompt):
+            return False
+        return not prompt.target.source.session_id
 
     async def _disarm(self, text: Text) -> None:
         """Let no card take the person's next text. The prompt is saved: a full disk must not tell them to repeat it."""
