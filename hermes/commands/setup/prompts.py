@@ -20,7 +20,8 @@ TAKERS: Final = {
 }
 """The agents that can take prompts, as people know them."""
 _CLAUDE: Final = (
-    "Claude Code tells its model that your text is no user input, so it may ask before it does what you wrote."
+    "Claude Code tells its model that such a text is not user input and approves nothing, so the model may do less than "
+    "you write."
 )
 
 

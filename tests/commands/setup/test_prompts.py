@@ -86,7 +86,7 @@ def test_what_is_typed_before_the_question_is_no_yes(desk: Desk) -> None:
 
 def test_claude_code_is_told_of_if_it_takes_prompts() -> None:
     """Its model hears that such a text is no user input; where it takes none, nobody has to read that."""
-    told = "Claude Code tells its model that your text is no user input"
+    told = "Claude Code tells its model that such a text is not user input"
     assert told in shown(agents=("opencode2", "claude-code"))
     assert told not in shown()
 
