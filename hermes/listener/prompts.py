@@ -48,6 +48,10 @@ class Prompts(Records[Prompt]):
         found = [one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)]
         return max(found, key=lambda one: one.asked_s, default=None)
 
+    def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
+        """Return the prompt whose line is this message, or None."""
+        return next((one for one in self.all() if _line_of(one) == (chat_id, message_id)), None)
+
     def is_next(self, prompt: Prompt) -> bool:
         """Tell whether no earlier prompt of its session is under way or waits for its turn."""
         now_s = self.now()
@@ -92,6 +96,10 @@ def _is_of(prompt: Prompt, turn: Turn) -> bool:
     if turn.prompt_id:
         return prompt.record_id == turn.prompt_id
     return prompt.phase in prompts.WITH_AGENT and bool(prompt.tries)
+
+
+def _line_of(prompt: Prompt) -> tuple[int, int | None]:
+    return prompt.line.chat_id or prompt.chat_id, prompt.line.message_id
 
 
 def _has(prompt: Prompt, message_id: int) -> bool:

@@ -20,8 +20,8 @@ TAKERS: Final = {
 }
 """The agents that can take prompts, as people know them."""
 _CLAUDE: Final = (
-    "Claude Code tells its model that such a text is not user input and approves nothing, so the model may do less than "
-    "you write."
+    "Claude Code tells its model that such a text is not user input and approves nothing, so the model may do less "
+    "than you write."
 )
 
 
