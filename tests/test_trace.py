@@ -30,9 +30,9 @@ alone = house(started=True, sections=ALONE)
 ROOT = str(Path(hermes.__file__).parent) + "/"
 SANDBOX = ROOT + "sandbox/"
 
-MODULES = {"server": 69, "hook": 55}
+MODULES = {"server": 71, "hook": 56}
 """At most so many modules of Hermes are entered. The goal is 30; a server can be of two versions, which costs three,
-and six look at what the turn came to that ends with the answer.
+six look at what the turn came to that ends with the answer, and two at the prompts that may wait for its session.
 
 A machine that is slow enough to look at its clock and its inbox meanwhile enters two more than one that is not.
 """

@@ -46,3 +46,13 @@ def make(root: Path) -> None:
         spool.machine(root)  # first, because these folders mark a store that is in use
         for name in NAMES:
             disk.own_folder(root / name)
+
+
+def let_prompts(root: Path, *, on: bool) -> None:
+    """Write or remove the file that tells plugins and hooks that prompts from the phone are on. Raises NotSaved."""
+    with disk.saving(root):
+        mark = root / spool.TAKES_PROMPTS
+        if not on:
+            mark.unlink(missing_ok=True)
+        elif not spool.takes_prompts(root):
+            disk.write(mark, b"prompts from the phone are on\n")

@@ -106,12 +106,7 @@ class Store:
 
     async def let_prompts(self, *, on: bool) -> None:
         """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
-        with disk.saving(self.root):
-            mark = self.root / spool.TAKES_PROMPTS
-            if not on:
-                mark.unlink(missing_ok=True)
-            elif not spool.takes_prompts(self.root):
-                disk.write(mark, b"prompts from the phone are on\n")
+        folders.let_prompts(self.root, on=on)
 
     async def open(self) -> list[Entry]:
         """Make or check the folders, remove leftover temporary files, and return the pending entries.
