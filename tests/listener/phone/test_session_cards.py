@@ -1,0 +1,295 @@
+"""The lists of sessions and their cards: paging, restarts, servers that do not answer, Stop, Mute, and two people."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.errors import NotSaved
+from hermes.model.notice import Turn
+from hermes.model.signals import TurnEnded
+from tests.listening import House, house, until
+from tests.prompted import PROMPTS, Desked
+
+if TYPE_CHECKING:
+    from hermes.sandbox.phone_values import ShownMessage
+
+home = house(sections=PROMPTS)
+
+
+@pytest.fixture
+async def desk(home: House) -> Desked:
+    """A listener that brings prompts to a desk."""
+    made = Desked(home)
+    await made.start()
+    return made
+
+
+async def listed(desk: Desked, command: str = "/sessions") -> ShownMessage:
+    """Ask for a list; its message."""
+    before = {one.message_id for one in desk.home.person.shown()}
+    desk.home.person.write(command)
+    heads = ("Your sessions", "Where should", "What should", "No agent runs", "I know no", "Nothing is running")
+    return await until(
+        lambda: next(
+            (
+                one
+                for one in desk.home.person.shown()
+                if one.message_id not in before and one.text.startswith(heads)
+            ),
+            None,
+        ),
+        "a list",
+    )
+
+
+def labels(shown: ShownMessage) -> list[str]:
+    """The buttons of a message."""
+    return [label for row in shown.labels for label in row]
+
+
+async def card(desk: Desked, title: str = "Fix login flow") -> ShownMessage:
+    """Ask for the card of a session; its message, noted."""
+    before = {one.message_id for one in desk.home.person.shown()}
+    await desk.home.person.taps(await listed(desk), title)
+
+    def posted() -> ShownMessage | None:
+        noted = {one.shown for one in desk.kept.cards.all()}
+        fresh = [one for one in desk.home.person.shown() if one.message_id not in before and "Mute" in str(one.labels)]
+        return next((one for one in fresh if one.message_id in noted), None)
+
+    return await until(posted, "the card")
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+async def test_no_session(desk: Desked) -> None:
+    """Each list says so, in reply to its command."""
+    for command, said in (("/sessions", "No agent runs"), ("/new", "I know no project"), ("/stop", "Nothing is")):
+        shown = await listed(desk, command)
+        assert said in shown.text
+        assert not shown.rows
+        assert shown.reply_to
+        assert shown.silent
+
+
+async def test_thirty_sessions_have_pages(desk: Desked) -> None:
+    """Those that run first; each page follows the one before, in the same message; the last has no further one."""
+    for number in range(30):
+        desk.desk.session(f"Session {number}", is_busy=number == 29)
+    shown = await listed(desk)
+    assert labels(shown)[:2] == ["Session 29", "Session 0"]
+    seen = labels(shown)[:-1]
+    for _ in range(3):
+        await desk.home.person.taps(shown, "▶")
+        first = seen[-1]
+        await until(lambda: first not in labels(desk.home.person.message(shown.message_id)), "the next page")  # noqa: B023
+        seen += [one for one in labels(desk.home.person.message(shown.message_id)) if one not in "◀▶"]
+    assert len(seen) == len(set(seen)) == 30
+    assert labels(desk.home.person.message(shown.message_id))[-1] == "◀"
+    await desk.home.person.taps(shown, "◀")
+    assert len(desk.kept.cards.all()) == 30
+
+
+async def test_an_old_list_after_a_restart(desk: Desked) -> None:
+    """Its pages are not known any more; its sessions are."""
+    for number in range(10):
+        desk.desk.session(f"Session {number}")
+    shown = await listed(desk)
+    await desk.again()
+    assert await desk.home.person.taps(shown, "▶") == "This page has changed"
+    await desk.home.person.taps(shown, "Session 3")
+    await desk.home.person.sees("Session 3 💤 waits for you")
+
+
+async def test_a_page_that_cannot_be_saved_is_told(desk: Desked) -> None:
+    """The cards of the next page are new."""
+    for number in range(10):
+        desk.desk.session(f"Session {number}")
+    shown = await listed(desk)
+    real = desk.kept.cards._files.save
+
+    async def save(_: object) -> object:
+        raise NotSaved("the disk is full", disk_full=True)
+
+    desk.kept.cards._files.__dict__["save"] = save
+    assert "I could not save that" in await desk.home.person.taps(shown, "▶")
+    desk.kept.cards._files.__dict__["save"] = real
+    await desk.home.person.taps(shown, "▶")
+    await until(lambda: "◀" in labels(desk.home.person.message(shown.message_id)), "the next page")
+
+
+async def test_a_server_that_does_not_answer_is_said(desk: Desked) -> None:
+    """The list comes within seconds all the same."""
+    desk.desk.session("Fix login flow")
+    desk.desk.is_away = True
+    shown = await listed(desk)
+    assert "No answer from desk" in shown.text
+    desk.desk.is_away, desk.desk.hangs = False, True
+    shown = await listed(desk)
+    assert "No answer from desk" in shown.text
+
+
+async def test_a_card_of_a_server_that_does_not_answer(desk: Desked) -> None:
+    """It comes all the same, as it was listed."""
+    desk.desk.session("Fix login flow")
+    shown = await listed(desk)
+    desk.desk.hangs = True
+    await desk.home.person.taps(shown, "Fix login flow")
+    await desk.home.person.sees("Fix login flow 💤 waits for you")
+
+
+async def test_only_the_projects_of_the_configuration_are_listed(desk: Desked) -> None:
+    """By path or name, and no other."""
+    for directory in ("/home/dev/shop", "/home/dev/shop-api", "/home/shop/blog", "/", ""):
+        desk.desk.session(f"in {directory}", directory)
+    await desk.again(prompts={"enabled": True, "projects": ["shop", ""]})
+    assert labels(await listed(desk)) == ["in /home/dev/shop"]
+    await desk.again(prompts={"enabled": True, "projects": ["/home/dev/shop-api/"]})
+    assert labels(await listed(desk)) == ["in /home/dev/shop-api"]
+
+
+# --- new sessions -------------------------------------------------------------------------------------------------
+
+
+async def test_new_begins_a_session_in_a_project(desk: Desked) -> None:
+    """Each project once; the first text makes the session and goes there; a reply to its line goes there, too."""
+    for title in ("One", "Two"):
+        desk.desk.session(title, "/home/dev/shop")
+    desk.desk.session("Three", "/home/dev/blog")
+    shown = await listed(desk, "/new")
+    assert labels(shown) == ["shop", "blog"]
+    await desk.home.person.taps(shown, "blog")
+    await desk.home.person.sees("Type your prompt for a new session in blog")
+    assert len(desk.desk.sessions) == 3
+    desk.home.person.write("Begin")
+    await desk.came("Begin")
+    session_id = desk.desk.received[0][0]
+    assert desk.desk.sessions[session_id].source.directory == "/home/dev/blog"
+    line = await desk.home.person.sees("▶️ Working")
+    desk.desk.end(session_id)
+    await desk.looks()
+    await desk.phase("finished")
+    desk.home.person.write("Go on", to=line)
+    await desk.came("Begin", "Go on")
+    assert len({one for one, _ in desk.desk.received}) == 1
+    assert len(desk.desk.sessions) == 4
+
+
+async def test_a_reply_before_the_session_is_made_begins_no_second_one(desk: Desked) -> None:
+    """The agent is away: the person is told, because the text would be for another session."""
+    desk.desk.session("One", "/home/dev/shop")
+    await desk.home.person.taps(await listed(desk, "/new"), "shop")
+    await desk.home.person.sees("Type your prompt for a new session")
+    desk.desk.is_away = True
+    desk.home.person.write("Begin")
+    line = await desk.home.person.sees("can't be reached")
+    await until(lambda: desk.prompts()[0].line.message_id == line.message_id, "the line noted")
+    desk.home.person.write("Go on", to=line)
+    await desk.home.person.sees("That session has not begun yet")
+    desk.desk.is_away = False
+    await desk.looks()
+    await desk.came("Begin")
+    assert len(desk.prompts()) == 1
+    assert len(desk.desk.sessions) == 2
+
+
+# --- cards --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_card_has_the_last_words_and_takes_replies(desk: Desked) -> None:
+    """Also an older copy of it."""
+    source = desk.desk.session("Fix login flow")
+    desk.desk.sessions[source.session_id].words = "Both tests pass now."
+    first = await card(desk)
+    assert "Both tests pass now." in first.text
+    assert first.silent
+    await card(desk)
+    desk.home.person.write("Rename it", to=first)
+    await desk.came("Rename it")
+
+
+async def test_a_session_that_was_deleted(desk: Desked) -> None:
+    """The card says so and offers nothing; a reply to an older card is told."""
+    source = desk.desk.session("Fix login flow")
+    first, shown = await card(desk), await listed(desk)
+    del desk.desk.sessions[source.session_id]
+    await desk.home.person.taps(shown, "Fix login flow")
+    assert not (await desk.home.person.sees("does not exist any more")).rows
+    desk.home.person.write("Rename it", to=first)
+    await desk.home.person.sees("❌ Not sent: the session does not exist any more")
+
+
+async def test_stop_with_one_and_two_that_run(desk: Desked) -> None:
+    """Only those that run are listed; the second tap is on a new card, below; the other one runs on."""
+    one, two = (desk.desk.session(title, is_busy=True) for title in ("One", "Two"))
+    desk.desk.session("Idle")
+    old = await card(desk, "One")
+    for number in range(3):
+        desk.home.person.write("/status")
+        await until(lambda: len([1 for m in desk.home.person.shown() if "open" in m.text]) > number, "a reply")  # noqa: B023
+    shown = await listed(desk, "/stop")
+    assert labels(shown) == ["One", "Two"]
+    assert await desk.home.person.taps(shown, "One") == "Sure? One more tap."
+    asked = await until(
+        lambda: next((m for m in desk.home.person.shown() if "Yes, stop" in labels(m)), None), "the second tap"
+    )
+    assert asked.message_id > shown.message_id > old.message_id
+    assert not desk.desk.stopped
+    assert await desk.home.person.taps(asked, "Yes, stop") == "Stopping"
+    await desk.home.person.sees("told to stop")
+    assert desk.desk.stopped == [one.session_id]
+    assert labels(await listed(desk, "/stop")) == ["Two"]
+    assert desk.desk.sessions[two.session_id].is_busy
+
+
+async def test_a_second_tap_without_a_first_one_stops_nothing(desk: Desked) -> None:
+    """A button of a page that is over."""
+    desk.desk.session("One", is_busy=True)
+    await desk.home.person.taps(await listed(desk, "/stop"), "One")
+    asked = await until(
+        lambda: next((m for m in desk.home.person.shown() if "Yes, stop" in labels(m)), None), "the second tap"
+    )
+    data = next(button.data for row in asked.rows for button in row if button.text == "Yes, stop")
+    await desk.home.person.taps(asked, "Back")
+    assert await desk.home.person.toast(desk.home.person.tap(asked, data=data)) == "This page has changed"
+    assert not desk.desk.stopped
+
+
+async def test_a_stop_that_is_refused_is_said(desk: Desked) -> None:
+    """The server does not answer."""
+    desk.desk.session("One", is_busy=True)
+    await desk.home.person.taps(await listed(desk, "/stop"), "One")
+    asked = await until(
+        lambda: next((m for m in desk.home.person.shown() if "Yes, stop" in labels(m)), None), "the second tap"
+    )
+    desk.desk.is_away = True
+    await desk.home.person.taps(asked, "Yes, stop")
+    await desk.home.person.sees("could not be stopped")
+
+
+async def test_mute_takes_the_notices_of_one_session(desk: Desked) -> None:
+    """And gives them back; a restart changes nothing."""
+    source, other = desk.desk.session("Fix login flow"), desk.desk.session("Other")
+    shown = await card(desk)
+    assert await desk.home.person.taps(shown, "🔕 Mute") == "No more notices of this one"
+    await until(lambda: "no notices" in desk.home.person.message(shown.message_id).text, "the card drawn again")
+    await desk.again()
+    at_s = desk.home.clock.now()
+    await desk.kept.notices.take(TurnEnded(Turn(source, "OpenCode", "msg_1", at_s - 9, at_s, "Muted.")))
+    await desk.notice(other)
+    await desk.home.polled()
+    assert not desk.home.person.find("Fix login flow is done")
+    assert await desk.home.person.taps(shown, "🔔 Notices on") == "Notices are on again"
+    await desk.notice(source)
+
+
+async def test_old_cards_are_forgotten(desk: Desked) -> None:
+    """After `keep_done`."""
+    desk.desk.session("Fix login flow")
+    await card(desk)
+    await desk.kept.forget_before(desk.home.clock.now() + 60.0)
+    assert not desk.kept.cards.all()
