@@ -115,8 +115,8 @@ class SessionCards:
         if wanted is None:
             self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
             return
-        self._outbox.answer(tap.query_id)
         screen = screens.session_list(await self._page(wanted, number), self._look, self._entries.now())
+        self._outbox.answer(tap.query_id)  # not before the cards of the page are saved
         self._background.spawn(self._edited(tap, screen))
 
     async def _edited(self, tap: Tap, screen: Screen) -> None:
