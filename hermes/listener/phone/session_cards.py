@@ -177,7 +177,7 @@ class SessionCards:
             await self._turn(tap, action.page)
             return True
         if isinstance(action, StopTurn) and (notice := self._notices.get(record_id)) is not None:
-            self._outbox.answer(tap.query_id, await self._stop_trying(notice))
+            self._outbox.answer(tap.query_id, await self._stop_trying(notice, tap))
             return True
         card = self._cards.get(record_id)
         if card is None:
@@ -187,7 +187,7 @@ class SessionCards:
                 await self._change(card, lambda found: replace(found, is_wanted=True, is_stale=True, stop=""))
                 said = ""
             case StopTurn(is_sure):
-                said = await self._stop(card, is_sure=is_sure)
+                said = await self._stop(card, tap, is_sure=is_sure)
             case Back():
                 await self._change(card, lambda found: replace(found, stop=""))
                 said = ""
@@ -206,20 +206,19 @@ class SessionCards:
     async def _change(self, card: Card, fn: Callable[[Card], Card]) -> None:
         await self._cards.change(card.id, fn)
 
-    async def _stop_trying(self, notice: Notice) -> str:
+    async def _stop_trying(self, notice: Notice, tap: Tap) -> str:
         """Ask for the second tap on the card of a session whose turn keeps trying."""
         retry = notice.retry
         target = None if retry is None else self._prompts.target(retry.source, retry.agent_name)
         if target is None:
             return hints.TOASTS["page_changed"]
-        card = await self._card(Listed(target, "busy", self._entries.now()))
-        await self._change(card, lambda found: replace(found, stop="sure", is_wanted=True))
-        return "Sure? One more tap."
+        return await self._stop(await self._card(Listed(target, "busy", self._entries.now())), tap, is_sure=False)
 
-    async def _stop(self, card: Card, *, is_sure: bool) -> str:
+    async def _stop(self, card: Card, tap: Tap, *, is_sure: bool) -> str:
         if not is_sure:
+            is_elsewhere = card.shown != tap.message_id  # a list, or an older card: the newest one may be far above
             await self._change(
-                card, lambda found: replace(found, stop="sure", is_wanted=found.is_wanted or found.shown is None)
+                card, lambda found: replace(found, stop="sure", is_wanted=found.is_wanted or is_elsewhere)
             )
             return "Sure? One more tap."
         if card.stop != "sure":
