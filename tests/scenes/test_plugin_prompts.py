@@ -1,0 +1,219 @@
+"""Prompts without a port: the phone writes to plain terminals, through OpenCode's plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.hook import plugin_folders
+from hermes.sandbox.model_server import script
+from tests.harness.processes import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.hook.plugin_folders import Plugin
+    from hermes.sandbox.model_server import ScriptedModel
+    from hermes.sandbox.phone_values import ShownMessage
+    from tests.harness.home import Home
+    from tests.harness.tui import Tui
+    from tests.scenes.stage import Json, Stage
+
+BOOT_S = 60
+"""A terminal starts in 3 s, on a busy machine in 30."""
+DONE = " is done"
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def desk(stage: Stage, home: Home) -> Home:
+    """A home in which `hermes install opencode` was run."""
+    stage.write_config()
+    command = stage.run("install", "opencode", "--config", str(stage.config), environ=home.environ())
+    assert command.wait() == 0, command.output()
+    return home
+
+
+@pytest.fixture
+def prompting(stage: Stage, desk: Home) -> Stage:
+    """A stage whose phone may send prompts and that follows no server, beside a home with the plugin."""
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
+    return stage
+
+
+@pytest.fixture
+def words() -> Callable[..., str]:
+    """Return a prompt of these steps that no other test sends."""
+    return lambda *steps, **more: script(list(steps), f"phone-{uuid.uuid4().hex[:8]}", **more)
+
+
+def sleeping(seconds: float) -> Json:
+    """A step that runs a command for so long."""
+    return {"tool": "bash", "args": {"command": f"sleep {seconds}", "description": "wait"}}
+
+
+def wait_told(stage: Stage, text: str) -> ShownMessage:
+    """Wait for the notice that ends with these words."""
+    return stage.ended(text, BOOT_S)
+
+
+def wait_answered(terminal: Tui, said: str) -> None:
+    """Wait until the terminal shows both the prompt, a script that has these words, and the answer, which is them."""
+    terminal.wait_screen(lambda screen: screen.count(said) == 2)
+
+
+def assert_once(model: ScriptedModel, text: str, *, steps: int = 1) -> None:
+    """The model was asked with exactly this text, once for each step of its answer, and never with it twice."""
+    asked = model.asked(text)
+    assert asked, "the model was not asked"
+    assert {texts.count(text) for texts in asked} == {1}
+    assert [texts[-1] for texts in asked].count(text) == steps
+
+
+def plugin_of(stage: Stage) -> Plugin:
+    """The one plugin that is alive."""
+    (plugin,) = [one for one in plugin_folders.plugins(stage.store) if one.is_alive]
+    return plugin
+
+
+def prompts(stage: Stage) -> list[Json]:
+    """What the store has of prompts."""
+    return [json.loads(file.read_text())["prompt"] for file in sorted((stage.store / "prompts").glob("*.json"))]
+
+
+@pytest.mark.story
+def test_the_phone_writes_to_a_plain_terminal(
+    prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
+) -> None:
+    """A reply to a notice appears in the terminal; one to a busy session waits; one that runs is stopped."""
+    terminal = tui(desk.project("tui", permission={"bash": "allow"}), steps=[{"text": "First done."}])
+    notice = wait_told(prompting, "First done.")
+    second = words({"text": "Second done."})
+    prompting.phone.write(second, reply_to=notice)
+    notice = wait_told(prompting, "Second done.")
+    wait_answered(terminal, "Second done.")
+    assert_once(model, second)
+
+    third, fourth = words(sleeping(5), {"text": "Third done."}), words({"text": "Fourth done."})
+    prompting.phone.write(third, reply_to=notice)
+    working = prompting.asked("Working")
+    prompting.phone.write(fourth, reply_to=working)
+    prompting.asked("Waits for the current turn")
+    wait_told(prompting, "Third done.")
+    notice = wait_told(prompting, "Fourth done.")
+    wait_answered(terminal, "Fourth done.")
+    prompting.turned(working, "✅ Done")
+    assert_once(model, third, steps=2)
+    assert_once(model, fourth)
+
+    prompting.phone.write(words(sleeping(60), {"text": "Fifth done."}), reply_to=notice)
+    working = prompting.asked("Working")
+    prompting.phone.tap(working, "⏹ Stop")
+    prompting.phone.tap(prompting.turned(working, "Stop the agent?"), "Yes, stop")
+    prompting.ended("⏹ Stopped")
+    terminal.wait_ready()
+    assert "Fifth done." not in terminal.screen()
+
+
+def test_a_session_of_a_terminal_that_was_closed_is_known_as_such(
+    prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
+) -> None:
+    """The prompt is not sent, and says why; the session is not listed any more; nothing waits for it."""
+    terminal = tui(desk.project("tui"), steps=[{"text": "First done."}])
+    notice = wait_told(prompting, "First done.")
+    prompting.phone.write("/sessions")
+    assert len(prompting.asked("Your sessions").rows) == 1
+    terminal.kill()
+    late = words({"text": "Never."})
+    prompting.phone.write(late, reply_to=notice)
+    assert "its OpenCode was closed" in prompting.asked("Not sent").text
+    assert not model.asked(late)
+    prompting.phone.write("/sessions")
+    prompting.phone.message_with("No agent runs a session", BOOT_S)
+
+
+def test_two_terminals_get_each_its_own(
+    prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
+) -> None:
+    """In two folders; and in one folder, each prompt goes to the terminal that has worked on the session."""
+    here, there = desk.project("here"), desk.project("there")
+    first = tui(here, steps=[{"text": "Here done."}], key="one")
+    first_notice = wait_told(prompting, "Here done.")
+    second = tui(there, steps=[{"text": "There done."}], key="two")
+    second_notice = wait_told(prompting, "There done.")
+    third = tui(here, steps=[{"text": "Beside done."}], key="three")
+    third_notice = wait_told(prompting, "Beside done.")
+    prompting.phone.write("/sessions")
+    assert len(prompting.asked("Your sessions").rows) == 3
+    for terminal, notice, said in (
+        (first, first_notice, "Again here."),
+        (second, second_notice, "Again there."),
+        (third, third_notice, "Again beside."),
+    ):
+        text = words({"text": said})
+        prompting.phone.write(text, reply_to=notice)
+        wait_answered(terminal, said)
+        assert_once(model, text)
+        assert not [one for one in (first, second, third) if one is not terminal and said in one.screen()]
+    first_notice = wait_told(prompting, "Again here.")
+    first.kill()
+    text = words({"text": "Taken over."})
+    prompting.phone.write(text, reply_to=first_notice)
+    wait_told(prompting, "Taken over.")
+    assert_once(model, text)
+
+
+@pytest.mark.parametrize("thawed", ["before", "after"])
+def test_a_listener_that_is_killed_while_it_sends_doubles_nothing(
+    thawed: str,
+    prompting: Stage,
+    desk: Home,
+    tui: Callable[..., Tui],
+    model: ScriptedModel,
+    words: Callable[..., str],
+) -> None:
+    """The call lies in the folder of a stopped terminal, which goes on before or after the next listener starts."""
+    terminal = tui(desk.project("tui"), steps=[{"text": "First done."}])
+    notice = wait_told(prompting, "First done.")
+    pid = plugin_of(prompting).pid
+    text = words({"text": "Second done."})
+    prompting.phone.write(text, reply_to=notice)
+
+    def is_tried() -> bool:
+        return any(one["tries"] for one in prompts(prompting))
+
+    until(is_tried, BOOT_S, "a prompt on its way", every_s=0.001)
+    os.kill(pid, signal.SIGSTOP)
+    prompting.kill()
+    if thawed == "before":
+        os.kill(pid, signal.SIGCONT)
+    prompting.start()
+    os.kill(pid, signal.SIGCONT)
+    prompting.ended("✅ Done")
+    wait_answered(terminal, "Second done.")
+    assert_once(model, text)
+    assert not list(Path(plugin_of(prompting).folder, "in").iterdir())
+
+
+def test_prompts_are_not_taken_while_they_are_off(
+    stage: Stage, desk: Home, tui: Callable[..., Tui], words: Callable[..., str], model: ScriptedModel
+) -> None:
+    """No folder is made; once they are on, the terminal that runs already takes them."""
+    stage.start(notices={"finished": "0s"})
+    terminal = tui(desk.project("tui"), steps=[{"text": "First done."}])
+    notice = wait_told(stage, "First done.")
+    assert not (stage.store / "plugins").exists()
+    stage.stop()
+    stage.start(prompts={"enabled": True})
+    until(lambda: plugin_folders.plugins(stage.store), 30, "the folder of the terminal")
+    text = words({"text": "Second done."})
+    stage.phone.write(text, reply_to=notice)
+    wait_answered(terminal, "Second done.")
+    assert_once(model, text)
