@@ -227,9 +227,10 @@ def edited_too_late(*, was_sent: bool) -> Screen:
     return note("That prompt was not sent, and your edit does not change that. Please write it again.")
 
 
-def connected() -> Screen:
+def connected(*, has_prompts: bool = False) -> Screen:
     """Return the first message to a chat that `hermes setup` has connected."""
-    return note("✅ Connected. When your coding agent asks something, it comes here.")
+    prompts = " To write to an agent yourself, tap /sessions." if has_prompts else ""
+    return note(f"✅ Connected. When your coding agent asks something, it comes here.{prompts}")
 
 
 def open_the_link() -> Screen:

@@ -29,7 +29,7 @@ _COMMENTS = {
     "chat_id": "where questions go: your own id, or the (negative) id of a group",
     "users": "the ids of those who may answer",
 }
-_ON = "what you write on the phone goes to your agents; /lock in the chat stops that"
+_WHETHER = "whether the phone may send prompts to your agents; /lock in the chat holds them"
 _ASKED_HERE = re.compile(r"(?i)HERMES_(TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)|PROMPTS__ENABLED)")
 _ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
 
@@ -124,7 +124,7 @@ def _switch(document: MutableMapping[str, Any], on: bool, place: Path) -> None:
     if table.get("enabled", False) is not on:
         item = tomlkit.item(on)
         if is_fresh:
-            item.comment(_ON)
+            item.comment(_WHETHER)
         table["enabled"] = item
 
 

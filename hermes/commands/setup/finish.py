@@ -76,13 +76,13 @@ class Finish:
             f"{names} in this shell overrides the configuration for programs that you start here: unset it."
         )
 
-    def greet(self, plan: Plan) -> None:
+    def greet(self, plan: Plan, *, has_prompts: bool) -> None:
         """Send a message to a chat that is new: this shows whether the bot may write there."""
         if not plan.people.is_new:
             return
         try:
             with self._terminal.waiting("Saying hello in the chat…"):
-                self._run(_greeted(self._connect, plan))
+                self._run(_greeted(self._connect, plan, has_prompts=has_prompts))
         except ChatError as error:
             name = plan.bot.me.username
             self._failed(f"The bot cannot write to the chat {plan.people.chat_id} ({error}).")
@@ -177,6 +177,6 @@ def _asked(config: Config) -> tuple[object, ...]:
     return telegram.token, telegram.chat_id, telegram.users, config.prompts.enabled
 
 
-async def _greeted(connect: Connect, plan: Plan) -> None:
+async def _greeted(connect: Connect, plan: Plan, *, has_prompts: bool) -> None:
     async with connect(plan.bot.token) as api:
-        await api.send(plan.people.chat_id, hints.connected())
+        await api.send(plan.people.chat_id, hints.connected(has_prompts=has_prompts))

@@ -26,11 +26,11 @@ _CLAUDE: Final = (
 
 
 def choose_prompts(
-    terminal: Terminal, given: Given, before: Prompts, *, people: int, agents: Iterable[str] = PROMPT_ABILITIES
+    terminal: Terminal, given: Given, before: Prompts, *, phones: int, agents: Iterable[str] = PROMPT_ABILITIES
 ) -> bool:
     """Take the option, or explain and ask; without a person at the terminal, or with `--yes`, nothing changes.
 
-    `people` is the number of those who may answer; `agents` are the names of those that take prompts.
+    `phones` is the number of those from which people may answer; `agents` are the names of those that take prompts.
     """
     if given.prompts is not None:
         return given.prompts
@@ -55,8 +55,8 @@ def choose_prompts(
         "Somebody who holds your phone while it is unlocked can let your agents read files, change them and run "
         "commands here, as far as the agents' own permission rules allow, and can allow the rest when an agent asks."
     )
-    if people > 1:
-        terminal.warn(f"That holds for the phones of all {people} people who may answer.")
+    if phones > 1:
+        terminal.warn(f"That is so for the phone of each of the {phones} people who may answer.")
     terminal.say(
         "To end that, send /lock in the chat from another device, or run `hermes lock` here. Hermes then takes nothing "
         "from the phone, and sends none of the prompts that still wait."
@@ -64,7 +64,8 @@ def choose_prompts(
     if "claude-code" in known:
         terminal.say(_CLAUDE)
     terminal.say("Prompts may go to all projects, unless `[prompts] projects` in the configuration names some.")
-    return terminal.approve("May this phone send prompts to your agents?", option=OPTION)
+    these = "these phones" if phones > 1 else "this phone"
+    return terminal.approve(f"May {these} send prompts to your agents?", option=OPTION)
 
 
 def where(projects: tuple[str, ...]) -> str:

@@ -103,8 +103,8 @@ class _Setup:
         bot = choose_bot(terminal, given, draft, connect=connect, run=run)
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
         agents = parts.choose_agents(terminal, given, environ=self._environ)
-        before = draft.settings.prompts
-        has_prompts = prompts.choose_prompts(terminal, given, before, people=len(people.users))
+        before, phones = draft.settings.prompts, 1 if people.chat_id > 0 else len(people.users)
+        has_prompts = prompts.choose_prompts(terminal, given, before, phones=phones)
         changes = replace(
             bot.changes,
             chat_id=people.chat_id,
@@ -129,7 +129,7 @@ class _Setup:
         self.saved = True
         config = configuration.load(self._place, environ=file.without_asked(self._environ))
         finish.warn_of_shell(config)
-        finish.greet(plan)
+        finish.greet(plan, has_prompts=config.prompts.enabled)
         finish.tell_prompts(plan)
         finish.connect_agents(plan, config)
         finish.listen(plan, background, changed=changed)

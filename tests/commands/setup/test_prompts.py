@@ -13,7 +13,7 @@ from hermes.commands.setup.prompts import TAKERS, choose_prompts
 from hermes.commands.setup.terminal import Terminal
 from hermes.config import reading as configuration
 from hermes.config.settings import Prompts
-from tests.commands.setup.desk import ANN, BOB, Desk, gives_token, pairs
+from tests.commands.setup.desk import ANN, BOB, TEAM, Desk, gives_token, pairs
 from tests.commands.setup.test_again import REST, changed
 from tests.commands.setup.test_background import listening, unit
 
@@ -30,11 +30,11 @@ def prompts(desk: Desk) -> Prompts:
     return configuration.load(desk.config, environ={}).prompts
 
 
-def shown(*, people: int = 1, agents: Iterable[str] = ("opencode2",)) -> str:
+def shown(*, phones: int = 1, agents: Iterable[str] = ("opencode2",)) -> str:
     """What a newcomer reads before the question, in one line."""
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=80), interactive=True, read=lambda _: "")
-    choose_prompts(terminal, Given(), Prompts(), people=people, agents=agents)
+    choose_prompts(terminal, Given(), Prompts(), phones=phones, agents=agents)
     return " ".join(out.getvalue().split())
 
 
@@ -57,6 +57,7 @@ def test_a_newcomer_reads_what_a_lost_phone_could_do_and_what_ends_it(desk: Desk
             assert words in screen
         terminal.types("")
         assert terminal.ends() == 0
+    assert not any("/sessions" in text for text in desk.told())
     assert "[prompts]" not in desk.config.read_text()
     assert not prompts(desk).enabled
 
@@ -68,8 +69,9 @@ def test_a_yes_switches_them_on(desk: Desk) -> None:
         terminal.answers(QUESTION, "y")
         terminal.sees("Your phone may send prompts.")
         assert terminal.ends() == 0
+    assert any("Connected." in text and "tap /sessions" in text for text in desk.told())
     assert prompts(desk) == Prompts(enabled=True)
-    assert "\n\n[prompts]\nenabled = true # what you write on the phone" in desk.config.read_text()
+    assert "\n\n[prompts]\nenabled = true # whether the phone may send prompts" in desk.config.read_text()
 
 
 def test_what_is_typed_before_the_question_is_no_yes(desk: Desk) -> None:
@@ -102,8 +104,22 @@ def test_the_agents_are_named_as_people_know_them() -> None:
 
 def test_several_people_have_several_phones() -> None:
     """Each of them could be lost."""
-    assert "the phones of all 3 people who may answer" in shown(people=3)
-    assert "the phones of" not in shown()
+    assert "the phone of each of the 3 people who may answer" in shown(phones=3)
+    assert "each of the" not in shown()
+
+
+def test_in_a_group_each_phone_counts(desk: Desk) -> None:
+    """In a private chat there is one, whoever else may answer."""
+    desk.has_config(chat_id=TEAM.id, users=(ANN.id, BOB.id))
+    for options, asked in (
+        ((), "May these phones send prompts"),
+        (("--chat", str(ANN.id)), "May this phone send prompts"),
+    ):
+        with desk.setup("--no-agents", "--no-service", *options) as terminal:
+            terminal.answers("Keep this bot?", "")
+            if not options:
+                terminal.answers("Keep this?", "")
+            terminal.sees(asked)
 
 
 # --- again ----------------------------------------------------------------------------------------------------------
