@@ -1,4 +1,4 @@
-"""The agent's side of the demo: its asks, and the answers that it received. The scripted agent is one of two."""
+"""The agent's side of the demo: its asks, the answers that it received, its turns. The scripted agent is one of two."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 from hermes.commands.demo.plugin import Plugin
-from hermes.sandbox.opencode.server import ScriptedAgent
+from hermes.commands.demo.worker import WORK_S, WorkingAgent
 from hermes.sandbox.opencode.world import AgentWorld
 from hermes.sandbox.opencode2.server import OpenCode2Agent
 
 if TYPE_CHECKING:
     from hermes.commands.demo.processes import Daemon
     from hermes.commands.demo.scenes import Scene, Through
+    from hermes.commands.demo.worker import TurnRow
 
 HOME: Final = "/home/you"
 COVERED: Final = "always allowed, so it did not ask"
@@ -70,11 +71,15 @@ class Computer(Protocol):
     servers: tuple[Json, ...]
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
-        """Let the agent ask the questions, or for the permission, of this scene."""
+        """Let the agent ask the questions, or for the permission, of this scene, or end its task."""
         ...
 
     def rows(self) -> tuple[Row, ...]:
         """Return a row for each ask so far, in order."""
+        ...
+
+    def turns(self) -> tuple[TurnRow, ...]:
+        """Return a row for each prompt that the page can show, in order."""
         ...
 
     def away(self) -> None:
@@ -109,29 +114,33 @@ class _Asked:
 class ScriptedComputer:
     """Three scripted agents: one with a port, one without, whose plugin tells Hermes of its asks, and an OpenCode 2.
 
+    The first takes prompts, and works for about `work_s` seconds on each.
     The last is started when it first asks, and Hermes finds it by its file.
     """
 
     name = "a scripted agent"
-    ways: frozenset[Through] = frozenset({"server", "plugin", "opencode2"})
+    ways: frozenset[Through] = frozenset({"server", "plugin", "opencode2", "work"})
 
-    def __init__(self) -> None:
-        self._agent = ScriptedAgent(directory=f"{HOME}/shop-api")
-        self._agent.back()
+    def __init__(self, *, work_s: float = WORK_S) -> None:
+        self.agent = WorkingAgent(directory=f"{HOME}/shop-api", work_s=work_s)
+        self.agent.back()
         self._portless = AgentWorld(directory=f"{HOME}/notes")
         self._second: OpenCode2Agent | None = None
         self._plugins: list[Plugin] = []
         self._here = threading.Event()
         self._here.set()
         self._asked: list[_Asked] = []
-        self.servers: tuple[Json, ...] = ({"name": "scripted", "url": self._agent.url},)
+        self.servers: tuple[Json, ...] = ({"name": "scripted", "url": self.agent.url},)
 
     def ask(self, scene: Scene, daemon: Daemon) -> None:
-        """Let the agent ask this, in a new session."""
+        """Let the agent ask this, or end this task, in a new session."""
         if scene.through == "opencode2":
             self._show_form(scene, daemon)
             return
-        world = self._agent if scene.through == "server" else self._portless
+        if scene.task is not None:
+            self.agent.work_on(scene.task, self.agent.session(scene.title, directory=f"{HOME}/{scene.folder}"))
+            return
+        world = self.agent if scene.through == "server" else self._portless
         session = world.session(scene.title, directory=f"{HOME}/{scene.folder}")
         with world.lock:
             if scene.command:
@@ -151,16 +160,20 @@ class ScriptedComputer:
         """Return a row for each ask so far, in order."""
         return tuple(asked.row() for asked in self._asked)
 
+    def turns(self) -> tuple[TurnRow, ...]:
+        """Return a row for each prompt that the first agent got, in order."""
+        return self.agent.turns()
+
     def away(self) -> None:
         """Stop the agent's server, and make its plugin wait before it applies an answer."""
         self._here.clear()
-        self._agent.away()
+        self.agent.away()
         if self._second is not None:
             self._second.away(killed=True)  # otherwise its file went, which says that its questions are gone, too
 
     def back(self) -> None:
         """Start the server again, and let the plugin go on."""
-        self._agent.back()
+        self.agent.back()
         if self._second is not None:
             self._second.back()
         self._here.set()
@@ -170,7 +183,7 @@ class ScriptedComputer:
         self._here.set()
         for plugin in self._plugins:
             plugin.close()
-        self._agent.close()
+        self.agent.close()
         if self._second is not None:
             self._second.close()
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from hermes.commands.demo.processes import Daemon
     from hermes.commands.demo.scenes import Scene, Through
+    from hermes.commands.demo.worker import TurnRow
 
 START_S: Final = 60.0
 CALL_S: Final = 20.0
@@ -147,6 +148,10 @@ class OpenCodeComputer:
     def rows(self) -> tuple[Row, ...]:
         """Return a row for each prompt so far, in order, as last polled."""
         return tuple(prompt.row for prompt in self._prompts)
+
+    def turns(self) -> tuple[TurnRow, ...]:
+        """Return no row: the page does not read the records of the real OpenCode."""
+        return ()
 
     def away(self) -> None:
         """Freeze OpenCode (SIGSTOP): its connections stay open, and it answers nothing."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from hermes.commands.demo.computer import Computer
     from hermes.commands.demo.stage import Stage
 
 FOLDER: Final = Path(__file__).with_name("web")
@@ -66,12 +67,19 @@ async def seen(stage: Stage) -> Json:
     return {
         "messages": [_shown(asdict(message)) for message in messages[-SHOWN_MESSAGES:]],
         "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
-        "rows": [asdict(row) for row in computer.rows()],
+        "rows": _rows(computer),
         "agent": {"name": computer.name, "back_s": stage.agent_back_s},
         "phone": {"locked": await stage.phone_is_locked()},
         "listener": {"pid": stage.listener_pid, "back_s": stage.listener_back_s},
         "spans": asdict(stage.spans),
     }
+
+
+def _rows(computer: Computer) -> list[Json]:
+    """Return the asks and the turns of the agent, in the order in which they began."""
+    asks = [asdict(row) | {"kind": "ask"} for row in computer.rows()]
+    turns = [asdict(row) | {"kind": "turn"} for row in computer.turns()]
+    return sorted([*asks, *turns], key=lambda row: float(row["at_s"]))
 
 
 def _shown(message: Json) -> Json:
@@ -89,6 +97,7 @@ class Page:
         self._acts: dict[str, Callable[[Json], object]] = {
             "tap": self._tap,
             "write": self._write,
+            "rewrite": self._rewrite,
             "ask": lambda told: stage.ask(_text(told, "scene")),
             "kill": lambda _: stage.kill_listener(),
             "away": lambda _: stage.agent_away(),
@@ -111,7 +120,8 @@ class Page:
     async def _scenes(self, _: Request) -> Response:
         ttl = f"{self._stage.spans.hurried:g}"
         told = [
-            {"name": one.name, "label": one.label.format(ttl=ttl), "hint": one.hint} for one in self._stage.scenes()
+            {"name": one.name, "label": one.label.format(ttl=ttl), "hint": one.hint, "through": one.through}
+            for one in self._stage.scenes()
         ]
         return JSONResponse(told)
 
@@ -149,6 +159,13 @@ class Page:
     def _write(self, told: Json) -> tuple[int, ...]:
         reply_to = told.get("reply_to")
         return self._stage.api.control.write(_text(told, "text"), reply_to=reply_to and int(reply_to))
+
+    def _rewrite(self, told: Json) -> None:
+        message_id = int(told["message_id"])
+        control = self._stage.api.control
+        if not any(one.message_id == message_id and not one.from_bot for one in control.messages()):
+            raise LookupError("only a text of your own can be edited")
+        control.rewrite(message_id, _text(told, "text"))
 
 
 class _Guard:

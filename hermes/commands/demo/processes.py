@@ -44,7 +44,7 @@ def tied(command: Sequence[str], *, needed: Path, **options: Any) -> subprocess.
 
 
 def toml(table: Mapping[str, object]) -> str:
-    """Return the TOML lines of one table, whose values are texts, numbers, or lists of them."""
+    """Return the TOML lines of one table, whose values are texts, numbers, truths, or lists of them."""
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
 
 
@@ -69,6 +69,7 @@ class Daemon:
         tables = {
             "telegram": self._telegram,
             "questions": {"ttl": f"{ttl_s:g}s"},
+            "prompts": {"enabled": True},
             "store": {"path": str(self.store.root)},
             "log": {"file": str(self._log)},
         }

@@ -1,4 +1,4 @@
-"""The prepared asks of the demo: the agent asks one of them when a visitor presses its button."""
+"""The scenes of the demo: what the agent asks, or the work that it ends, when a visitor presses a button."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Json = dict[str, Any]
-Through = Literal["server", "plugin", "opencode2"]
+Through = Literal["server", "plugin", "opencode2", "work"]
 
 RTL: Final = "\u202eexe.gpj\u202c \u200fالعربية ← مرحبا"
 """Right-to-left letters, and a control character that reverses the text after it."""
@@ -21,11 +21,25 @@ LONG: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """What somebody at the desk told the agent `ago_s` seconds ago, and how its turn ends.
+
+    It ends with `words` and `changes` of files, or with a `failure`: the provider's words, and its HTTP status.
+    """
+
+    prompt: str
+    ago_s: float
+    words: str = ""
+    changes: tuple[Json, ...] = ()
+    failure: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
-    """One prepared ask: `questions` (in OpenCode's shape), a form of `fields`, or a permission to run `command`.
+    """One ask: `questions` (in OpenCode's shape), a form of `fields`, or a permission to run `command`; or a `task`.
 
     `through` says how Hermes learns of it: from the agent's server, from the hook that its plugin starts, or from the
-    server of OpenCode 2, which alone has forms.
+    server of OpenCode 2, which alone has forms. "work" is a turn of an agent with a server that ends without an ask.
     `hurried`: while it is open, the time to answer is short (`Spans.hurried`, half a minute).
     """
 
@@ -38,6 +52,7 @@ class Scene:
     questions: tuple[Json, ...] = ()
     fields: tuple[Json, ...] = ()
     command: str = ""
+    task: Task | None = None
     through: Through = "server"
     hurried: bool = False
 
@@ -119,6 +134,43 @@ _AGAIN: Final = {
 }
 
 SCENES: Final = (
+    Scene(
+        "finishes",
+        "It finishes",
+        "12 minutes of work",
+        "Sign in again",
+        "shop-api",
+        "",
+        task=Task(
+            "Users have to sign in again after each deploy. Find out why, and mend it.",
+            ago_s=12 * 60,
+            words="Users stay signed in now. The key that signs the cookies was made anew at each start; it is read "
+            "from the settings instead, and a start without one fails with a sentence that says so. Both tests that "
+            "showed the defect pass, and so do all others. I left the length of a session as it is: 14 days. Tell me "
+            "if that should change, too.",
+            changes=(
+                {"file": "session.py", "additions": 58, "deletions": 24},
+                {"file": "settings.py", "additions": 9, "deletions": 1},
+                {"file": "test_session.py", "additions": 47, "deletions": 6},
+                {"file": "README.md", "additions": 6, "deletions": 0},
+            ),
+        ),
+        through="work",
+    ),
+    Scene(
+        "fails",
+        "It fails",
+        "its model says no",
+        "Describe the products",
+        "shop-api",
+        "",
+        task=Task(
+            "Write a description of each product that has none.",
+            ago_s=5 * 60,
+            failure=("Your credit balance is too low", 402),
+        ),
+        through="work",
+    ),
     Scene(
         "one",
         "One choice",

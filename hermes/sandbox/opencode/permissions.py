@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, get_args
 
 from hermes.sandbox.opencode.events import Json, Manner
-from hermes.sandbox.opencode.prompts import Prompts
 from hermes.sandbox.opencode.turns import Effect, Session, open_parts
+from hermes.sandbox.opencode.work import Work
 
 Reply = Literal["once", "always", "reject"]
 
@@ -30,7 +30,7 @@ _TWO_WORDS: Final = frozenset({"git", "npm"})
 _WHY: Final = "What the model says of it"
 
 
-class Permissions(Prompts):
+class Permissions(Work):
     """The pending permissions, and the rules that `always` replies made."""
 
     def __init__(self, *world: Any, **seams: Any) -> None:

@@ -189,8 +189,16 @@ class Turns(Events):
         state = {"status": "running", "input": given, "time": {"start": self.now_ms()}}
         return {"type": "tool", "tool": tool, "callID": call_id, "state": state}
 
-    def _message(self, session: Session, role: str, parts: list[Json], message_id: str | None = None) -> Json:
-        session.updated_ms = created_ms = self.now_ms()
+    def _message(
+        self,
+        session: Session,
+        role: str,
+        parts: list[Json],
+        message_id: str | None = None,
+        *,
+        at_ms: int | None = None,
+    ) -> Json:
+        session.updated_ms = created_ms = self.now_ms() if at_ms is None else at_ms
         message_id = message_id or self._id_of(created_ms)
         info: Json = {"id": message_id, "role": role, "sessionID": session.id, "time": {"created": created_ms}}
         prompt = next((one for one in reversed(session.messages) if one["info"]["role"] == "user"), None)

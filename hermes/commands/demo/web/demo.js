@@ -15,6 +15,7 @@ const waitingTaps = new Map() // "message data" -> the id of the tap, "" while i
 const unfolded = new Set()
 let last = null
 let replyTo = null
+let editing = null
 let toastTimer = null
 
 // ---- what the server says
@@ -54,7 +55,7 @@ function drawMessages(all, first) {
   const held = focusedButton()
   const keyed = all.map((one) => ({ ...one, replied: one.reply_to && wordsOf(one.reply_to) }))
   const changed = keep(messages, shownMessages, keyed, ({ message_id }) => message_id, drawMessage)
-  if (replyTo && !shownMessages.has(replyTo)) reply(null)
+  if ((replyTo ?? editing) && !shownMessages.has(replyTo ?? editing)) unlink()
   at("empty").hidden = all.length > 0
   for (const { item } of changed) fold(shownMessages.get(item.message_id).node, item.message_id)
   paintSpinners()
@@ -80,11 +81,12 @@ function drawMessage(message, there) {
     words,
     meta(message),
   )
-  const answer = element("button", { type: "button", className: "reply", title: "Reply" }, "↩")
-  answer.ariaLabel = "Reply to this message"
-  answer.onclick = () => reply(id)
-  bubble.ondblclick = () => reply(id)
-  node.replaceChildren(element("div", { className: "beside" }, bubble, theirs ? answer : null), ...keyboard(message))
+  const [sign, word, act] = theirs ? ["↩", "Reply to", () => reply(id)] : ["✎", "Edit", () => edit(id)]
+  const answer = element("button", { type: "button", className: "reply", title: word.split(" ")[0] }, sign)
+  answer.ariaLabel = `${word} this message`
+  answer.onclick = act
+  bubble.ondblclick = act
+  node.replaceChildren(element("div", { className: "beside" }, bubble, answer), ...keyboard(message))
   // What changes above what is read must not move it.
   if (there && node.offsetTop + before < chat.scrollTop) chat.scrollTop += node.offsetHeight - before
   return node
@@ -205,11 +207,34 @@ function wordsOf(id) {
 }
 
 function reply(id) {
+  if (editing) unlink()
   replyTo = id
-  at("replying").hidden = id === null
-  if (id === null) return
-  at("replying").querySelector("span").textContent = wordsOf(id)
+  linked("Reply to Hermes", "Do not reply", id)
+}
+
+function edit(id) {
+  unlink()
+  editing = id
+  text.value = last.messages.find(({ message_id }) => message_id === id).text
+  grow()
+  linked("Edit message", "Do not edit", id)
+}
+
+function linked(what, undo, id) {
+  const strip = at("replying")
+  strip.hidden = false
+  strip.querySelector("strong").textContent = what
+  strip.querySelector("span").textContent = wordsOf(id)
+  strip.querySelector("button").ariaLabel = undo
   text.focus()
+}
+
+// What was to be edited goes from the field, what was to be a reply stays.
+function unlink() {
+  if (editing) text.value = ""
+  grow()
+  replyTo = editing = null
+  at("replying").hidden = true
 }
 
 function forcedReply(news) {
@@ -220,10 +245,11 @@ function forcedReply(news) {
 async function send() {
   const words = text.value.trim()
   if (!words) return
-  const told = { do: "write", text: words, reply_to: replyTo }
+  const written = { do: "write", text: words, reply_to: replyTo }
+  const told = editing ? { do: "rewrite", text: words, message_id: editing } : written
+  unlink()
   text.value = ""
   grow()
-  reply(null)
   await act(told)
 }
 
@@ -242,10 +268,10 @@ text.onkeydown = (event) => {
   send()
 }
 document.onkeydown = ({ key }) => {
-  if (key === "Escape") reply(null)
+  if (key === "Escape") unlink()
 }
 at("replying").querySelector("button").onclick = () => {
-  reply(null)
+  unlink()
   text.focus()
 }
 at("newest").onclick = toEnd
@@ -253,30 +279,50 @@ chat.onscroll = () => isAtEnd() && (at("newest").hidden = true)
 
 // ---- the computer
 
-const WAYS = { server: "", plugin: ", by its plugin", opencode2: ", OpenCode 2" }
+const WAYS = { server: "", work: "", plugin: ", by its plugin", opencode2: ", OpenCode 2" }
 const STATES = { waiting: "waits for you", received: "received", refused: "told no" }
+const UNDER_WAY = new Set(["waiting", "queued", "working"])
+const TURNS = { queued: "waits", working: "working", done: "done", failed: "failed", stopped: "stopped" }
 
 function drawRows(all, first) {
   const changed = keep(rows, shownRows, all, ({ key }) => key, drawRow)
   at("nothing").hidden = all.length > 0
   for (const { item, isNew } of changed) if (isNew) rows.prepend(shownRows.get(item.key).node)
-  if (!first && changed.some(({ item }) => item.state !== "waiting")) tell("computer")
+  if (!first && changed.some(({ item }) => !UNDER_WAY.has(item.state))) tell("computer")
 }
 
 function drawRow(row, there) {
   const { state, times } = row
   const node = there ?? element("li", { className: "row-card" })
   node.dataset.state = state
-  const name = element("strong", {}, row.title)
-  const place = element("span", { className: "place" }, ` ${row.folder}${WAYS[row.through]}`)
-  const chip = element("span", { className: "chip" }, times > 1 ? `received ${times} times` : STATES[state])
+  const name = element("strong", { dir: "auto" }, row.title)
+  const place = element("span", { className: "place" }, ` ${row.folder}${WAYS[row.through] ?? ""}`)
+  const chip = element("span", { className: "chip" }, times > 1 ? `received ${times} times` : STATES[state] ?? TURNS[state])
   const head = element("header", {}, element("p", {}, name, place), chip)
+  if (row.kind === "turn") {
+    node.replaceChildren(head, ...turn(row))
+    return node
+  }
   const asked = row.asked.map((words, place) =>
     element("div", { className: "asked" }, question(row, words), ...received(row, place)),
   )
   const hurry = row.hurried && state === "waiting" ? element("p", { className: "none" }, hurried()) : null
   node.replaceChildren(...[head, ...asked, hurry].filter(Boolean))
   return node
+}
+
+// The prompt, what was run for it, and how it ended.
+function turn({ by_phone, ago_s, prompt, tools, words, state }) {
+  const since = ago_s ? `, ${Math.round(ago_s / 60)} minutes earlier` : ""
+  const from = element("small", {}, by_phone ? "You, from the phone" : `You, at this computer${since}`)
+  const told = element("div", { className: "prompt" }, from, element("p", { dir: "auto" }, exact(prompt)))
+  const used = tools.map((each) => element("li", {}, element("code", { dir: "auto" }, exact(each))))
+  const end = state === "stopped" ? "Stopped; its turn ended here." : words
+  return [
+    told,
+    used.length ? element("ul", { className: "tools" }, ...used) : null,
+    end ? element("p", { className: "end", dir: "auto" }, exact(end)) : null,
+  ].filter(Boolean)
 }
 
 function question({ permission }, words) {
@@ -330,12 +376,13 @@ at("unlock").onclick = () => act({ do: "unlock" })
 
 async function drawScenes() {
   const scenes = await (await fetch("scenes")).json()
-  for (const { name, label, hint } of scenes) {
+  for (const { name, label, hint, through } of scenes) {
     const made = element("button", { type: "button" }, element("span", {}, label), element("small", {}, hint))
     made.dataset.scene = name
     made.onclick = () => act({ do: "ask", scene: name })
-    at("scenes").append(made)
+    at(through === "work" ? "tasks" : "scenes").append(made)
   }
+  at("working").hidden = !at("tasks").children.length
 }
 drawScenes()
 // Not `disabled`, which would take the focus from them.
