@@ -248,6 +248,10 @@ class Phone:
         """Send an update again under the same id, even if it was confirmed."""
         self._do("redeliver", update_id=update_id)
 
+    def repeat(self, message_id: int, *, chat: int | None = None) -> None:
+        """Send the newest update about a person's message again: the message itself, or its last edit."""
+        self._do("repeat", message_id=message_id, chat_id=chat)
+
     def inject(self, update: dict[str, Any]) -> int:
         """Send any object as an update and return its id; without an `update_id` it gets the next one."""
         return self._post("inject", _NUMBER, update=update)

@@ -43,7 +43,19 @@ ENDINGS: Final = {
 DAMAGING: Final = {"entry damaged", "entry empty"}
 JUMPS: Final = {"clock ahead", "clock back"}
 METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery")
-ROUTES: Final = ("*", "questions", "reply", "reject", "message", "messages", "status", "session", "all_sessions")
+ROUTES: Final = (
+    "*",
+    "questions",
+    "reply",
+    "reject",
+    "message",
+    "messages",
+    "status",
+    "session",
+    "all_sessions",
+    "prompt",
+    "abort",
+)
 
 
 # --- Telegram -----------------------------------------------------------------------------------------------------
@@ -99,6 +111,9 @@ def _again(play: Round) -> None:
     for update in play.rng.sample(updates, min(3, len(updates))):
         with contextlib.suppress(LookupError):
             play.world.stage.phone.redeliver(update)
+    written = [message_id for talk in play.talks for letter in talk.letters for message_id in letter.ids[:1]]
+    for message_id in play.rng.sample(written, min(3, len(written))):
+        play.world.stage.phone.repeat(message_id)
 
 
 def _taps_vanish(play: Round) -> None:
@@ -188,7 +203,7 @@ def _agent_fails(play: Round) -> Lift:
 
 def _agent_lies(play: Round) -> Lift:
     agent = play.agent()
-    agent.do("fault", route=play.rng.choice(["reply", "reject"]), action="lie", times=play.rng.randint(1, 2))
+    agent.do("fault", route=play.rng.choice(["reply", "reject", "prompt"]), action="lie", times=play.rng.randint(1, 2))
     return lambda: agent.do("clear_faults")
 
 
@@ -262,6 +277,14 @@ def _events_late(play: Round) -> Lift:
             agent.do("cut_events")
 
     return lift
+
+
+def _prompts_late(play: Round) -> Lift:
+    """The agent has accepted prompts, and writes them down after a while, or never."""
+    agent = play.agent()
+    agent.do("hold_prompts")
+    lost = play.rng.random() < 0.4
+    return lambda: agent.do("release_prompts", lost=lost)
 
 
 def _tool_ends_late(play: Round) -> Lift:
@@ -375,6 +398,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "events doubled": _events_doubled,
         "events late": _events_late,
         "tools end late": _tool_ends_late,
+        "prompts kept late": _prompts_late,
         "instance disposed": _disposed,
         "identical calls": _twins,
     },

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
 VERSION: Final = "2"
 PASSWORD: Final = "a-password-of-its-own"
-KINDS: Final = tuple(kind for kind in CATALOGUE if kind not in {"agent lies", "tools end late"})
-"""Its "204" is true, and a call ends at once with its answer."""
+KINDS: Final = tuple(kind for kind in CATALOGUE if kind not in {"agent lies", "tools end late", "prompts kept late"})
+"""Its "204" is true, a call ends at once with its answer, and a prompt is kept before it is accepted."""
 ACTS: Final = {"dispose": "evict"}
-ROUTES: Final = {"questions": "forms", "reject": "cancel", "status": "active", "all_sessions": "sessions"}
+ROUTES: Final = {
+    "questions": "forms",
+    "reject": "cancel",
+    "status": "active",
+    "all_sessions": "sessions",
+    "abort": "interrupt",
+}
 NAMED: Final = {"bash": "shell"}
 
 

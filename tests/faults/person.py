@@ -36,6 +36,7 @@ BESIDE: Final = (
     "All of it",
     "✅ About ",
     "❌ About ",
+    "Talk ",
 )
 """How messages beside a question begin; the last two tell that a turn of its session has ended."""
 TAPS: Final[Mapping[Shape, tuple[str, ...]]] = {

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.chat.screens.hints import TOASTS
-from tests.faults import laws
+from tests.faults import laws, talking
 from tests.faults.asks import Ask, invented, token
 from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
 from tests.faults.person import Person, View
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.faults.asks import Answers, Route, Shape
+    from tests.faults.talking import Talk
     from tests.faults.twins import Twins
     from tests.faults.world import Agent, World
 
@@ -54,6 +55,8 @@ OPENING: Final = "plain texts"
 """Among them is /open."""
 LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
 WRITTEN: Final = ("typed", "why")
+A_TALK: Final = 0.7
+"""How likely somebody also writes prompts in a round."""
 COPY_S: Final = 8.0
 RESTART_S: Final = 0.5
 TIDY_S: Final = 20.0
@@ -98,6 +101,7 @@ class Round:
     ends: list[str] = field(default_factory=list)
     no_hooks: bool = False
     twins: list[Twins] = field(default_factory=list)
+    talks: list[Talk] = field(default_factory=list)
     wants_socket: bool = False
     """Whether the listener's socket must be there again at the end."""
     _lifts: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
@@ -176,8 +180,31 @@ class Round:
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
             if ask.fate not in {"person", "nobody"}:
                 self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
+        self._plan_talks()
         for kind in self.planned:
             self._at(rng.uniform(0.0, MOVING_S - 0.2), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
+
+    def _plan_talks(self) -> None:
+        """Let the person write prompts, too, unless a text of another kind must stand alone."""
+        rng, planned = self.rng, set(self.planned)
+        if self.world.is_real or planned & {LONG, *ALONE} or rng.random() > A_TALK:
+            return
+        shapes = {person.ask.shape for person in self.persons}
+        says_much = bool(shapes & {*WRITTEN, "reply"}) or bool(planned & (WORDLESS | UNSAVING))
+        for letter in "tu"[: rng.randint(1, 2)]:
+            talk = talking.invented(
+                rng,
+                token(self.number, letter),
+                self.agent(),
+                self.world.stage.phone,
+                in_group=self.world.is_group,
+                may_arm=not says_much and not planned & JUMPS and not self.talks,
+            )
+            for one in talk.letters:
+                if one.wish == "long" and (says_much or self.talks):
+                    one.wish = ""  # another text would be a part of it
+            self.talks.append(talk)
+            self._at(rng.uniform(0.0, 0.5), talk.begin)
 
     def _chosen(self) -> list[str]:
         """Return the faults of this round. One that is judged while it lasts comes alone, or with mild ones."""
@@ -334,6 +361,9 @@ class Round:
                 person.step(view)
         for twins in self.twins:
             twins.step(view)
+        for talk in self.talks:
+            if talk.session:
+                talk.step(view)
         self._see_who_left()
         self.world.tell_plugins()
         self.world.terminal.step()
@@ -362,9 +392,17 @@ class Round:
             person.acts = person.acts or alone
         if not all(self.world.came_of(one.ask) or one.ask.ended_by for one in self.persons):
             return False
-        if not all(twins.is_over for twins in self.twins):
+        if not all(twins.is_over for twins in self.twins) or not self._all_said():
             return False
         return self.world.terminal.idle and self.world.programs.idle and not self._open_entries() and self._all_told()
+
+    def _all_said(self) -> bool:
+        """Tell whether each prompt has come to its end, and Telegram has nothing more of what was written."""
+        phone = self.world.stage.phone
+        view = View.of(phone) if self.talks else View((), {})
+        if not all(talk.is_over(view) for talk in self.talks) or (self.talks and phone.state().pending_update_count):
+            return False
+        return not any(talking.told(talk, view, is_sure=False) for talk in self.talks)
 
     def _all_told(self) -> bool:
         """Tell whether each turn that ended by itself is told; after a jump of the clocks some are too short."""
@@ -392,6 +430,15 @@ class Round:
         for twins in self.twins:
             self.violations += twins.violations()
         view = View.of(self.world.stage.phone).without(forgotten)
+        for talk in self.talks:
+            self.violations += talking.kept(talk, view, is_sure=is_sure)
+            self.violations += talking.told(talk, view, is_sure=is_sure) if not JUMPS & set(self.kinds) else ()
+            self.ends += [
+                f"prompt {letter.end(view).split(' ·')[0].splitlines()[0][:12]}"
+                if letter.end(view)
+                else "prompt without an end"
+                for letter in talk.letters
+            ]
         for person in self.persons:
             came: list[Answers | None] = self.world.came_of(person.ask)
             person.look(view, lambda came=came: came)  # type: ignore[misc]

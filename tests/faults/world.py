@@ -412,6 +412,7 @@ def created(
         try:
             log = {"level": "info", "file": str(stage.log)}
             stage.settings.setdefault("notices", {"finished": "0s"})
+            stage.settings.setdefault("prompts", {"enabled": True})
             world.processes.append(stage.start(questions=questions, log=log))
             yield world
         finally:

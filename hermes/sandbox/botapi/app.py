@@ -31,7 +31,7 @@ NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
 CONTROL_WAIT_S = 30.0
 ACTS = frozenset(
     {"tap", "write", "send", "rewrite", "delete", "block", "unblock", "migrate"}
-    | {"advance", "fault", "clear_faults", "redeliver", "inject"}
+    | {"advance", "fault", "clear_faults", "redeliver", "repeat", "inject"}
 )
 SENTENCES = {
     401: "Unauthorized",

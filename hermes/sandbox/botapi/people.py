@@ -195,6 +195,12 @@ class Control:
             self.world.updates.redeliver(update_id)
         self.world.bump()
 
+    def repeat(self, message_id: int, *, chat_id: int | None = None) -> None:
+        """Send the newest update about a person's message again: the message itself, or its last edit."""
+        with self.world.lock:
+            self.world.updates.repeat(self._chat(chat_id).id, message_id)
+        self.world.bump()
+
     def inject(self, update: dict[str, Any]) -> int:
         """Send any object as an update and return its id."""
         with self.world.lock:

@@ -66,6 +66,16 @@ class Updates:
             raise LookupError(f"there never was an update {update_id}")
         self.again.append(self.made[update_id])
 
+    def repeat(self, chat_id: int, message_id: int) -> None:
+        """Send the newest update about this message again; raise LookupError if there was none."""
+        for update in reversed(self.made.values()):
+            for kind in ("message", "edited_message"):
+                body = update.get(kind)
+                if isinstance(body, dict) and (body.get("message_id"), body["chat"]["id"]) == (message_id, chat_id):
+                    self.again.append(update)
+                    return
+        raise LookupError(f"there never was an update about message {message_id}")
+
     def wants(self, kind: str) -> bool:
         """Tell whether the bot wants updates of this kind."""
         return kind in self.allowed if self.allowed else kind not in NOT_BY_DEFAULT

@@ -32,6 +32,9 @@ class Prompts(Turns):
         self._requests: list[tuple[str, tuple[str, ...]]] = []
         self._held_prompts: list[tuple[str, Json]] | None = None
         self._swallows = False
+        self._slow: set[str] = set()
+        self._read: set[str] = set()
+        self._texts: list[tuple[str, str]] = []
 
     # --- actions of the agent -------------------------------------------------------------------------------------
 
@@ -50,6 +53,10 @@ class Prompts(Turns):
     def swallow_prompts(self, *, on: bool) -> None:
         """Record prompts and answer none, as if their model were unknown; or answer them again."""
         self._swallows = on
+
+    def take_time(self, session: str) -> None:
+        """Let each turn that a prompt begins in this session last until `finish`."""
+        self._slow.add(session)
 
     def command(self, name: str, template: str, **more: Any) -> None:
         """Define a command of the project."""
@@ -79,6 +86,15 @@ class Prompts(Turns):
         """Return how often the model was asked for prompts of this session."""
         with self.lock:
             return sum(asked == session for asked, _ in self._requests)
+
+    def texts_of(self, session: str) -> list[str]:
+        """Return the texts of the prompts that went to the model, each as often as it was to be answered."""
+        with self.lock:
+            return [text for asked, text in self._texts if asked == session]
+
+    def is_active(self, session: str) -> bool:
+        """Tell whether the session's turn has not ended."""
+        return self.sessions[session].busy
 
     # --- called by the HTTP routes --------------------------------------------------------------------------------
 
@@ -160,7 +176,8 @@ class Prompts(Turns):
         for part in prompt["parts"]:
             if part["type"] == "subtask":
                 self._do_task(session, part)
-        if self.finishes:
+        self._read.discard(prompt["info"]["id"])
+        if self.finishes and session.id not in self._slow:
             self._go_on(session, _text(prompt))
         else:
             self._ask_model(session)
@@ -177,7 +194,11 @@ class Prompts(Turns):
         self._complete(session, step, "tool-calls")
 
     def _ask_model(self, session: Session) -> None:
-        self._requests.append((session.id, tuple(_text(one) for one in _prompts(session))))
+        prompts = _prompts(session)
+        self._requests.append((session.id, tuple(_text(one) for one in prompts)))
+        fresh = [one for one in prompts if one["info"]["id"] not in self._read]
+        self._texts += [(session.id, _text(one)) for one in fresh]
+        self._read |= {one["info"]["id"] for one in fresh}
 
 
 def _parts(given: Sequence[Json]) -> list[Json]:

@@ -51,7 +51,7 @@ ACTS: Final = frozenset(
         "delete",
     }
     | {"evict", "restart", "came_of", "turns_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
-    | {"prompt", "use_tool", "say", "deliver", "texts_of", "inbox"}
+    | {"prompt", "use_tool", "say", "deliver", "texts_of", "inbox", "is_active"}
     | {"cut_events", "hold_events", "release_events", "double_events"}
 )
 

@@ -1,0 +1,436 @@
+"""Prompts of a round: a session, the person who writes to it, and the desk that keeps it busy meanwhile.
+
+A talk is one session with a few letters. A letter is one prompt, as the person means it: where it is written, and what
+the person does with it while it waits or is worked on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from hermes.sandbox.opencode2.world import VERSIONS
+from tests.faults.person import UNSAVED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from hermes.sandbox.phone_values import ShownMessage
+    from tests.faults.person import View
+
+Door = Literal["card", "armed", "notice", "line"]
+"""Where a letter is written: as a reply to a card, a notice or the line of the one before, or after ✏️ on a card."""
+Wish = Literal["", "edit", "cancel", "now", "stop", "doubled", "long"]
+
+DOORS: Final[tuple[Door, ...]] = ("card", "card", "armed", "notice", "line", "line")
+WISHES: Final[tuple[Wish, ...]] = ("", "", "", "edit", "edit", "cancel", "now", "stop", "doubled", "long")
+FINAL: Final = ("✅ Done", "⏹ Stopped ", "⏹ Stopped\n", "✖️ Cancelled", "❌ ")
+"""How the last words about a prompt begin."""
+HEADS: Final = (*FINAL, "⏳ ", "💾 ", "📨 ", "▶️ ", "⏹ Stopping", "Stop the agent?", "What is this for?")
+TOO_LATE: Final = "The agent has that prompt already"
+LOCKED: Final = "🔒 Locked"
+WRITE: Final = "✏️ Write a prompt"
+AGAIN_S: Final = 2.5
+"""After so long without an effect the person tries again."""
+PACE_S: Final = (0.05, 0.3)
+RUNS_S: Final = (0.0, 0.3, 1.2)
+LETTERS: Final = 4
+LONG: Final = 5000
+FAILS: Final = 0.1
+ABORTED: Final = 0.08
+DELETED: Final = 0.06
+
+
+class Speaking(Protocol):
+    """The phone, as a person uses it here; see `Phone`."""
+
+    def tap(self, message: ShownMessage, label: str) -> object:
+        """Tap a button. Raises LookupError where it is no longer there."""
+        ...
+
+    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
+        """Write a text, and return the ids of its messages."""
+        ...
+
+    def rewrite(self, message_id: int, text: str) -> None:
+        """Edit a text."""
+        ...
+
+    def repeat(self, message_id: int) -> None:
+        """Let Telegram send the newest update about a message again."""
+        ...
+
+
+class Desk(Protocol):
+    """The agent; see `world.Agent`."""
+
+    manner: str
+
+    def do(self, act: str, **wish: Any) -> Any:
+        """Do something. Raises LookupError where it is impossible."""
+        ...
+
+
+@dataclass
+class Letter:
+    """One prompt. `ids` are its messages, "" until it is written."""
+
+    token: str
+    wish: Wish
+    door: Door
+    ids: tuple[int, ...] = ()
+    lost: list[int] = field(default_factory=list)
+    """Messages with the same text that were said to be not saved, or that found no session."""
+    is_edited: bool = False
+    is_refused: bool = False
+    """Whether the phone said that the edit came too late, or was not saved."""
+    is_hurried: bool = False
+    """Whether the person wanted it sent before its turn."""
+    is_doubled: bool = False
+    written_s: float = 0.0
+
+    @property
+    def first(self) -> str:
+        """The text as it was written."""
+        text = f"{self.token} please, and *then* <that>"
+        return text + " and so on".ljust(LONG, "x") if self.wish == "long" else text
+
+    @property
+    def edited(self) -> str:
+        """The text after its edit."""
+        return f"{self.token} please, but otherwise"
+
+    @property
+    def wanted(self) -> str:
+        """What the agent must get, if it gets anything."""
+        return self.edited if self.is_edited and not self.is_refused else self.first
+
+    def lines(self, view: View) -> list[ShownMessage]:
+        """Return the messages about it, the newest last."""
+        return [m for m in view.shown() if m.reply_to in {*self.ids, *self.lost} and m.text.startswith(HEADS)]
+
+    def end(self, view: View) -> str:
+        """Return the last words about it, "" if there are none yet."""
+        lines = [m for m in self.lines(view) if m.reply_to in self.ids]
+        return next((m.text for m in reversed(lines) if (m.text + "\n").startswith(FINAL)), "")
+
+
+@dataclass
+class Talk:
+    """One session of a round. `may_arm`: no other plain text of the person can come between."""
+
+    token: str
+    agent: Desk
+    phone: Speaking
+    rng: Random
+    letters: list[Letter]
+    in_group: bool = False
+    may_arm: bool = True
+    now: Callable[[], float] = time.monotonic
+    session: str = ""
+    is_deleted: bool = False
+    notes: list[str] = field(default_factory=list)
+    _busy_at: list[tuple[float, float]] = field(default_factory=list)
+    """When the desk begins a question of its own, and when it answers it."""
+    _is_asking: bool = False
+    _runs_since_s: float | None = None
+    _runs_for_s: float = 0.0
+    _next_s: float = 0.0
+    _asked_s: float = -AGAIN_S
+    _tapped: dict[tuple[int, str], float] = field(default_factory=dict)
+    _armed_s: float | None = None
+    _began_s: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """The title of the session."""
+        return f"Talk {self.token}"
+
+    @property
+    def is_second(self) -> bool:
+        """Whether its agent is an OpenCode 2."""
+        return self.agent.manner in VERSIONS
+
+    def begin(self) -> None:
+        """Make the session; the desk will keep it busy now and then."""
+        self._began_s = self.now()
+        self.session = self.agent.do("session", title=self.title)
+        if not self.is_second:
+            self.agent.do("take_time", session=self.session)
+        for _ in range(self.rng.randint(0, 2)):
+            begins_s = self.rng.uniform(0.0, 1.5)
+            self._busy_at.append((self._began_s + begins_s, self._began_s + begins_s + self.rng.uniform(0.1, 1.5)))
+        if any(letter.door == "notice" for letter in self.letters) and not self._busy_at:
+            self._busy_at.append((self._began_s, self._began_s + 0.1))
+        self._busy_at.sort()
+
+    def step(self, view: View) -> None:
+        """Let the desk and the person do the next thing."""
+        if not self.is_deleted:
+            with contextlib.suppress(LookupError):
+                self._work()
+        for letter in self.letters:
+            if letter.ids:
+                self._watch(letter, view)
+        if self.now() >= self._next_s:
+            self._next_s = self.now() + self.rng.uniform(*PACE_S)
+            self._write_next(view)
+
+    def is_over(self, view: View) -> bool:
+        """Tell whether each letter has come to its end, and the desk is done."""
+        return not self._busy_at and all(letter.ids and letter.end(view) for letter in self.letters)
+
+    def got(self, letter: Letter) -> list[str]:
+        """Return what the model got of a letter, each text as often as it did."""
+        return [text for text in self.texts() if letter.token in text]
+
+    def texts(self) -> list[str]:
+        """Return all that the model got in this session."""
+        told: list[str] = self.agent.do("texts_of", session=self.session)
+        return told
+
+    def turns(self) -> int | None:
+        """Return how many turns ended by themselves, None if nobody can know."""
+        if self.is_deleted:
+            return None
+        told: int = self.agent.do("turns_of", session=self.session)
+        return told
+
+    # --- the desk ---------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        now_s = self.now()
+        if self._busy_at and not self._is_asking and now_s >= self._busy_at[0][0]:
+            if self.agent.do("is_active", session=self.session):
+                self._finish()
+                return
+            self._is_asking = True
+            asked = {"question": f"What does {self.title} need?", "header": "Desk", "options": [{"label": "Yes"}]}
+            self.agent.do(
+                "ask", questions=[{**asked, "options": [{"label": "Yes", "description": ""}]}], session=self.session
+            )
+        elif self._is_asking and now_s >= self._busy_at[0][1]:
+            self._answer()
+            self._is_asking = False
+            self._busy_at.pop(0)
+        elif not self._is_asking:
+            self._go_on(now_s)
+
+    def _answer(self) -> None:
+        """Answer what the session asks, also what it asks again after a restart."""
+        if self.is_second:
+            pending = self.agent.do("pending", session=self.session)
+        else:
+            pending = [one for one in self.agent.do("listed", directory=DIRECTORY) if one["sessionID"] == self.session]
+        key = "request_id"
+        for one in pending:
+            self.agent.do("answer", **{key: one["id"]}, answers=[["Yes"]])
+
+    def _go_on(self, now_s: float) -> None:
+        """Let a turn that a prompt has begun end after a while, in one way or another."""
+        self._answer()
+        if not self.agent.do("is_active", session=self.session):
+            self._runs_since_s = None
+            return
+        if self._runs_since_s is None:
+            self._runs_since_s, self._runs_for_s = now_s, self.rng.uniform(0.0, self.rng.choice(RUNS_S))
+        elif now_s >= self._runs_since_s + self._runs_for_s:
+            self._runs_since_s = None
+            self._finish()
+
+    def _finish(self) -> None:
+        chance = self.rng.random()
+        if chance < FAILS:
+            self.agent.do("fail", session=self.session, message="the provider says no")
+        elif chance < FAILS + ABORTED:
+            self.agent.do("abort", session=self.session)
+        elif chance < FAILS + ABORTED + DELETED and not self._busy_at:
+            self.is_deleted = True
+            self.agent.do("delete", session=self.session)
+        elif self.is_second:
+            self.agent.do("say", session=self.session, text=f"Done with {self.token}.")
+        else:
+            self.agent.do("finish", session=self.session)
+
+    # --- the person -------------------------------------------------------------------------------------------
+
+    def _write_next(self, view: View) -> None:
+        """Write the next letter once the one before is acknowledged."""
+        for place, letter in enumerate(self.letters):
+            if letter.ids and not (letter.lines(view)):
+                return
+            if not letter.ids:
+                self._write(letter, self.letters[place - 1] if place else None, view)
+                return
+
+    def _write(self, letter: Letter, before: Letter | None, view: View) -> None:
+        if letter.door == "line" and before is not None:
+            self._send(letter, before.lines(view)[-1])
+            return
+        notices = [m for m in view.shown() if m.text.startswith((f"✅ {self.title} is done", f"❌ {self.title} "))]
+        if letter.door == "notice" and (notices or self.now() < self._began_s + AGAIN_S):
+            if notices:
+                self._send(letter, notices[-1])
+            return
+        cards = [m for m in view.shown() if m.text.startswith(f"{self.title} ")]
+        if not cards:
+            self._look_for_card(view)
+        elif letter.door == "armed" and self.may_arm:
+            self._arm(letter, cards[-1], view)
+        else:
+            self._send(letter, cards[-1])
+
+    def _look_for_card(self, view: View) -> None:
+        lists = [m for m in view.shown() if m.rows and any(self.title in label for row in m.labels for label in row)]
+        if lists and lists[-1].text.startswith("Your sessions"):
+            if self._may_tap(lists[-1], self.title):
+                self._tap(lists[-1], next(x for row in lists[-1].labels for x in row if self.title in x))
+        elif self.now() > self._asked_s + AGAIN_S:
+            self._asked_s = self.now()
+            self.phone.write("/sessions")
+
+    def _arm(self, letter: Letter, card: ShownMessage, view: View) -> None:
+        heads = (f"Type your prompt for {self.title} ", f"Reply to this with your prompt for {self.title}.")
+        asks = [m for m in view.shown() if m.text.startswith(heads)]
+        if asks and self._armed_s is not None:
+            self._armed_s = None
+            self._send(letter, asks[-1] if self.in_group else None)
+        elif self._armed_s is None or self.now() > self._armed_s + AGAIN_S:
+            label = next((x for row in card.labels for x in row if WRITE in x), "")
+            if label and not asks:
+                self._armed_s = self.now()
+                self._tap(card, label)
+            else:
+                letter.door = "card"  # it was armed for an earlier letter, or its session is gone
+
+    def _send(self, letter: Letter, reply_to: ShownMessage | None) -> None:
+        with contextlib.suppress(LookupError):  # it was deleted under the finger
+            letter.ids = self.phone.write(letter.first, reply_to=reply_to)
+            letter.written_s = self.now()
+            self._next_s = self.now() + self.rng.uniform(*PACE_S)
+
+    def _watch(self, letter: Letter, view: View) -> None:
+        """Do with a letter what the person wants to do with it."""
+        for message in view.shown():
+            if message.reply_to in letter.ids:
+                if UNSAVED in message.text and not letter.is_edited:
+                    letter.lost += letter.ids
+                    letter.ids, letter.door = (), "card"
+                    return
+                if TOO_LATE in message.text or UNSAVED in message.text:
+                    letter.is_refused = True
+        if letter.wish == "doubled" and not letter.is_doubled:
+            letter.is_doubled = True
+            self.phone.repeat(letter.ids[0])
+        lines = letter.lines(view)
+        if lines and not letter.end(view):
+            self._act(letter, lines[-1])
+
+    def _act(self, letter: Letter, line: ShownMessage) -> None:
+        labels = [label for row in line.labels for label in row]
+        if line.text.startswith("What is this for?"):
+            mine = [label for label in labels if self.title in label]
+            if mine or self._may_tap(line, "Nothing"):
+                self._tap(line, mine[0] if mine else "Nothing")
+            return
+        if "Send it now?" in line.text:
+            letter.is_hurried = True
+            self._once(line, "▶️ Send now")
+        match letter.wish:
+            case "edit" if not letter.is_edited and line.text.startswith(("⏳", "💾", "📨")):
+                letter.is_edited = True
+                self.phone.rewrite(letter.ids[0], letter.edited)
+                if self.rng.random() < 0.5:
+                    self.phone.repeat(letter.ids[0])
+            case "cancel":
+                self._once(line, "✖️ Cancel")
+            case "now" if "▶️ Send now" in labels:
+                letter.is_hurried = True
+                self._once(line, "▶️ Send now")
+            case "stop":
+                self._once(line, "Yes, stop" if "Yes, stop" in labels else "⏹ Stop")
+
+    def _once(self, line: ShownMessage, label: str) -> None:
+        """Tap this, if it is there, and again only after a while."""
+        if any(label == one for row in line.labels for one in row) and self._may_tap(line, label):
+            self._tap(line, label)
+
+    def _may_tap(self, message: ShownMessage, label: str) -> bool:
+        key, now_s = (message.message_id, label), self.now()
+        if now_s < self._tapped.get(key, -AGAIN_S) + AGAIN_S:
+            return False
+        self._tapped[key] = now_s
+        return True
+
+    def _tap(self, message: ShownMessage, label: str) -> None:
+        with contextlib.suppress(LookupError):  # it was redrawn under the finger
+            self.phone.tap(message, label)
+
+
+DIRECTORY: Final = "/home/dev/project"
+
+
+def invented(rng: Random, token: str, agent: Desk, phone: Speaking, **more: Any) -> Talk:
+    """Make a talk up."""
+    letters: list[Letter] = []
+    for number in range(rng.randint(1, LETTERS)):
+        door = rng.choice(DOORS)
+        letters.append(
+            Letter(f"{token}{'klmn'[number]}", rng.choice(WISHES), door if letters or door != "line" else "card")
+        )
+    return Talk(token, agent, phone, rng, letters, **more)
+
+
+# --- the laws -------------------------------------------------------------------------------------------------------
+
+
+def kept(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
+    """Each letter ends, as the phone says, and takes effect as the phone says; in order, if nobody hurried."""
+    said: list[str] = []
+    for letter in talk.letters:
+        said += _kept(talk, letter, view, is_sure=is_sure)
+    texts = talk.texts()
+    order = [one.token for one in talk.letters if not one.is_hurried]
+    came = [token for text in texts for token in order if token in text]
+    if came != sorted(came, key=order.index):
+        said.append(f"{talk.title}: its prompts came in the order {came}")
+    return said
+
+
+def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]:
+    end, got = letter.end(view), talk.got(letter)
+    about = f"{letter.token} ({letter.wish or 'plain'}, {letter.door})"
+    if not letter.ids:
+        return [f"{about} could not be written"]
+    lines = letter.lines(view)
+    told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
+    if not end:
+        return [f"{about} has no end on the phone: {told}; the model got it {len(got)} times"]
+    said = []
+    if is_sure and len([m for m in lines if m.reply_to in letter.ids]) > 1:
+        said.append(f"{about} has several lines: {told}")
+    allowed = [letter.wanted] if is_sure else [letter.wanted, letter.first]
+    said += [
+        f"{about}: the model got {text[:80]!r} and not {letter.wanted[:80]!r}" for text in got if text not in allowed
+    ]
+    least, most = {"✅": (1, 1), "✖": (0, 0), "⏹": (0, 1)}.get(end[0], (0, 0 if end.startswith("❌ Not sent") else 1))
+    if not least <= len(got) <= most:
+        said.append(f"{about} went to the model {len(got)} times, the phone says {end[:80]!r}")
+    return said
+
+
+def told(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
+    """The end of the last turn, if a prompt from the phone began it, is told; no end is told twice."""
+    turns = talk.turns()
+    notices = [m for m in view.shown() if m.text.startswith(f"✅ {talk.title} is done")]
+    if turns is None:
+        return []
+    done = [letter for letter in talk.letters if letter.end(view).startswith("✅ Done")]
+    if is_sure and len(notices) > turns:
+        return [f"{talk.title}: {turns} turns ended by themselves, and {len(notices)} were told"]
+    if done and not notices:
+        return [f"{talk.title}: {len(done)} prompts are done, and no notice tells of it"]
+    return []
