@@ -215,5 +215,6 @@ def deafness(fresh: Ask, came: Sequence[Answers | None]) -> Iterator[str]:
 
 
 def leftovers(view: View, tokens: Sequence[str]) -> list[ShownMessage]:
-    """Return the messages of these asks that still have buttons."""
-    return [m for m in view.shown() if m.rows and any(token in m.text for token in tokens)]
+    """Return the messages of these asks that still have buttons; a list of sessions names some of them, too."""
+    shown = [m for m in view.shown() if m.rows and not m.text.startswith("Your sessions")]
+    return [m for m in shown if any(token in m.text for token in tokens)]

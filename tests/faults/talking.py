@@ -161,8 +161,8 @@ class Talk:
         if not self.is_second:
             self.agent.do("take_time", session=self.session)
         for _ in range(self.rng.randint(0, 2)):
-            begins_s = self.rng.uniform(0.0, 1.5)
-            self._busy_at.append((self._began_s + begins_s, self._began_s + begins_s + self.rng.uniform(0.1, 1.5)))
+            begins_s = self._began_s + self.rng.choice([0.0, self.rng.uniform(0.0, 1.5)])
+            self._busy_at.append((begins_s, begins_s + self.rng.uniform(0.1, 2.5)))
         if any(letter.door == "notice" for letter in self.letters) and not self._busy_at:
             self._busy_at.append((self._began_s, self._began_s + 0.1))
         self._busy_at.sort()
@@ -314,18 +314,20 @@ class Talk:
 
     def _watch(self, letter: Letter, view: View) -> None:
         """Do with a letter what the person wants to do with it."""
+        lines = letter.lines(view)
         for message in view.shown():
-            if message.reply_to in letter.ids:
-                if UNSAVED in message.text and not letter.is_edited:
-                    letter.lost += letter.ids
-                    letter.ids, letter.door = (), "card"
-                    return
-                if TOO_LATE in message.text or UNSAVED in message.text:
-                    letter.is_refused = True
+            if message.reply_to not in letter.ids or message in lines:
+                continue
+            if letter.is_edited:
+                letter.is_refused = letter.is_refused or message.text.startswith((TOO_LATE, "⚠️"))
+            elif UNSAVED in message.text or not lines:
+                # It was not saved, or it replied to a copy that Telegram never confirmed, and the person heard so.
+                letter.lost += letter.ids
+                letter.ids, letter.door = (), "card"
+                return
         if letter.wish == "doubled" and not letter.is_doubled:
             letter.is_doubled = True
             self.phone.repeat(letter.ids[0])
-        lines = letter.lines(view)
         if lines and not letter.end(view):
             self._act(letter, lines[-1])
 
@@ -408,6 +410,7 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
     lines = letter.lines(view)
     told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
     if not end:
+        told += [f"{m.message_id} {m.text[:80]!r}" for m in view.shown() if m.reply_to in letter.ids]
         return [f"{about} has no end on the phone: {told}; the model got it {len(got)} times"]
     said = []
     if is_sure and len([m for m in lines if m.reply_to in letter.ids]) > 1:
