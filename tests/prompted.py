@@ -189,18 +189,20 @@ class Desked:
             raise AssertionError([(one.phase, one.parts, one.reason) for one in self.prompts()]) from None
         assert self.desk.texts() == list(texts)
 
-    async def notice(self, source: Source, words: str = "Both tests pass now.") -> ShownMessage:
+    async def notice(
+        self, source: Source, words: str = "Both tests pass now.", *, chat: int | None = None
+    ) -> ShownMessage:
         """Let a turn at the desk end; the notice of it."""
         at_s = self.home.clock.now()
         turn = Turn(replace(source, last_text=""), "OpenCode", "msg_0", at_s - 200, at_s, words)
         await self.kept.notices.take(TurnEnded(turn))
         title = source.session_title
-        shown = await self.home.person.sees(f"{title} is done")
-        await until(
-            lambda: any(one.shown and one.shown.message_id == shown.message_id for one in self.kept.notices.all()),
+        shown = await self.home.person.sees(f"{title} is done", chat=chat)
+        noted = await until(
+            lambda: [one.shown for one in self.kept.notices.all() if one.session_id == source.session_id and one.shown],
             "the notice noted",
         )
-        return shown
+        return self.home.person.message(noted[0].message_id, shown.chat_id)
 
     async def looks(self) -> None:
         """Let all prompts be looked at now, also one that is in a pause."""

@@ -71,10 +71,16 @@ class Texts:
                     self._tell(step.hint.kind, (entry_id,), text.message_id)
             case routing.Tell("none_open" | "settled" | "how_to_answer") if await self._prompts.offer(text):
                 return
+            case routing.Ignore() | routing.Tell("too_early" | "two_open") if await self._offer_unknown(text):
+                return
             case routing.Tell(kind, entry_ids):
                 self._tell(kind, entry_ids, text.message_id)
             case routing.Ignore():
                 return
+
+    async def _offer_unknown(self, text: Text) -> bool:
+        """Ask what a reply to an unknown message of ours is for: Telegram may never have confirmed a notice."""
+        return bool(text.reply_text) and await self._prompts.offer(text)
 
     async def edit(self, edit: TextEdit) -> None:
         """Let the edit of a text have its effect, if the text is a prompt. Raises StoreError."""

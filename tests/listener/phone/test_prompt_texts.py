@@ -671,6 +671,23 @@ async def test_in_a_group_a_prompt_is_a_reply(team: Desked) -> None:
     assert not team.desk.received
 
 
+async def test_a_reply_to_a_notice_that_telegram_never_confirmed_is_offered(team: Desked) -> None:
+    """Hermes does not know that message; the person means an agent all the same, in a group too."""
+    shop, person, control = team.desk.session("Fix login flow"), team.home.person, team.home.api.control
+    control.fault(method="sendMessage", action="cut_after")
+    noted = await team.notice(shop, chat=GROUP)
+    (copy,) = [one for one in _notices(team) if one.message_id != noted.message_id]
+    text = person.write("Rename it", to=copy, chat_id=GROUP)
+    whom = await person.sees("What is this for?", chat=GROUP)
+    assert whom.reply_to == text
+    await person.taps(whom, "Fix login flow")
+    await team.came("Rename it")
+
+
+def _notices(team: Desked) -> list[ShownMessage]:
+    return [one for one in team.home.person.shown(chat=GROUP) if "Fix login flow is done" in one.text]
+
+
 async def test_a_group_that_moved_takes_its_prompts_along(team: Desked) -> None:
     """Their lines are posted in the supergroup, work there, and a text there with an old number is a new text."""
     shop, person = team.desk.session("Fix login flow"), team.home.person
