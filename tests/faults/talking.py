@@ -33,6 +33,8 @@ HEADS: Final = (*FINAL, "⏳ ", "💾 ", "📨 ", "▶️ ", "⏹ Stopping", "St
 TOO_LATE: Final = "The agent has that prompt already"
 LOCKED: Final = "🔒 Locked"
 WRITE: Final = "✏️ Write a prompt"
+UNHEARD_S: Final = 8.0
+"""After so long without a word about a text the person writes it again: a hint is said once, and may be lost."""
 AGAIN_S: Final = 2.5
 """After so long without an effect the person tries again."""
 PACE_S: Final = (0.05, 0.3)
@@ -90,6 +92,8 @@ class Letter:
     is_hurried: bool = False
     """Whether the person wanted it sent before its turn."""
     is_doubled: bool = False
+    is_unheard: bool = False
+    """Whether nobody said a word to it for long, and the person has written another one."""
     written_s: float = 0.0
 
     @property
@@ -181,7 +185,13 @@ class Talk:
 
     def is_over(self, view: View) -> bool:
         """Tell whether each letter has come to its end, and the desk is done."""
-        return not self._busy_at and all(letter.ids and letter.end(view) for letter in self.letters)
+        return not self._busy_at and all(
+            letter.is_unheard or (letter.ids and letter.end(view) and self._is_heard(letter)) for letter in self.letters
+        )
+
+    def _is_heard(self, letter: Letter) -> bool:
+        """Tell whether the person knows what came of an edit: a word that it came too late is a message of its own."""
+        return not letter.is_edited or letter.is_refused or letter.edited in self.got(letter) or not self.got(letter)
 
     def got(self, letter: Letter) -> list[str]:
         """Return what the model got of a letter, each text as often as it did."""
@@ -260,15 +270,19 @@ class Talk:
     def _write_next(self, view: View) -> None:
         """Write the next letter once the one before is acknowledged."""
         for place, letter in enumerate(self.letters):
-            if letter.ids and not (letter.lines(view)):
+            if letter.ids and not letter.is_unheard and not letter.lines(view):
+                if self.now() > letter.written_s + UNHEARD_S:
+                    letter.is_unheard = True
+                    self.letters.insert(place + 1, Letter(f"{letter.token}x", "", "card"))
                 return
             if not letter.ids:
-                self._write(letter, self.letters[place - 1] if place else None, view)
+                lines = [line for one in self.letters[:place] for line in one.lines(view)]
+                self._write(letter, lines, view)
                 return
 
-    def _write(self, letter: Letter, before: Letter | None, view: View) -> None:
-        if letter.door == "line" and before is not None:
-            self._send(letter, before.lines(view)[-1])
+    def _write(self, letter: Letter, lines: list[ShownMessage], view: View) -> None:
+        if letter.door == "line" and lines:
+            self._send(letter, lines[-1])
             return
         notices = [m for m in view.shown() if m.text.startswith((f"✅ {self.title} is done", f"❌ {self.title} "))]
         if letter.door == "notice" and (notices or self.now() < self._began_s + AGAIN_S):
@@ -284,11 +298,16 @@ class Talk:
             self._send(letter, cards[-1])
 
     def _look_for_card(self, view: View) -> None:
-        lists = [m for m in view.shown() if m.rows and any(self.title in label for row in m.labels for label in row)]
-        if lists and lists[-1].text.startswith("Your sessions"):
-            if self._may_tap(lists[-1], self.title):
-                self._tap(lists[-1], next(x for row in lists[-1].labels for x in row if self.title in x))
-        elif self.now() > self._asked_s + AGAIN_S:
+        """Tap the session on a list, turn the list over, or ask for one. After a jump of the clocks it is far below."""
+        lists = [m for m in view.shown() if m.rows and m.text.startswith("Your sessions")]
+        labels = [label for row in lists[-1].labels for label in row] if lists else []
+        mine = [label for label in labels if self.title in label]
+        if mine and self._may_tap(lists[-1], self.title):
+            self._tap(lists[-1], mine[0])
+        elif not mine and "▶" in labels and self.now() < self._asked_s + AGAIN_S:
+            if self._may_tap(lists[-1], lists[-1].text):
+                self._tap(lists[-1], "▶")
+        elif not mine and self.now() > self._asked_s + AGAIN_S:
             self._asked_s = self.now()
             self.phone.write("/sessions")
 
@@ -409,6 +428,8 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
         return [f"{about} could not be written"]
     lines = letter.lines(view)
     told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
+    if letter.is_unheard and not lines and not got and not is_sure:
+        return []
     if not end:
         told += [f"{m.message_id} {m.text[:80]!r}" for m in view.shown() if m.reply_to in letter.ids]
         return [f"{about} has no end on the phone: {told}; the model got it {len(got)} times"]
