@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hermes.core.answers import SPLIT_UNITS
 from hermes.core.prompt_routing import (
@@ -254,8 +253,13 @@ def test_a_project_is_a_folder_and_not_a_pattern(directory: str, project: str) -
 def test_what_the_configuration_no_longer_allows_takes_nothing(message_id: int) -> None:
     """Another project, or an agent that takes no prompts; also by a card that waits for a text."""
     cards = (card(armed_for=ANN.id, armed_s=999.0),)
-    for some in ({"projects": ("blog",)}, {"abilities": {}}, {"abilities": {"claude-code": CAN}}):
-        sessions = known((prompt(),), cards, (notice(),), **some)  # type: ignore[arg-type]
+    changed: tuple[dict[str, Any], ...] = (
+        {"projects": ("blog",)},
+        {"abilities": {}},
+        {"abilities": {"claude-code": CAN}},
+    )
+    for some in changed:
+        sessions = known((prompt(),), cards, (notice(),), **some)
         assert route(text(reply_to=message_id), sessions) is None
         assert route(text(), sessions) is None
         assert offered(sessions) == ()

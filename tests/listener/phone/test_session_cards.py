@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,11 +33,7 @@ async def listed(desk: Desked, command: str = "/sessions") -> ShownMessage:
     heads = ("Your sessions", "Where should", "What should", "No agent runs", "I know no", "Nothing is running")
     return await until(
         lambda: next(
-            (
-                one
-                for one in desk.home.person.shown()
-                if one.message_id not in before and one.text.startswith(heads)
-            ),
+            (one for one in desk.home.person.shown() if one.message_id not in before and one.text.startswith(heads)),
             None,
         ),
         "a list",
