@@ -73,5 +73,13 @@ ADAPTERS: Mapping[str, Adapter] = {
 PROMPT_ABILITIES: Mapping[str, PromptAbilities] = {
     "opencode": opencode_prompting.ABILITIES,
     "opencode2": opencode2_prompting.ABILITIES,
+    "claude-code": claude_adapter.PROMPTS,
+    "oh-my-pi": oh_my_pi_adapter.PROMPTS,
 }
 """What the agents can do with prompts; an agent that takes none is missing."""
+
+BY_HOOK: Mapping[str, str] = {
+    "claude-code": claude_adapter.capabilities.agent_name,
+    "oh-my-pi": oh_my_pi_adapter.capabilities.agent_name,
+}
+"""The agents, and their names for people, whose hooks take prompts from the phone into their sessions."""

@@ -24,7 +24,7 @@ from hermes.commands.options import (
 )
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError, Held
-from hermes.hook import run as hooks
+from hermes.hook import run as hooks, starting
 from hermes.listener.sd_notify import Supervisor
 from hermes.storage.store import LISTENER, Store
 
@@ -43,7 +43,7 @@ def mcp(*, config: ConfigOption = None) -> None:
             "it needs the MCP SDK: install Hermes with it, as in `pipx install --force '.[mcp]'`."
         ) from None
     # An agent's environment can come from the repository that it works in, so only the arguments count.
-    environ = hooks.built_environment(os.environ)
+    environ = starting.built_environment(os.environ)
     os.environ.clear()
     os.environ.update(environ)
     tool.server(*read(config)).run("stdio")

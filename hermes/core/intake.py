@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING
 from hermes.core import ends
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Retrying, TurnBegan, TurnEnded
+from hermes.model.signals import (
+    Announced,
+    Asked,
+    Busy,
+    Dismissed,
+    Quiet,
+    Replied,
+    Retrying,
+    SessionEnded,
+    TurnBegan,
+    TurnEnded,
+    TurnStopped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,8 +103,12 @@ Placed = Create | Merge | Tell | Heard | Keep
 def of_asks(signal: Signal) -> AskSignal | None:
     """Return what a signal means for asks, None if nothing."""
     match signal:
-        case TurnBegan(session_id=session_id):
+        case TurnBegan(session_id=session_id, ends_asks=ends_asks):
+            return Quiet(session_id) if ends_asks else None
+        case SessionEnded(session_id=session_id):
             return Quiet(session_id)
+        case TurnStopped():
+            return None
         case TurnEnded(turn, ends_asks):
             return Quiet(turn.source.session_id) if ends_asks else None
         case Retrying():

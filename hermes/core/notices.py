@@ -90,12 +90,35 @@ def busy(notice: Notice, now_s: float) -> Notice:
     return notice if is_late else _unwanted(notice)
 
 
-def began(notice: Notice, turn_id: str, at_s: float) -> Notice:
-    """Return the notice after this turn began at `at_s` (epoch). A second report of it changes nothing."""
-    if any(one.turn_id == turn_id for one in notice.begun):
-        return notice
-    begun = (*notice.begun, Begun(turn_id, at_s))[-_BEGUN:]
-    return replace(_unwanted(notice), begun=begun)
+def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Notice:
+    """Return the notice after this turn began at `at_s` (epoch).
+
+    A second report of it changes nothing, but it may name the prompt from the phone that the turn answers.
+    """
+    known = next((one for one in notice.begun if one.turn_id == turn_id), None)
+    if known is not None:
+        named = replace(known, prompt_id=known.prompt_id or prompt_id)
+        return replace(notice, begun=tuple(named if one == known else one for one in notice.begun))
+    begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
+    return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
+
+
+def stopped(notice: Notice) -> Notice:
+    """Return the notice after the turn that ran was interrupted."""
+    return replace(notice, is_stopped=True)
+
+
+def left(notice: Notice) -> Notice:
+    """Return the notice after its session has ended."""
+    return replace(notice, is_stopped=True, is_left=True)
+
+
+def is_running(notice: Notice) -> bool:
+    """Tell whether the last turn that began has not ended yet, as far as Hermes has heard."""
+    if not notice.begun or notice.is_stopped:
+        return False
+    last, ended = notice.begun[-1], notice.turn
+    return ended is None or (ended.id != last.turn_id and ended.ended_s <= last.at_s)
 
 
 def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ours: bool = False) -> Notice:

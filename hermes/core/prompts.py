@@ -227,6 +227,8 @@ def _seen(prompt: Prompt, event: Seen) -> Prompt:
         return _begun(found, event) if _may_begin(found, event) else replace(found, phase="queued", is_clear=False)
     if sight.record in {"finished", "failed", "stopped"}:
         return _ended(found, sight, event.at_s)
+    if sight.record == "waiting":
+        return replace(found, quiet_s=None)
     if sight.record == "running":
         return _running(found, event)
     if sight.record == "admitted":

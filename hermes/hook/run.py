@@ -20,7 +20,7 @@ that it is started in. It loads little, because an agent waits: it takes about t
 code that waits is in `wait.py`.
 """
 
-# ruff: noqa: PTH100, PTH104, PTH119, PTH120 (pathlib would cost as much as json does)
+# ruff: noqa: PTH119 (pathlib would cost as much as json does)
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ import os
 import select
 import sys
 import time
+from functools import partial
 
-from hermes.hook import refusal, spool
+from hermes.hook import prompt_files, refusal, spool, starting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from hermes.hook.shape import Shape
@@ -44,8 +44,6 @@ MAX_LINE_BYTES = 1024 * 1024
 MAX_READ_BYTES = 64 * 1024 * 1024  # for agents that also send the results of their tools, which the hook does not keep
 PATIENCE_S = 10.0
 REFUSED_S = 60.0  # after a listener could not start, hooks start no other one for this long
-LOG_BYTES = 5_000_000  # a log of this size is renamed before the next line
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_KEPT = "not kept:"
 
 NAMES = ("opencode", "generic", "claude-code", "oh-my-pi", "neovate")
@@ -58,7 +56,8 @@ class _Refused(Exception):
 def main(argv: list[str]) -> int:
     """Run the hook with the arguments after the word `hook` on the command line; return the exit status.
 
-    It is 0, except for wrong usage on a terminal: some agents take status 2 of a hook as a veto.
+    It is 0, except for wrong usage on a terminal, because some agents take status 2 of a hook as a veto; and with
+    --prompts, if the agent takes a prompt so.
     """
     if not {"--help", "-h"}.isdisjoint(argv):
         from hermes.hook.usage import HELP  # noqa: PLC0415 (only for a person)
@@ -72,7 +71,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"hermes: {fault}; see `hermes hook --help`.\n")
         return 2 if os.isatty(2) else 0
     try:
-        _run(options)
+        return _wait_for_prompts(options) if "prompts" in options else _run(options)
     except _Refused as refused:
         _log(options, str(refused))
         _refuse(options, str(refused))
@@ -114,7 +113,7 @@ def _options(argv: list[str]) -> dict[str, str] | None:
     found = {"agent": argv[0], "state": NOT_KEPT, "parent": str(os.getppid())}
     rest = iter(argv[1:])
     for word in rest:
-        if word in {"--wait", "--stay"}:
+        if word in {"--wait", "--stay", "--prompts"}:
             found[word.removeprefix("--")] = "yes"
         elif word in {"--store", "--log", "--config", "--test-clock"}:
             found[word.removeprefix("--")] = next(rest, "")
@@ -123,20 +122,54 @@ def _options(argv: list[str]) -> dict[str, str] | None:
     return found if found.get("store") and found.get("log") else None
 
 
-def _run(options: dict[str, str]) -> None:
+def _run(options: dict[str, str]) -> int:
     agent = shape_of(options["agent"])
     if not agent.by_hand:
-        with contextlib.suppress(OSError):
-            os.setsid()  # keeps the terminal's Ctrl-C and hang-up away; fails if the plugin has done it
+        _leave_terminal()
     if "wait" in options or not agent.calls:
         _stay(options, agent)
-        return
+        return 0
     payload = _payload(agent, _line(0, PATIENCE_S)[0])
     if agent.needs_listener(payload) and not spool.nudge(options["store"]):
         _tell_plugin(b"kept\n")  # another try is useless
-        return
+        return 0
     _keep(options, payload)
     _nudge(options, opens=agent.asks(payload))
+    return 0
+
+
+def _leave_terminal() -> None:
+    """Keep the terminal's Ctrl-C and hang-up away; this fails if the plugin has done it."""
+    with contextlib.suppress(OSError):
+        os.setsid()
+
+
+def _wait_for_prompts(options: dict[str, str]) -> int:
+    """Wait for prompts in the session of the payload, and return the exit status."""
+    agent, store = shape_of(options["agent"]), options["store"]
+    _leave_terminal()
+    if agent.prompts is None or not spool.takes_prompts(store):
+        return 0
+    from hermes.hook import prompt_wait, wait  # noqa: PLC0415 (without prompts no hook needs them)
+
+    released = wait.release_on_signal(by_hand=False)
+    line, rest = _line(0, PATIENCE_S, MAX_READ_BYTES)
+    place = agent.prompts.place(_payload(agent, line), os.environ)
+    if place is None:
+        return 0
+    parent, machine = int(options["parent"]), spool.machine(store)
+    options["state"] = "waiting for prompts:"
+    keep, log = partial(_keep_news, options, agent), partial(_log, options)
+    hook = prompt_wait.PromptHook(store, options["agent"], parent, place, machine, keep, log)
+    return prompt_wait.wait(hook, agent.prompts.hands, released, rest=rest)
+
+
+def _keep_news(options: dict[str, str], agent: Shape, line: bytes) -> None:
+    """Keep a line of news of a plugin whose hook waits for prompts; a line that cannot be kept is logged."""
+    try:
+        _keep(options, _payload(agent, line))
+    except (_Refused, OSError) as error:
+        _log(options, f"news is lost: {error}")
 
 
 def _stay(options: dict[str, str], agent: Shape) -> None:
@@ -175,9 +208,16 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
         if why:
             options["state"] = NOT_KEPT
             raise _Refused(why)
-    elif spool.nudge(options["store"]) or spool.has_asks(options["store"]):
+        return
+    store = options["store"]
+    # With prompts on, the listener needs all news of turns, also what happened while it was restarted.
+    has_prompts = spool.takes_prompts(store)
+    if spool.nudge(store) or spool.has_asks(store) or has_prompts:
         _keep(options, payload)
-        spool.nudge(options["store"])
+        spool.nudge(store)
+    if has_prompts and agent.prompts is not None and agent.prompts.ends_session(payload):
+        session_id = str(payload["session_id"])
+        prompt_files.end_session(store, prompt_files.name_of(options["agent"], spool.machine(store), session_id))
 
 
 def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
@@ -239,6 +279,8 @@ def _payload(agent: Shape, line: bytes) -> dict[str, Any]:
     if agent.carried is None:
         return payload
     carried = {key: payload[key] for key in agent.carried if key in payload}
+    if agent.prompts is not None:
+        carried |= agent.prompts.adds(payload)
     if len(line) > MAX_LINE_BYTES and _size(carried) > MAX_LINE_BYTES:
         raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
     # Each hook is a separate ask. Its id is made here, so that a payload cannot take the id of another ask.
@@ -285,60 +327,10 @@ def _nudge(options: dict[str, str], *, opens: bool) -> bool:
             return True
         if opens and not refusal.read(store, options.get("config", ""), within_s=REFUSED_S):
             refusal.remove(store)
-            _start_listener(options)
+            starting.start_listener(options)
     except OSError as error:
         _log(options, f"no listener was started: {error.strerror}")
     return False
-
-
-def _start_listener(options: dict[str, str]) -> None:
-    """Start a listener as a daemon (double fork) that inherits no pipe, no lock and no working folder.
-
-    Two listeners that start at once do no harm: the second exits and says nothing.
-    """
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)  # the child exits at once
-        return
-    try:
-        os.setsid()
-        if os.fork() == 0:
-            _become_listener(options)
-    except OSError as error:
-        _log(options, f"no listener was started: {error.strerror}")
-    finally:
-        os._exit(0)
-
-
-def _become_listener(options: dict[str, str]) -> None:
-    import signal  # noqa: PLC0415 (only here, and in wait.py)
-
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    command = [sys.executable, "-I", "-m", "hermes", "listen", "--until-idle"]
-    for name in ("store", "log", "config", "test-clock"):
-        if options.get(name):
-            command += [f"--{name}", os.path.abspath(options[name])]
-    os.chdir("/")
-    null = log = os.open(os.devnull, os.O_RDWR)
-    with contextlib.suppress(OSError):  # a listener is useful without a log, too
-        log = _open_log(options)
-    for ours, theirs in ((null, 0), (null, 1), (log, 2)):
-        os.dup2(ours, theirs)
-    spool.close_inherited()
-    os.execve(sys.executable, command, built_environment(os.environ))  # noqa: S606 (no shell is wanted)
-
-
-def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a process that the hook starts: only LANG, LC_* and TZ come from `environ`."""
-    import pwd  # noqa: PLC0415 (only here)
-
-    try:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        home = "/"  # the user of a container may have no entry; code that needs the home then reports missing files
-    kept = {name: text for name, text in environ.items() if name in {"LANG", "TZ"} or name.startswith("LC_")}
-    return {"HOME": home, "PATH": PATH, **kept}
 
 
 # --- trouble --------------------------------------------------------------------------------------------
@@ -349,26 +341,12 @@ def _log(options: dict[str, str], sentence: str) -> bool:
     when = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING hook {options['agent']}:"
     line = f"{when} {options['state']} {sentence}\n"
     with contextlib.suppress(OSError):
-        log = _open_log(options)
+        log = starting.open_log(options)
         try:
             return os.write(log, line.encode("utf-8", "backslashreplace")) > 0
         finally:
             os.close(log)
     return False
-
-
-def _open_log(options: dict[str, str]) -> int:
-    """Open the log for appending; rename it first if it has reached `LOG_BYTES`, as the listener does."""
-    path, flags = options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    spool.make_folder(os.path.dirname(os.path.abspath(path)))
-    log = os.open(path, flags, 0o600)
-    if os.fstat(log).st_size < LOG_BYTES:
-        return log
-    os.close(log)
-    for older, newer in ((f"{path}.2", f"{path}.1"), (f"{path}.1", path)):
-        with contextlib.suppress(OSError):
-            os.rename(newer, older)
-    return os.open(path, flags, 0o600)
 
 
 def _place_of(error: BaseException) -> str:

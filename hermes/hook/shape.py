@@ -5,7 +5,41 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Literal
+
+    Hands = Literal["status", "lines"]
+
+
+class PromptPlace:
+    """The session in which a hook waits for prompts from the phone."""
+
+    def __init__(self, session_id: str, directory: str = "", title: str = "") -> None:
+        self.session_id = session_id
+        self.directory = directory
+        self.title = title
+
+
+class PromptShape:
+    """How the hooks of an agent bring prompts from the phone into its sessions.
+
+    `hands` says how a hook with --prompts hands a prompt over: it prints it on stderr and ends with the status 2
+    ("status"), or prints a line of JSON for each and stays ("lines"). `place` returns for a payload and the environment
+    the session in which it waits, None if it may not: nobody sits there. `ends_session` returns whether a payload says
+    that its session is over. `adds` returns what the hook adds to a payload.
+    """
+
+    def __init__(
+        self,
+        hands: Hands,
+        place: Callable[[Mapping[str, Any], Mapping[str, str]], PromptPlace | None],
+        *,
+        ends_session: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+        adds: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {},
+    ) -> None:
+        self.hands: Hands = hands
+        self.place = place
+        self.ends_session = ends_session
+        self.adds = adds
 
 
 class Shape:
@@ -17,6 +51,8 @@ class Shape:
     second hook with --wait for each ask; the hook of any other agent always waits. A hook that was started `by_hand`
     also ends at Ctrl-C and when its terminal closes. `has_desk` returns whether the agent itself shows a dialog for
     this ask while the hook waits.
+
+    `prompts` is about its hooks with --prompts; None: this agent takes no prompts from the phone by a hook.
     """
 
     def __init__(
@@ -29,6 +65,7 @@ class Shape:
         calls: bool = False,
         by_hand: bool = False,
         has_desk: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+        prompts: PromptShape | None = None,
     ) -> None:
         self.keys = keys
         self.carried = carried
@@ -37,3 +74,4 @@ class Shape:
         self.calls = calls
         self.by_hand = by_hand
         self.has_desk = has_desk
+        self.prompts = prompts

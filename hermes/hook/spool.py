@@ -156,7 +156,7 @@ def nudge(root: str | Path) -> bool:
     If the path of the socket would be too long, the listener has no socket and looks into the inbox at intervals; then
     its lock shows whether it runs.
     """
-    return poke(root, _socket_name(root)) or (_is_too_deep(root) and _is_held(os.path.join(root, *_LISTENER_LOCK)))
+    return poke(root, _socket_name(root)) or (_is_too_deep(root) and is_held(os.path.join(root, *_LISTENER_LOCK)))
 
 
 def listen_socket(root: str | Path) -> socket.socket:
@@ -271,14 +271,14 @@ def waiters(root: str | Path, wait_id: str) -> list[int]:
     folder = os.path.join(root, "wait")
     parts = [name.split(".") for name in names_in(folder)]
     pids = [part[1] for part in parts if (part[0], *part[2:]) == (wait_id, "lock") and part[1].isdecimal()]
-    return sorted(int(pid) for pid in pids if _is_held(_lock_path(folder, wait_id, int(pid))))
+    return sorted(int(pid) for pid in pids if is_held(_lock_path(folder, wait_id, int(pid))))
 
 
 def waited_for(root: str | Path) -> set[str]:
     """Return the names (`wait_id`) under which live hooks wait; the folder is read once for all of them."""
     folder = os.path.join(root, "wait")
-    locks = [name for name in names_in(folder) if name.endswith(".lock")]
-    return {name.partition(".")[0] for name in locks if _is_held(os.path.join(folder, name))}
+    locks = [name for name in names_in(folder) if name.endswith(".lock") and name.split(".")[1].isdecimal()]
+    return {name.partition(".")[0] for name in locks if is_held(os.path.join(folder, name))}
 
 
 def has_asks(root: str | Path) -> bool:
@@ -289,6 +289,16 @@ def has_asks(root: str | Path) -> bool:
 def takes_prompts(root: str | Path) -> bool:
     """Return whether prompts from the phone are on, as the last listener of this store was told."""
     return os.path.lexists(os.path.join(root, TAKES_PROMPTS))
+
+
+def named_socket(root: str | Path, name: str) -> _Socket:
+    """Return a socket on which this process can be woken under this name of its own. Raises OSError."""
+    return _bind(root, socket_name(root, name))
+
+
+def socket_name(root: str | Path, name: str) -> str:
+    """Return the file name of a `named_socket`, for `poke`."""
+    return f"{_key(root)}.{name}.sock"
 
 
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:
@@ -332,7 +342,7 @@ def _lock_path(folder: str, wait_id: str, pid: int) -> str:
     return os.path.join(folder, f"{wait_id}.{pid}.lock")
 
 
-def _is_held(path: str) -> bool:
+def is_held(path: str) -> bool:
     """Return whether a process has an exclusive lock on the file; a shared lock probes it and blocks no other probe."""
     try:
         probe = os.open(path, os.O_RDWR)

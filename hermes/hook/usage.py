@@ -3,7 +3,7 @@
 HELP = """\
 Usage: hermes hook generic [--config PATH]
        hermes hook AGENT --store DIR --log FILE [--config PATH]
-                         [--wait [--stay]]
+                         [--wait [--stay]] [--prompts]
 
 Hands one question to Hermes. The plugin or the settings of an agent start it:
 opencode, claude-code, oh-my-pi, neovate. `generic` is for any other program;

@@ -259,9 +259,9 @@ class Watch:
 
         Raises EOFError: the agent is gone. Raises Refused: no answer can come.
         """
-        while not self._hook.ours or (os.getppid() == self._hook.parent and _has_reader()):
+        while not self._hook.ours or (os.getppid() == self._hook.parent and has_reader()):
             # A stopped parent reads nothing, and a printed answer counts as taken: leave it until the parent continues.
-            stands_still = self._hook.ours and _is_stopped(self._hook.parent)
+            stands_still = self._hook.ours and is_stopped(self._hook.parent)
             answer = None if stands_still else spool.take_answer(self._hook.store, self._wait_id)
             if answer is not None:
                 return answer
@@ -360,7 +360,7 @@ class Watch:
                     return "waiter.gone"
 
 
-def _is_stopped(process_id: int) -> bool:
+def is_stopped(process_id: int) -> bool:
     """Return whether a process is stopped, for example by Ctrl-Z or a debugger; False if it cannot be read in /proc."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
@@ -371,7 +371,7 @@ def _is_stopped(process_id: int) -> bool:
     return told.rpartition(b")")[2].split()[0] in {b"T", b"t"}
 
 
-def _has_reader() -> bool:
+def has_reader() -> bool:
     """Return whether a process still has the other end of stdout open."""
     looking = select.poll()
     looking.register(1, 0)

@@ -11,7 +11,7 @@ from hermes.core import notices
 from hermes.errors import NotSaved
 from hermes.listener.records import Records
 from hermes.model.notice import Notice
-from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan, TurnEnded
+from hermes.model.signals import Busy, Quiet, Retrying, SessionEnded, TurnBegan, TurnEnded, TurnStopped
 from hermes.storage.names import random_id
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from hermes.core.notices import NoticeRules
     from hermes.listener.wakes import Wakes
+    from hermes.model.notice import Begun, Retry
     from hermes.storage.records import RecordFiles
 
 log = logging.getLogger(__name__)
 
-TurnSignal = Busy | Quiet | Retrying | TurnBegan | TurnEnded
+TurnReport = Busy | Quiet | Retrying | TurnBegan | TurnEnded | TurnStopped | SessionEnded
 
 MOST: Final = 200
 """The notices of so many sessions are kept; the one whose last turn is the oldest goes first."""
@@ -43,7 +44,7 @@ class Notices(Records[Notice]):
         """Forget the notices whose turns were all heard of before this time (epoch). Raises NotSaved."""
         await self.forget(lambda one: one.phase != "waiting" and _heard_s(one) < at_s)
 
-    async def take(self, signal: TurnSignal, *, is_ours: bool = False) -> None:
+    async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.
 
         `is_ours`: a prompt from the phone began the turn that has ended. Raises NotSaved, but not for Busy and Quiet.
@@ -56,14 +57,14 @@ class Notices(Records[Notice]):
             case Quiet(session_id):
                 await self._all_of(session_id, notices.quiet)
             case Retrying(retry):
-                rules, now_s = self.rules, self.now()
-                source = retry.source
-                if retry.attempt >= notices.KEEPS_TRYING:
-                    await self.of(
-                        source.agent, source.session_id, lambda found: notices.retrying(found, retry, rules, now_s)
-                    )
-            case TurnBegan(agent, session_id, turn_id, at_s):
-                await self.of(agent, session_id, lambda found: notices.began(found, turn_id, at_s))
+                await self._retrying(retry)
+            case TurnBegan(agent, session_id, turn_id, at_s, prompt_id):
+                await self.of(agent, session_id, lambda found: notices.began(found, turn_id, at_s, prompt_id))
+            case TurnStopped(agent, session_id) | SessionEnded(agent, session_id):
+                after = self.of_session(agent, session_id)
+                if after is not None:
+                    fn = notices.stopped if isinstance(signal, TurnStopped) else notices.left
+                    await self.change(after.id, fn)
             case TurnEnded(turn):
                 source, rules, now_s = turn.source, self.rules, self.now()
                 after = await self.of(
@@ -73,10 +74,24 @@ class Notices(Records[Notice]):
                 )
                 log.info("notice %s: a turn of session %s: %s", after.id, after.session_id, after.phase)
 
+    async def _retrying(self, retry: Retry) -> None:
+        rules, now_s, source = self.rules, self.now(), retry.source
+        if retry.attempt >= notices.KEEPS_TRYING:
+            await self.of(source.agent, source.session_id, lambda found: notices.retrying(found, retry, rules, now_s))
+
     async def _all_of(self, session_id: str, fn: Callable[[Notice], Notice]) -> None:
         with suppress(NotSaved):  # then a notice is posted that nobody needs
             for notice in [one for one in self.all() if one.session_id == session_id]:
                 await self.change(notice.id, fn)
+
+    def of_session(self, agent: str, session_id: str) -> Notice | None:
+        """Return the notice of this session, or None."""
+        return next((one for one in self.all() if (one.agent, one.session_id) == (agent, session_id)), None)
+
+    def begun(self, agent: str, session_id: str, turn_id: str) -> Begun | None:
+        """Return the beginning of this turn, None if Hermes has not heard of it."""
+        notice = self.of_session(agent, session_id)
+        return next((one for one in notice.begun if one.turn_id == turn_id), None) if notice is not None else None
 
     async def of(self, agent: str, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
         """Change the notice of this session; `fn` is pure. Raises NotSaved."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes.listener.wakes import Wakes
     from hermes.model.ask import Source
     from hermes.model.notice import Turn
+    from hermes.model.prompt import PromptPhase
     from hermes.model.prompt_events import PromptEvent
     from hermes.storage.records import RecordFiles
 
@@ -51,6 +52,15 @@ class Prompts(Records[Prompt]):
     def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt whose line is this message, or None."""
         return next((one for one in self.all() if _line_of(one) == (chat_id, message_id)), None)
+
+    def of_record(self, record_id: str) -> Prompt | None:
+        """Return the prompt with this id in its agent's record, or None."""
+        return next((one for one in self.all() if record_id and one.record_id == record_id), None)
+
+    def at(self, agent: str, session_id: str, *phases: PromptPhase) -> list[Prompt]:
+        """Return the prompts that were sent to this session of this agent, and are in one of these phases."""
+        known = (one for one in self.all() if one.tries and one.phase in phases and one.target)
+        return [one for one in known if one.target and _key(one.target.source) == (agent, session_id)]
 
     def is_next(self, prompt: Prompt) -> bool:
         """Tell whether no earlier prompt of its session is under way or waits for its turn."""
@@ -89,7 +99,11 @@ class Prompts(Records[Prompt]):
 
 
 def _is_same(one: Source, other: Source) -> bool:
-    return (one.agent, one.session_id) == (other.agent, other.session_id)
+    return _key(one) == _key(other)
+
+
+def _key(source: Source) -> tuple[str, str]:
+    return source.agent, source.session_id
 
 
 def _is_of(prompt: Prompt, turn: Turn) -> bool:

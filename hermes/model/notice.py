@@ -79,10 +79,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn that began at `at_s` (epoch), as Hermes heard it."""
+    """A turn that began at `at_s` (epoch), as Hermes heard it; `prompt_id`: the prompt from the phone that began it."""
 
     turn_id: str
     at_s: float
+    prompt_id: str = ""
 
 
 NoticePhase = Literal["none", "waiting", "posted", "dropped"]
@@ -94,6 +95,7 @@ class Notice:
     """The notice of the latest turn of one session, as the store keeps it.
 
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
+      `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
     - `is_ours`: a prompt from the phone began that turn, so that its end is always told.
     - `is_muted`: the person wants no notices of the session, but for those.
@@ -107,6 +109,8 @@ class Notice:
     session_id: str
     phase: NoticePhase = "none"
     begun: tuple[Begun, ...] = ()
+    is_stopped: bool = False
+    is_left: bool = False
     turn: Turn | None = None
     heard_s: float = 0.0
     is_ours: bool = False

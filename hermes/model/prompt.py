@@ -57,14 +57,15 @@ class Target:
 
 
 SessionState = Literal["idle", "busy", "gone"]
-RecordState = Literal["absent", "admitted", "running", "finished", "failed", "stopped"]
+RecordState = Literal["absent", "waiting", "admitted", "running", "finished", "failed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """One look at a session, and at a prompt in the agent's own record.
 
-    - `record`: "absent": the record does not have the prompt. "admitted": it has the prompt, and no turn answers it
+    - `record`: "absent": the record does not have the prompt. "waiting": it lies ready, and the agent has not taken it
+      yet. "admitted": it has the prompt, and no turn answers it
       yet. "running": a turn answers it. The rest: how that turn ended.
     - `next_id`: an id for the record, for a prompt that is sent now.
     - `tool`: the tool that runs now, "" if none. `reason`: why the turn failed. `ended_s`: when it ended (epoch).

@@ -69,15 +69,38 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """A turn of this agent's session has begun, at `at_s` (epoch); so its session waits for no answer any more.
+    """A turn of this agent's session has begun, at `at_s` (epoch).
 
     Only agents tell it that keep no times of turns.
+
+    - `prompt_id`: the id of the prompt from the phone that began it. If the agent does not know that, `from_phone` says
+      that one did.
+    - `ends_asks`: so its session waits for no answer any more.
     """
 
     agent: str
     session_id: str
     turn_id: str
     at_s: float
+    prompt_id: str = ""
+    from_phone: bool = False
+    ends_asks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopped:
+    """The turn that ran in this agent's session was interrupted. Only agents tell it that keep no times of turns."""
+
+    agent: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """A session of this agent is over; it may be resumed later."""
+
+    agent: str
+    session_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +127,5 @@ class Retrying:
 
 
 AskSignal = Asked | Announced | Replied | Dismissed | Quiet | Busy
-Signal = AskSignal | TurnBegan | TurnEnded | Retrying
+TurnSignal = TurnBegan | TurnEnded | TurnStopped | SessionEnded | Retrying
+Signal = AskSignal | TurnSignal

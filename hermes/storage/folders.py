@@ -11,19 +11,8 @@ from hermes.hook import spool
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
 _MARKS = {"pending", "inbox", "store.lock"}
-_KNOWN = _MARKS | {
-    *NAMES,
-    *RECORDS,
-    "wait",
-    "run",
-    "log",
-    "telegram.json",
-    "locked",
-    "machine",
-    "refused",
-    "plugins",
-    spool.TAKES_PROMPTS,
-}
+_FILES = {"telegram.json", "locked", "machine", "refused", spool.TAKES_PROMPTS}
+_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "wait", "run", "log", "plugins"}
 
 
 def are_whole(root: Path) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from hermes.config import logs
 from hermes.config.settings import Log
-from hermes.hook import run
+from hermes.hook import starting
 
 TOKEN = "987654321:AAFakeFakeFakeFakeFakeFakeFakeFake_-x"
 SetUp = Callable[..., Path]
@@ -275,7 +275,7 @@ for number in range(5):
 """
 
 
-@pytest.mark.parametrize(("size", "said"), [(0, True), (run.LOG_BYTES + 1, False)], ids=["short", "too long"])
+@pytest.mark.parametrize(("size", "said"), [(0, True), (starting.LOG_BYTES + 1, False)], ids=["short", "too long"])
 def test_what_is_lost_is_not_said_in_a_file_that_is_too_long(tmp_path: Path, size: int, *, said: bool) -> None:
     """It is the log itself, under another name, and nobody caps it there."""
     (tmp_path / "log").mkdir()

@@ -17,7 +17,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from hermes.hook import run
+from hermes.hook import starting
 from hermes.storage.store import LISTENER, Store
 from tests.agents.speaking import SINGLE, SPEAKING, Speaking
 from tests.listening import House, house
@@ -104,7 +104,7 @@ def the_listener_is_ours(home: House) -> None:
     environ = Path(f"/proc/{holder.pid}/environ")
     if environ.exists():
         told = dict(one.split("=", 1) for one in environ.read_text().split("\0") if one)
-        assert told == {"HOME": pwd.getpwuid(os.getuid()).pw_dir, "PATH": run.PATH, **KEPT}
+        assert told == {"HOME": pwd.getpwuid(os.getuid()).pw_dir, "PATH": starting.PATH, **KEPT}
     elsewhere = home.root / "elsewhere"
     assert {path.name for path in elsewhere.iterdir()} == {"python", "config.toml", "clock.json"}
 
@@ -188,7 +188,9 @@ async def test_variables_set_no_key_for_who_asks(
 
 def test_the_environment_is_built_and_not_inherited() -> None:
     """Language and time zone are the agent's, all else is ours; a variable that only begins like one of them is not."""
-    built = run.built_environment({"LANG": "de_DE.UTF-8", "LC_TIME": "C", "TZ": "UTC", "LCX": "1", "LANGUAGE": "de"})
+    built = starting.built_environment(
+        {"LANG": "de_DE.UTF-8", "LC_TIME": "C", "TZ": "UTC", "LCX": "1", "LANGUAGE": "de"}
+    )
     assert built == {
         "HOME": pwd.getpwuid(os.getuid()).pw_dir,
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -18,7 +18,7 @@ import pytest
 
 import hermes
 from hermes.config import logs
-from hermes.hook import run, spool, sweeping, wait as waiter
+from hermes.hook import run, spool, starting, sweeping, wait as waiter
 from tests.harness.processes import until
 
 Process = subprocess.Popen[bytes]
@@ -281,14 +281,14 @@ def test_a_log_that_cannot_be_written_troubles_nobody(desk: Desk) -> None:
 def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
     """Also where nothing but hooks writes to it; two older ones are kept, as the listener keeps them."""
     desk.log.parent.mkdir()
-    for name, size in (("", run.LOG_BYTES), (".1", 1), (".2", 2)):
+    for name, size in (("", starting.LOG_BYTES), (".1", 1), (".2", 2)):
         with Path(f"{desk.log}{name}").open("wb") as file:
             file.truncate(size)
     desk.tell(b"garbage\n")
     assert desk.logged() == "not kept: not JSON (column 1: Expecting value)"
-    assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [run.LOG_BYTES, 1]
+    assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [starting.LOG_BYTES, 1]
     assert stat.S_IMODE(desk.log.stat().st_mode) == 0o600
-    assert run.LOG_BYTES == logs.LOG_BYTES
+    assert starting.LOG_BYTES == logs.LOG_BYTES
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(desk: Desk) -> None:

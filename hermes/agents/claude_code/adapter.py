@@ -9,7 +9,8 @@ These events report an end (seen with 2.1.330): `PostToolUse`, with the answers 
 no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
 
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
-a person interrupts has no end. No payload has a time: the inbox adds it.
+a person interrupts has no end. No payload has a time: the inbox adds it. `from_phone` is added by the hook: a prompt
+from the phone woke the session (see `install`).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.claude_code.permissions import read_permission
-from hermes.agents.fields import Record, id_of, list_of, record_of, sound, text_of, words_of
+from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import labels, permission_reply, read_questions
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.notice import Turn
-from hermes.model.signals import Asked, Quiet, Replied, Signal, TurnBegan, TurnEnded
+from hermes.model.prompt import PromptAbilities
+from hermes.model.signals import Asked, Quiet, Replied, SessionEnded, Signal, TurnBegan, TurnEnded
 
 AGENT = "claude-code"
 TOOL = "AskUserQuestion"
@@ -39,6 +41,8 @@ capabilities = Capabilities(
 )
 # Before the dialog, the ask cannot be left to the desk; but `continue: false` ends the turn (seen with 2.1.330).
 BLOCKING = replace(capabilities, reject_stops=True, desk_stays_open=False)
+PROMPTS = PromptAbilities()
+"""A running turn cannot be ended from outside, and gets a prompt only after its end."""
 goodbye: str | None = ""
 
 _NO = "The user saw this on their phone and declined to answer. Do not take that for any of the options."
@@ -152,7 +156,13 @@ def _over(record: Record, _: str) -> Signal:
 
 
 def _began(record: Record, _: str) -> Signal:
-    return TurnBegan(AGENT, _session(record), words_of(record, "prompt_id", "payload"), 0.0)
+    from_phone = flag_of(record, "from_phone", "payload", absent=False)
+    turn_id = words_of(record, "prompt_id", "payload")
+    return TurnBegan(AGENT, _session(record), turn_id, 0.0, from_phone=from_phone)
+
+
+def _left(record: Record, _: str) -> Signal:
+    return SessionEnded(AGENT, _session(record))
 
 
 def _ended(record: Record, machine: str) -> Signal:
@@ -178,7 +188,7 @@ _READERS: Mapping[str, Callable[[Record, str], Signal]] = {
     "StopFailure": _ended,
     "SubagentStop": _over,
     "UserPromptSubmit": _began,
-    "SessionEnd": _over,
+    "SessionEnd": _left,
 }
 KINDS = frozenset(_READERS)
 

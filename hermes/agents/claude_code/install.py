@@ -2,6 +2,11 @@
 
 ~/.claude/settings.json                  the settings; `$CLAUDE_CONFIG_DIR/settings.json` if that variable is set
 ~/.claude/settings.json.before-hermes    the file before Hermes changed it, for `uninstall`; empty if there was none
+
+A hook with `asyncRewake` runs in the background; if it ends with status 2, Claude Code gives its stderr to the model
+and begins a turn. So a hook can wait in each session for prompts from the phone. One is started when a session starts,
+and one with each prompt, since the first one has ended by then if it brought the prompt; if one waits already, the
+other one ends at once. No hook waits while prompts from the phone are off.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes.agents.claude_code.adapter import ASKING, BEFORE, TOOL
+from hermes.agents.claude_code.shape import WAKE_MESSAGE, WAKE_SUMMARY
 from hermes.errors import ConfigError
 from hermes.storage.installed_files import interpreter, replace, saving
 
@@ -24,7 +30,12 @@ LONGEST_S: Final = 2147483
 EVERY: Final = "*"
 OVER: Final = ("Stop", "StopFailure", "UserPromptSubmit", "SessionEnd")
 OVER_WITH_PERMISSIONS: Final = (*OVER, "SubagentStop")
-EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER_WITH_PERMISSIONS)
+WAITING: Final = ("SessionStart", "UserPromptSubmit")
+"""The events at which a hook begins to wait for prompts."""
+EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER_WITH_PERMISSIONS, WAITING[0])
+WARNING: Final = (
+    "If you let your phone send prompts, Claude Code tells its model that they come from a hook and not from the user."
+)
 _OURS: Final = re.compile(r"-I -m hermes hook claude-code --store ")
 
 Entry = tuple[str, dict[str, Any]]
@@ -71,6 +82,7 @@ def install(
     done = "Hermes' hooks were updated" if ours else "Hermes' hooks are"
     also = ", and its permission prompts are asked on the phone" if permissions else ""
     said = [f"{done} in {place}{also}.", "A Claude Code that is running takes them in when it is started again."]
+    said.append(WARNING)
     return [*said, *(["Its questions wait for the phone alone now: no dialog opens before that."] if headless else [])]
 
 
@@ -106,11 +118,11 @@ def is_connected(environ: Mapping[str, str]) -> bool:
 
 
 def is_outdated(environ: Mapping[str, str]) -> bool:
-    """Tell whether an older Hermes put its hooks there: they work, but do not report every end of a turn."""
+    """Tell whether an older Hermes put its hooks there: they work, but do not report all or take no prompts."""
     with contextlib.suppress(ConfigError):
         place = settings_path(environ)
         events = {event for event, _ in _ours(_settings(place, _read(place)))}
-        return bool(events) and not events.issuperset(OVER)
+        return bool(events) and not events.issuperset((*OVER, *WAITING))
     return False
 
 
@@ -121,7 +133,7 @@ def settings_path(environ: Mapping[str, str]) -> Path:
 
 
 def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
-    """Return Hermes' entries for the settings: the hooks that ask, and the hooks that report that an ask is over."""
+    """Return Hermes' entries for the settings: the hooks that ask, that report, and that wait for prompts."""
     asking = {"type": "command", "command": command, "timeout": LONGEST_S}
     telling = {"type": "command", "command": command}
     asks = [(BEFORE, TOOL)] if headless else [] if permissions else [(ASKING, TOOL)]
@@ -130,7 +142,10 @@ def entries(command: str, *, permissions: bool, headless: bool) -> list[Entry]:
     ends = ["PostToolUse", "PostToolUseFailure"] if permissions else ["PostToolUse"]
     found: list[Entry] = [(event, {"matcher": matcher, "hooks": [asking]}) for event, matcher in asks]
     found += [(event, {"matcher": EVERY if permissions else TOOL, "hooks": [telling]}) for event in ends]
-    return found + [(event, {"hooks": [telling]}) for event in (OVER_WITH_PERMISSIONS if permissions else OVER)]
+    found += [(event, {"hooks": [telling]}) for event in (OVER_WITH_PERMISSIONS if permissions else OVER)]
+    waiting = {"type": "command", "command": f"{command} --prompts", "timeout": LONGEST_S, "asyncRewake": True}
+    waiting |= {"rewakeSummary": WAKE_SUMMARY, "rewakeMessage": WAKE_MESSAGE}
+    return found + [(event, {"hooks": [waiting]}) for event in WAITING]
 
 
 def commands(place: Path) -> list[list[str]]:

@@ -10,6 +10,10 @@ follow them. If `headless`, oh-my-pi has no `ask`, and the extension registers o
 The end of a turn is `{"turn": {"id", "began"?, "ended", "words"?, "failure"?}, "session", "directory", "title"?}`, with
 times in epoch milliseconds. The extension tells it of the main agent, if nobody interrupted the turn, and once oh-my-pi
 tries a failed request no more. `failure` is "" if the turn finished.
+
+While prompts from the phone are on, `{"began": {"id", "at", "prompt"?}, "session"}` tells of the beginning of a turn,
+and again with the id of a prompt from the phone that is in the session now; `{"stopped": {"id"}, "session"}` tells that
+a person interrupted one.
 """
 
 from __future__ import annotations
@@ -23,13 +27,15 @@ from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.notice import Turn
-from hermes.model.signals import Asked, Signal, TurnEnded
+from hermes.model.prompt import PromptAbilities
+from hermes.model.signals import Asked, Signal, TurnBegan, TurnEnded, TurnStopped
 
 AGENT = "oh-my-pi"
 
 # The agent does not report the effect of an answer: the extension reads the hook's line and uses it in one step. If
 # nobody answers, oh-my-pi's own timer takes the recommended option, or else the first one.
 capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, reports=False, else_first=True)
+PROMPTS = PromptAbilities(stops=True)
 goodbye: str | None = ""
 
 _LATEST_MS = 1e14
@@ -41,6 +47,13 @@ _DUMP = "raw-http-request"  # begins the line with the file to which oh-my-pi wr
 def read(payload: object, *, machine: str) -> Signal:
     """Read one payload of `hermes hook oh-my-pi` (see `hermes.agents.registry.Adapter.read`)."""
     record = record_of(payload, "payload")
+    if "began" in record:
+        began = record_of(record["began"], "payload.began")
+        began_s = _seconds(began, "at", "payload.began")
+        turn_id, prompt_id = id_of(began, "id", "payload.began"), words_of(began, "prompt", "payload.began")
+        return TurnBegan(AGENT, id_of(record, "session", "payload"), turn_id, began_s, prompt_id, ends_asks=False)
+    if "stopped" in record:
+        return TurnStopped(AGENT, id_of(record, "session", "payload"))
     if "questions" not in record:
         return _ended(record, machine)
     source = read_source(record, AGENT, machine)

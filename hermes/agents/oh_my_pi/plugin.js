@@ -2,7 +2,8 @@
 // `hermes install oh-my-pi` wrote this file, `hermes uninstall oh-my-pi` takes it away; edits are lost.
 //
 // It stands around the dialog of oh-my-pi's own `ask`: both are asked, the first answer counts, and the other side
-// closes. Whatever goes wrong here, that dialog goes on as if this were not there. It also tells when a turn has ended.
+// closes. Whatever goes wrong here, that dialog goes on as if this were not there. It also tells when a turn has ended,
+// and gives the session prompts from the phone, if they are on.
 
 import { spawn } from "node:child_process"
 
@@ -16,11 +17,13 @@ const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that 
 // Called for each session: one process has many, since each subagent has its own, which may end while another asks.
 export default function hermesTelegramPhone(pi) {
   // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends.
-  const session = { ctx: null, said: "", asking: new Set(), began: null, last: null }
+  // `place` is the hook that waits for prompts, `sent` the prompts that it brought and that are not in the session yet.
+  const session = { ctx: null, said: "", asking: new Set(), began: null, last: null, place: null, sent: [] }
   const started = (_, ctx) => {
     try {
       session.ctx = ctx
       session.began = session.last = null
+      waitForPrompts(pi, session)
       standAround(ctx.ui, session)
       if (settings.headless && !pi.getAllTools().some(({ name }) => name === "ask")) pi.registerTool(tool(pi, session))
     } catch {
@@ -29,13 +32,23 @@ export default function hermesTelegramPhone(pi) {
   }
   pi.on("session_start", started)
   pi.on("session_switch", started)
-  pi.on("session_shutdown", () => session.asking.forEach((release) => release()))
+  pi.on("session_shutdown", () => {
+    session.asking.forEach((release) => release())
+    session.place?.leave()
+  })
   pi.on("message_end", ({ message }) => {
-    if (message?.role === "user") session.said = ""
+    if (message?.role === "user") {
+      session.said = ""
+      arrived(session, message)
+    }
     if (message?.role === "assistant") session.said = wordsOf(message) || session.said
   })
   pi.on("input", (_, ctx) => prompted(session, ctx))
-  pi.on("agent_start", () => void (session.began ??= Date.now()))
+  pi.on("agent_start", () => {
+    session.began ??= Date.now()
+    waitForPrompts(pi, session)
+    tellBegan(session)
+  })
   pi.on("auto_retry_end", ({ finalError }) => {
     if (finalError === RETRY_CANCELLED) session.began = null // by Esc: the turn stops as one that failed
   })
@@ -64,13 +77,81 @@ function ended(session, willContinue) {
     session.last = null
     if (willContinue) return
     session.began = null
-    if (!began || !last || last.stopReason === "aborted") return
+    if (!began || !last || last.stopReason === "aborted") return void session.place?.tell({ stopped: { id: String(began) } })
     const failure = last.stopReason === "error" ? String(last.errorMessage || "an error") : ""
     const turn = { id: String(began), began, ended: Date.now(), words: tail(said, WORDS_CHARS), failure }
+    if (session.place?.tell({ turn })) return // in the order of what was told before
     phone("oh-my-pi", { turn, ...placeOf(session) }, new Set()) // a session that is over takes no news back
   } catch {
     // the turn counts
   }
+}
+
+// ---- prompts from the phone
+
+// A hook of Hermes waits in this session for as long as it lasts, and prints a line of JSON for each prompt. It ends at
+// once if prompts from the phone are off; it is started again with the next turn. Only a session that a person sees has
+// one: no subagent, no `-p`. News of turns goes through the same hook, so that it keeps its order.
+function waitForPrompts(pi, session) {
+  try {
+    const { ctx } = session
+    if (!ctx.hasUI || ctx.mode !== "tui") return
+    const place = placeOf(session)
+    if (session.place?.session === place.session && session.place.waits()) return
+    session.place?.leave()
+    session.sent = []
+    session.place = placed(place, (line) => received(pi, session, line))
+  } catch {
+    // then no prompt comes here
+  }
+}
+
+function placed(place, onLine) {
+  const { python, store, log, config } = settings
+  const command = ["-I", "-m", "hermes", "hook", "oh-my-pi", "--prompts", "--store", store, "--log", log, "--config", config]
+  const child = spawn(python, command, { stdio: ["pipe", "pipe", "ignore"], detached: true, cwd: "/" })
+  let waits = true
+  let printed = ""
+  const over = () => void (waits = false)
+  child.on("error", over)
+  child.on("exit", over)
+  child.stdin.on("error", over)
+  child.stdout.on("error", () => {})
+  child.stdout.on("data", (data) => {
+    const lines = (printed + data).split("\n")
+    printed = lines.pop()
+    lines.forEach(onLine)
+  })
+  for (const each of [child, child.stdin, child.stdout]) each.unref?.()
+  const write = (value) => waits && (child.stdin.write(JSON.stringify(value) + "\n"), true)
+  write(place)
+  // It reads all that was told before it sees the end of its stdin.
+  return { session: place.session, waits: () => waits, tell: (news) => write({ ...news, ...place }), leave: () => child.stdin.end() }
+}
+
+function received(pi, session, line) {
+  try {
+    const { id, text, stop, session: meant } = JSON.parse(line)
+    if (meant !== placeOf(session).session) return // it was switched meanwhile
+    if (stop) return void session.ctx.abort()
+    session.sent.push({ id, text })
+    pi.sendUserMessage(text)
+  } catch {
+    // the prompt shows as one without an answer
+  }
+}
+
+// The proof that a prompt is in the session. It begins the turn, or joins the one that runs.
+function arrived(session, message) {
+  const said = typeof message.content === "string" ? message.content : wordsOf(message)
+  const place = session.sent.findIndex(({ text }) => text === said)
+  if (place < 0) return
+  const [{ id }] = session.sent.splice(place, 1)
+  tellBegan(session, id)
+}
+
+function tellBegan({ began, place }, prompt = "") {
+  if (began) place?.tell({ began: { id: String(began), at: began, prompt } })
 }
 
 // ---- the dialog

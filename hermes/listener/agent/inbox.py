@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
 from hermes.hook import spool
+from hermes.hook.prompt_wait import TAKEN
 from hermes.listener.agent.hooks import lay_ready
 from hermes.model.signals import Announced, Asked, TurnBegan, TurnEnded
 
@@ -116,6 +117,9 @@ class Inbox:
             if not isinstance(kind, str):
                 raise PayloadError("a hook's word about itself has no type")
             await self._errands.hear_hook(kind, payload["waitID"])
+            return
+        if isinstance(payload, dict) and payload.get("type") == TAKEN:
+            await self._intake.take_receipt(str(payload.get("prompt")))
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it does not name an agent and a machine that this Hermes knows")

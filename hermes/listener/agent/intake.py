@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
 from hermes.core.permission_rules import admitted
 from hermes.errors import NotSaved, StoreError
-from hermes.listener.notices import TurnSignal
+from hermes.listener.agent.turns import Turns
+from hermes.listener.notices import TurnReport
 from hermes.model.errand import NewsCame
 from hermes.model.signals import Announced, Asked, Dismissed, Replied, TurnEnded
 
@@ -40,7 +41,7 @@ class Intake:
 
     def __init__(self, entries: Entries, kept: Kept, errands: Errands, hooks: WaitingHooks, *, rules: Rules) -> None:
         self._entries = entries
-        self._notices = kept.notices
+        self._turns = Turns(kept)
         self._prompts = kept.prompts
         self._errands = errands
         self._hooks = hooks
@@ -61,19 +62,22 @@ class Intake:
         if told is not None:
             async with self._entries.arriving:
                 await self._take(told, heard_by)
-        if isinstance(signal, TurnSignal):
+        if isinstance(signal, TurnReport):
             await self._take_turn(signal, heard_by)
             source = signal.turn.source if isinstance(signal, TurnEnded) else signal
             self._prompts.wake_session(source.session_id)
 
-    async def _take_turn(self, signal: TurnSignal, heard_by: str) -> None:
+    async def take_receipt(self, record_id: str) -> None:
+        """Note that a hook has taken this prompt into its session. Raises NotSaved."""
+        await self._turns.taken(record_id)
+
+    async def _take_turn(self, signal: TurnReport, heard_by: str) -> None:
         """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless the disk is full.
 
         Otherwise it would stay in the inbox, and hold up the questions behind it.
         """
         try:
-            is_ours = isinstance(signal, TurnEnded) and self._prompts.has_begun(signal.turn)
-            await self._notices.take(signal, is_ours=is_ours)
+            await self._turns.take(signal)
         except StoreError as error:
             if heard_by or (isinstance(error, NotSaved) and error.disk_full):
                 raise

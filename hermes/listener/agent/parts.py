@@ -13,9 +13,10 @@ from hermes.agents.opencode.plugin_prompts import PluginPrompts
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
 from hermes.agents.prompting import without_server
-from hermes.agents.registry import ADAPTERS
+from hermes.agents.registry import ADAPTERS, BY_HOOK, PROMPT_ABILITIES
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hook_prompts import HookPrompts
 from hermes.listener.agent.hooks import Strays, WaitingHooks
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
@@ -26,6 +27,7 @@ from hermes.listener.agent.turn_ends import TurnEnds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from hermes.agents.prompting import HasPrompts
     from hermes.agents.server import AgentServer
@@ -89,13 +91,21 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
     plugins = PluginPrompts(root, agent=AGENT, machine=store.machine(), host=given.machine)
-    ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins}
+    ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
     projects = config.prompts.projects
     prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
     listing = Listing(ways, given.lists, kept.cards, projects, now=entries.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
     )
+
+
+def _by_hook(kept: Kept, root: Path, host: str) -> dict[str, HookPrompts]:
+    """Return the ways of prompts to the agents without a server."""
+    return {
+        agent: HookPrompts(agent, name, PROMPT_ABILITIES[agent], root=root, host=host, kept=kept)
+        for agent, name in BY_HOOK.items()
+    }
 
 
 def _servers(

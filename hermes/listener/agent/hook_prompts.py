@@ -1,0 +1,204 @@
+"""The way of prompts to the sessions of an agent without a server: a hook waits in each, and takes what lies ready.
+
+What became of a prompt is known from files, and from what the agent's hooks tell of their turns (`turns`):
+
+    it lies ready                      "waiting"
+    a hook has taken it                unknown, until the receipt of the hook is read
+    the receipt was read               "admitted": the prompt is in that phase
+    its turn began                     "running": the prompt is in that phase
+    nothing of these                   "absent": no hook has taken it, and it can be laid ready again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from hermes.core import notices
+from hermes.disk import saving
+from hermes.errors import AgentAway, AgentRefused
+from hermes.hook import prompt_files, spool
+from hermes.model.ask import Source
+from hermes.model.card import Listed
+from hermes.model.prompt import Sight, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from hermes.listener.kept import Kept
+    from hermes.model.notice import Notice
+    from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState
+
+LIES_S: Final = 60.0
+"""No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""
+LOST_S: Final = 30.0
+"""If nobody waits in a session for so long after a prompt was sent there, its program is gone."""
+TAKES_S: Final = 5.0
+"""A hook takes at once what lies ready, or at its next look."""
+_STEP_S: Final = 0.1
+
+
+class HookPrompts:
+    """The way to the sessions of one agent on this machine; see `PromptWay`. `host` is its name for people."""
+
+    def __init__(
+        self,
+        agent: str,
+        agent_name: str,
+        can: PromptAbilities,
+        *,
+        root: Path,
+        host: str,
+        kept: Kept,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.can = can
+        self._agent = agent
+        self._agent_name = agent_name
+        self._root = root
+        self._host = host
+        self._notices = kept.notices
+        self._prompts = kept.prompts
+        self._sleep = sleep
+
+    @property
+    def prompts(self) -> HookPrompts:
+        """Itself."""
+        return self
+
+    async def look(self, source: Source, record_id: str) -> Sight:
+        """Return the state of the session, and what became of the prompt."""
+        name = _name(source)
+        prompt = self._prompts.of_record(record_id)
+        lies = prompt is not None and prompt.phase == "sending" and self._lies(name, record_id)
+        notice = self._notices.of_session(self._agent, source.session_id)
+        is_there = prompt_files.is_waiting(self._root, name)
+        if prompt is not None and prompt.phase in {"admitted", "running"}:
+            return self._taken(prompt, notice, is_there=is_there)
+        if is_there:
+            record: RecordState = "waiting" if lies else "absent"
+            return Sight(_state(notice), record, next_id=secrets.token_hex(8))
+        if notice is not None and notice.is_left:
+            return Sight("gone", reason="the session was ended on the computer")
+        if prompt is not None and self._prompts.now() - prompt.tried_s > LOST_S:
+            return Sight("gone", reason=f"{self._agent_name} no longer runs there")
+        raise AgentAway(f"no hook of {self._agent_name} waits in session {source.session_id}")
+
+    def _lies(self, name: str, record_id: str) -> bool:
+        """Tell whether the prompt lies ready for a hook; take back what no hook takes.
+
+        Raises AgentAway: it was taken, and the receipt is not read yet.
+        """
+        with saving(self._root):
+            text = prompt_files.lying(self._root, name)
+            lies = text is not None and _id_of(text) == record_id
+            is_late = lies and self._prompts.now() > _until_of(text or "")
+            if lies and not is_late and prompt_files.is_waiting(self._root, name):
+                return True
+            if lies and prompt_files.take_back(self._root, name):
+                return False
+            if prompt_files.is_being_taken(self._root, name) or self._has_receipt(record_id):
+                raise AgentAway("a hook takes the prompt at this moment")
+        return False
+
+    def _has_receipt(self, record_id: str) -> bool:
+        """Tell whether the inbox has, or may have, a receipt for this prompt."""
+        for path in spool.listing(self._root):
+            try:
+                if record_id in path.read_text(encoding="utf-8", errors="replace"):
+                    return True
+            except FileNotFoundError:
+                continue  # it has just been read
+            except OSError:
+                return True
+        return False
+
+    def _taken(self, prompt: Prompt, notice: Notice | None, *, is_there: bool) -> Sight:
+        """Return the sight of a prompt that a hook has taken; the end of its turn is told by the agent alone."""
+        if notice is not None and notice.is_left and not is_there:
+            return Sight("gone", reason="the session was ended on the computer")
+        state = _state(notice) if is_there else "idle"
+        return Sight(state, "running" if prompt.phase == "running" else "admitted")
+
+    async def send(self, source: Source, record_id: str, content: Content) -> None:
+        """Lay a prompt ready for the hook that waits in the session. `look` has shown that no hook has taken it."""
+        if not prompt_files.is_waiting(self._root, _name(source)):
+            raise AgentAway(f"no hook of {self._agent_name} waits in session {source.session_id}")
+        self._lay(_name(source), {"id": record_id, "text": content.text})
+
+    def _lay(self, name: str, given: dict[str, object]) -> None:
+        with saving(self._root):
+            prompt_files.lay(self._root, name, json.dumps(given | {"until": self._prompts.now() + LIES_S}))
+
+    async def stop(self, source: Source) -> bool:
+        """End the turn that runs, if the agent can be told so; return whether it was told."""
+        name, notice = _name(source), self._notices.of_session(self._agent, source.session_id)
+        is_running = _state(notice) == "busy" and prompt_files.is_waiting(self._root, name)
+        if not self.can.stops or not is_running or prompt_files.lying(self._root, name) is not None:
+            return False
+        self._lay(name, {"stop": True})
+        for _ in range(int(TAKES_S / _STEP_S)):
+            await self._sleep(_STEP_S)
+            if prompt_files.lying(self._root, name) is None:
+                return True
+        with saving(self._root):
+            return not prompt_files.take_back(self._root, name)
+
+    async def new_session(self, directory: str) -> str:  # noqa: ARG002 (demanded by the protocol)
+        """Refuse: only a person begins one, in a terminal."""
+        raise AgentRefused("no new session", said=f"{self._agent_name} begins a new session only at the computer")
+
+    async def words(self, source: Source) -> str:
+        """Return the agent's last words in this session, as far as a notice has them."""
+        notice = self._notices.of_session(self._agent, source.session_id)
+        return notice.turn.words if notice is not None and notice.turn is not None else ""
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:  # noqa: ARG002 (what is open counts)
+        """Return the sessions that are open: those in which a hook waits."""
+        waiting = [said for said in prompt_files.waiting(self._root).values() if said.get("agent") == self._agent]
+        return tuple(self._listed(said) for said in waiting if said.get("session"))
+
+    def _listed(self, said: dict[str, str]) -> Listed:
+        notice = self._notices.of_session(self._agent, said["session"])
+        turn = None if notice is None else notice.turn
+        source = turn.source if turn is not None else self._source(said)
+        used_s = max([float(said.get("since") or 0), *(one.at_s for one in (notice.begun if notice else ()))])
+        return Listed(Target(source, self._agent_name, self.can), _state(notice), used_s)
+
+    def _source(self, said: dict[str, str]) -> Source:
+        return Source(
+            agent=self._agent,
+            machine=said.get("machine", ""),
+            session_id=said["session"],
+            directory=said.get("directory", ""),
+            session_title=said.get("title", ""),
+            host=self._host,
+        )
+
+
+def _name(source: Source) -> str:
+    return prompt_files.name_of(source.agent, source.machine, source.session_id)
+
+
+def _state(notice: Notice | None) -> SessionState:
+    return "busy" if notice is not None and notices.is_running(notice) else "idle"
+
+
+def _id_of(text: str) -> str:
+    return str(_given(text).get("id"))
+
+
+def _until_of(text: str) -> float:
+    until = _given(text).get("until")
+    return float(until) if isinstance(until, int | float) else 0.0
+
+
+def _given(text: str) -> dict[str, object]:
+    try:
+        given = json.loads(text)
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}

@@ -1,0 +1,83 @@
+"""Takes in the turns of agents that keep no record for us: their notices, and the prompts that began them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermes.model.prompt import Sight
+from hermes.model.prompt_events import Seen
+from hermes.model.signals import TurnBegan, TurnEnded, TurnStopped
+
+if TYPE_CHECKING:
+    from hermes.listener.kept import Kept
+    from hermes.listener.notices import TurnReport
+    from hermes.model.prompt import Prompt, RecordState
+
+
+class Turns:
+    """Takes in turns. What an agent tells twice changes nothing the second time."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._notices = kept.notices
+        self._prompts = kept.prompts
+
+    async def taken(self, record_id: str) -> None:
+        """A hook has taken this prompt into its session. Raises NotSaved."""
+        prompt = self._prompts.of_record(record_id)
+        if prompt is not None:
+            await self._see(prompt, Sight("busy", "admitted"))
+
+    async def take(self, signal: TurnReport) -> None:
+        """Keep the report of a turn; on disk when this returns. Raises StoreError."""
+        match signal:
+            case TurnBegan():
+                await self._began(signal)
+            case TurnEnded():
+                await self._ended(signal)
+            case TurnStopped(agent, session_id):
+                await self._notices.take(signal)
+                await self._interrupt(agent, session_id)
+            case _:
+                await self._notices.take(signal)
+
+    async def _began(self, signal: TurnBegan) -> None:
+        agent, session_id = signal.agent, signal.session_id
+        known = self._notices.begun(agent, session_id, signal.turn_id)
+        named = known.prompt_id if known is not None else ""
+        prompt_id = named or (self._prompt_of(signal) if known is None or signal.prompt_id else "")
+        await self._notices.take(replace(signal, prompt_id=prompt_id))
+        prompt = self._prompts.of_record(prompt_id)
+        await self._interrupt(agent, session_id, but=prompt_id)
+        if prompt is not None:
+            await self._see(prompt, Sight("busy", "running"))
+
+    def _prompt_of(self, signal: TurnBegan) -> str:
+        """Return the id of the prompt that began this turn, "" if none did. A session has one prompt at a time."""
+        sent = self._prompts.at(signal.agent, signal.session_id, "sending", "admitted")
+        mine = [one.record_id for one in sent if signal.from_phone or one.record_id == signal.prompt_id]
+        return mine[0] if mine else ""
+
+    async def _interrupt(self, agent: str, session_id: str, *, but: str = "") -> None:
+        """A prompt that runs is stopped if its turn is, or if another turn begins."""
+        for prompt in self._prompts.at(agent, session_id, "running"):
+            if prompt.record_id != but:
+                await self._see(prompt, Sight("idle", "stopped"))
+
+    async def _ended(self, signal: TurnEnded) -> None:
+        turn = signal.turn
+        source = turn.source
+        begun = self._notices.begun(source.agent, source.session_id, turn.id)
+        if begun is None:
+            await self._notices.take(signal, is_ours=self._prompts.has_begun(turn))
+            return
+        await self._notices.take(
+            replace(signal, turn=replace(turn, prompt_id=begun.prompt_id)), is_ours=bool(begun.prompt_id)
+        )
+        prompt = self._prompts.of_record(begun.prompt_id)
+        if prompt is not None:
+            record: RecordState = "failed" if turn.failure else "finished"
+            await self._see(prompt, Sight("idle", record, reason=turn.failure, ended_s=turn.ended_s))
+
+    async def _see(self, prompt: Prompt, sight: Sight) -> None:
+        await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
