@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes.agents.claude_code import install
-from hermes.agents.claude_code.shape import WAKE_SUMMARY
+from hermes.agents.claude_code.shape import WAKE_MESSAGE, WAKE_SUMMARY
+from hermes.hook import prompt_files
 from hermes.sandbox.model_server import script
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
+from tests.harness.processes import until
+from tests.harness.tui import ENTER
+from tests.scenes.test_claude_code import DATABASE, asks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.harness.messages import MessagesModel
     from tests.scenes.stage import Stage
@@ -59,6 +65,23 @@ def key_of(request: pytest.FixtureRequest) -> str:
     return str(request.node.name).translate({ord(sign): "-" for sign in "[] "})
 
 
+def waiting(stage: Stage) -> list[dict[str, str]]:
+    """What the hooks that wait for prompts say about their sessions."""
+    return list(prompt_files.waiting(stage.store).values())
+
+
+def hooks_of(process_id: int) -> list[str]:
+    """The command lines of the hooks that this process, or init, has as children and that wait for prompts."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (path / "cmdline").read_text().replace("\0", " ")
+            if "--prompts" in command and parent in {process_id, 1}:
+                found.append(command)
+    return found
+
+
 def test_a_reply_to_a_notice_wakes_the_idle_session(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """The model reads that it is from the phone, and exactly the text, once; what is half typed at the desk stays."""
     claude = desk({"text": "Both tests pass now."})
@@ -70,12 +93,113 @@ def test_a_reply_to_a_notice_wakes_the_idle_session(stage: Stage, desk: Any, mes
     stage.phone.write(text, reply_to=notice)
     shown = claude.wait_screen("Renamed it.")
     assert WAKE_SUMMARY in shown
-    print(shown)
+    stage.ended("✅ Done")
+    again = stage.ended("Renamed it.")
+    assert "half typed" in claude.screen()
+    (asked,) = messages.asked("woken")
+    assert f"{WAKE_MESSAGE} {text}\n" in asked[-1]
+    assert "NOT USER INPUT" in asked[-1]
+    stage.phone.write(script([{"text": "Tested it."}], "woken-again"), reply_to=again)
+    stage.ended("Tested it.")
+    assert messages.turns("woken") == messages.turns("woken-again") == 1
+    assert len(waiting(stage)) == 1
+
+
+def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages: MessagesModel) -> None:
+    """A question is open in it, which is answered on the phone; the prompt has a turn of its own after that."""
+    claude = desk(asks(DATABASE), {"text": "I took it."})
+    asked = stage.asked("Which database")
+    claude.wait_screen("Esc to cancel")
+    stage.phone.write("/sessions")
+    listed = stage.asked("Your sessions")
+    stage.phone.tap(listed, "shop-api")
+    card = stage.asked("shop-api is working")
+    stage.phone.tap(card, "✏️ Write a prompt")
+    stage.asked("Type your prompt")
+    stage.phone.write(script([{"text": "Tested it."}], "queued"))
+    stage.asked("Waits for the current turn")
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("I took it.")
+    stage.ended("Tested it.")
+    assert messages.turns("queued") == 1
+
+
+def test_a_killed_listener_sends_no_prompt_twice(stage: Stage, desk: Any, messages: MessagesModel) -> None:
+    """It dies while the prompt lies ready and Claude Code is stopped, as after Ctrl-Z, and again once it was taken."""
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    claude.proc.signal(signal.SIGSTOP)
+    stage.phone.write(script([{"text": "Renamed it."}], "stopped"), reply_to=notice)
+    until(lambda: list((stage.store / "wait").glob("*.prompt")), 30, "a prompt that lies ready")
+    stage.kill()
+    stage.start()
+    assert not messages.turns("stopped")
+    claude.proc.signal(signal.SIGCONT)
+    until(lambda: messages.turns("stopped"), 60, "the prompt")
+    stage.kill()
+    claude.wait_screen("Renamed it.")
+    stage.start()
     stage.ended("✅ Done")
     stage.ended("Renamed it.")
-    assert "half typed" in claude.screen()
-    for one in messages.asked("woken"):
-        print("MODEL:", one)
-    for one in stage.phone.shown():
-        print("PHONE:", one.text, one.labels)
-    assert len(messages.asked("woken")) == 1
+    assert messages.turns("stopped") == 1
+
+
+def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk: Any, messages: MessagesModel) -> None:
+    """The phone says that the first one has ended; the new one is listed before its first turn, and can be woken."""
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    (before,) = waiting(stage)
+    for keys in ("/clear", ENTER):
+        claude.send(keys)
+        claude.wait_screen("/clear" if keys != ENTER else "❯")
+    until(lambda: [one["session"] for one in waiting(stage)] not in ([], [before["session"]]), 30, "another session")
+    assert len(waiting(stage)) == 1
+    stage.phone.write(script([{"text": "Never said."}], "late"), reply_to=notice)
+    stage.asked("the session was ended on the computer")
+    stage.phone.write("/sessions")
+    listed = stage.asked("Your sessions")
+    stage.phone.tap(listed, "shop-api")
+    stage.phone.tap(stage.asked("waits for you"), "✏️ Write a prompt")
+    stage.asked("Type your prompt")
+    stage.phone.write(script([{"text": "In the new one."}], "fresh"))
+    stage.ended("In the new one.")
+    assert not messages.turns("late")
+    assert messages.turns("fresh") == 1
+
+
+@pytest.mark.parametrize("how", ["killed", "exit"])
+def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None:
+    """`kill -9`, and `/exit`; what the phone sends then has no session."""
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    process_id = claude.proc.pid
+    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    assert len(hooks_of(process_id)) == 1
+    if how == "killed":
+        claude.proc.sigkill()
+    else:
+        claude.send("/exit")
+        claude.wait_screen("/exit")
+        claude.send(ENTER)
+    until(lambda: not hooks_of(process_id) and not waiting(stage), 30, "no hook")
+    stage.phone.write("Go on", reply_to=notice)
+    stage.asked("can't be reached" if how == "killed" else "the session was ended on the computer")
+
+
+def test_without_a_terminal_no_hook_waits(stage: Stage, home: Home, request: pytest.FixtureRequest) -> None:
+    """`-p` would wait for it, and not end."""
+    with home.run([{"text": "Done."}], key=key_of(request)) as claude:
+        assert claude.wait() == 0
+    assert not waiting(stage)
+
+
+def test_with_prompts_off_no_hook_waits(stage: Stage, home: Home, desk: Any) -> None:
+    """Neither before a turn nor after it."""
+    stage.stop()
+    stage.start(prompts={"enabled": False})
+    claude = desk({"text": "Both tests pass now."})
+    stage.ended("✅ shop-api is done")
+    assert not waiting(stage)
+    assert not hooks_of(claude.proc.pid)

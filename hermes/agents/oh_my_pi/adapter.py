@@ -13,7 +13,7 @@ tries a failed request no more. `failure` is "" if the turn finished.
 
 While prompts from the phone are on, `{"began": {"id", "at", "prompt"?}, "session"}` tells of the beginning of a turn,
 and again with the id of a prompt from the phone that is in the session now; `{"stopped": {"id"}, "session"}` tells that
-a person interrupted one.
+a person interrupted one, and `{"left": true, "session"}` that oh-my-pi left the session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hermes.model.answer import Answer, Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.notice import Turn
 from hermes.model.prompt import PromptAbilities
-from hermes.model.signals import Asked, Signal, TurnBegan, TurnEnded, TurnStopped
+from hermes.model.signals import Asked, SessionEnded, Signal, TurnBegan, TurnEnded, TurnStopped
 
 AGENT = "oh-my-pi"
 
@@ -52,6 +52,8 @@ def read(payload: object, *, machine: str) -> Signal:
         began_s = _seconds(began, "at", "payload.began")
         turn_id, prompt_id = id_of(began, "id", "payload.began"), words_of(began, "prompt", "payload.began")
         return TurnBegan(AGENT, id_of(record, "session", "payload"), turn_id, began_s, prompt_id, ends_asks=False)
+    if "left" in record:
+        return SessionEnded(AGENT, id_of(record, "session", "payload"))
     if "stopped" in record:
         return TurnStopped(AGENT, id_of(record, "session", "payload"))
     if "questions" not in record:

@@ -126,7 +126,7 @@ function placed(place, onLine) {
   const write = (value) => waits && (child.stdin.write(JSON.stringify(value) + "\n"), true)
   write(place)
   // It reads all that was told before it sees the end of its stdin.
-  return { session: place.session, waits: () => waits, tell: (news) => write({ ...news, ...place }), leave: () => child.stdin.end() }
+  return { session: place.session, waits: () => waits, tell: (news) => write({ ...news, ...place }), leave: () => void (write({ left: true, ...place }), child.stdin.end()) }
 }
 
 function received(pi, session, line) {

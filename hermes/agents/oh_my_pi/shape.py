@@ -19,7 +19,7 @@ def prompt_place(payload: "Mapping[str, Any]", _: object) -> PromptPlace | None:
 # A payload asks if it has questions; another one is news of a turn. No key is in both for certain.
 SHAPE = Shape(
     {},
-    ("questions", "turn", "began", "stopped", "session", "directory", "title", "context", "headless"),
+    ("questions", "turn", "began", "stopped", "left", "session", "directory", "title", "context", "headless"),
     lambda payload: "questions" in payload,
     has_desk=lambda payload: not payload.get("headless"),
     prompts=PromptShape("lines", prompt_place),

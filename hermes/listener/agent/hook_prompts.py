@@ -2,8 +2,8 @@
 
 What became of a prompt is known from files, and from what the agent's hooks tell of their turns (`turns`):
 
-    it lies ready                      "waiting"
-    a hook has taken it                unknown, until the receipt of the hook is read
+    it lies ready, or a hook has       "waiting"
+    taken it and left no receipt yet
     the receipt was read               "admitted": the prompt is in that phase
     its turn began                     "running": the prompt is in that phase
     nothing of these                   "absent": no hook has taken it, and it can be laid ready again
@@ -78,7 +78,7 @@ class HookPrompts:
         is_there = prompt_files.is_waiting(self._root, name)
         if prompt is not None and prompt.phase in {"admitted", "running"}:
             return self._taken(prompt, notice, is_there=is_there)
-        if is_there:
+        if is_there or lies:
             record: RecordState = "waiting" if lies else "absent"
             return Sight(_state(notice), record, next_id=secrets.token_hex(8))
         if notice is not None and notice.is_left:
@@ -88,10 +88,7 @@ class HookPrompts:
         raise AgentAway(f"no hook of {self._agent_name} waits in session {source.session_id}")
 
     def _lies(self, name: str, record_id: str) -> bool:
-        """Tell whether the prompt lies ready for a hook; take back what no hook takes.
-
-        Raises AgentAway: it was taken, and the receipt is not read yet.
-        """
+        """Tell whether the prompt lies ready, or was taken and its receipt is not read yet; take back what stays."""
         with saving(self._root):
             text = prompt_files.lying(self._root, name)
             lies = text is not None and _id_of(text) == record_id
@@ -100,9 +97,8 @@ class HookPrompts:
                 return True
             if lies and prompt_files.take_back(self._root, name):
                 return False
-            if prompt_files.is_being_taken(self._root, name) or self._has_receipt(record_id):
-                raise AgentAway("a hook takes the prompt at this moment")
-        return False
+            # In this order: the hook writes its receipt before it is no longer seen taking the prompt.
+            return prompt_files.is_being_taken(self._root, name) or self._has_receipt(record_id)
 
     def _has_receipt(self, record_id: str) -> bool:
         """Tell whether the inbox has, or may have, a receipt for this prompt."""

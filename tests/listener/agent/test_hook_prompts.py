@@ -1,0 +1,312 @@
+"""Prompts for agents without a server: what lies ready, what was taken, and what their hooks tell of turns."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes.agents.registry import PROMPT_ABILITIES
+from hermes.core import prompts
+from hermes.core.notices import NoticeRules
+from hermes.errors import AgentAway, AgentRefused
+from hermes.hook import prompt_files, spool
+from hermes.listener.agent import hook_prompts
+from hermes.listener.agent.hook_prompts import LIES_S, LOST_S, HookPrompts
+from hermes.listener.agent.turns import Turns
+from hermes.listener.kept import Kept
+from hermes.listener.wakes import Wakes
+from hermes.model.ask import Source
+from hermes.model.notice import Turn
+from hermes.model.prompt import Content, Prompt, Sight, Target
+from hermes.model.prompt_events import Addressed, Seen, Trying
+from hermes.model.signals import SessionEnded, TurnBegan, TurnEnded, TurnStopped
+from hermes.model.state import Part
+from hermes.storage.store import Store
+from tests.asks import ANN, CHAT_ID
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+AGENT, ID = "oh-my-pi", "id_1"
+SOURCE = Source(AGENT, "laptop", "ses_1", "/home/dev/shop")
+NAME = prompt_files.name_of(AGENT, "laptop", "ses_1")
+CAN = PROMPT_ABILITIES[AGENT]
+QUEUED = prompts.step(
+    Prompt("prompt_a", ANN, CHAT_ID, (Part(7, "Go on"),), 1000.0),
+    Addressed(1000.0, Target(SOURCE, "oh-my-pi", CAN)),
+)
+TRIED = prompts.step(prompts.step(QUEUED, Seen(1000.0, Sight("idle", next_id=ID))), Trying(1000.0))
+
+
+class House:
+    """A store with one prompt, and a hook that waits or not."""
+
+    def __init__(self, root: Path) -> None:
+        self.now_s = 1001.0
+        self.root = root
+        self.store = Store(root, now=lambda: self.now_s)
+        self.kept = Kept(self.store, NoticeRules(has_prompts=True), Wakes())
+        self.turns = Turns(self.kept)
+        self.way = HookPrompts(AGENT, "oh-my-pi", CAN, root=root, host="laptop", kept=self.kept, sleep=self.sleep)
+        self.held: int | None = None
+        self.takes_stop = False
+
+    async def sleep(self, _: float) -> None:
+        """Let the hook take what lies there."""
+        if self.takes_stop:
+            prompt_files.take(self.root, NAME)
+
+    async def keep(self, prompt: Prompt = TRIED) -> None:
+        """Keep a prompt."""
+        await self.kept.prompts.make(lambda _: False, lambda: prompt, lambda one: one)
+
+    def sit(self, **more: str) -> None:
+        """Let a hook wait."""
+        said = {"agent": AGENT, "session": "ses_1", "machine": "laptop", "directory": "/home/dev/shop", **more}
+        self.held = prompt_files.take_place(self.root, NAME, said)
+        assert self.held is not None
+
+    def leave(self) -> None:
+        """Let it leave."""
+        if self.held is not None:
+            prompt_files.leave_place(self.root, NAME, self.held)
+        self.held = None
+
+    def prompt(self) -> Prompt:
+        """The one prompt."""
+        (prompt,) = self.kept.prompts.all()
+        return prompt
+
+    async def look(self) -> tuple[str, str]:
+        """The state of the session and of the prompt."""
+        sight = await self.way.look(SOURCE, self.prompt().record_id)
+        return sight.session, sight.record
+
+    async def lay(self) -> None:
+        """Send the prompt."""
+        await self.way.send(SOURCE, ID, Content("text", "Go on"))
+
+    async def begins(self, turn_id: str, prompt_id: str = "", *, from_phone: bool = False) -> None:
+        """A turn begins."""
+        await self.turns.take(TurnBegan(AGENT, "ses_1", turn_id, self.now_s, prompt_id, from_phone))
+        self.now_s += 1
+
+    async def ends(self, turn_id: str, failure: str = "") -> None:
+        """A turn ends."""
+        turn = Turn(SOURCE, "oh-my-pi", turn_id, None, self.now_s, words="Done.", failure=failure)
+        await self.turns.take(TurnEnded(turn))
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A store that is open, with a prompt that was tried."""
+    made = House(tmp_path / "store")
+    await made.store.open()
+    await made.kept.open()
+    yield made
+    made.leave()
+
+
+async def test_a_prompt_lies_ready_until_a_hook_takes_it(house: House) -> None:
+    """It is unknown while the hook writes its receipt, and admitted once that is read: never absent again."""
+    await house.keep()
+    house.sit()
+    assert await house.look() == ("idle", "absent")
+    await house.lay()
+    assert await house.look() == ("idle", "waiting")
+    given = json.loads(prompt_files.take(house.root, NAME) or "")
+    assert (given["id"], given["text"]) == (ID, "Go on")
+    assert await house.look() == ("idle", "waiting"), "a hook has it in its hands"
+    spool.drop(house.root, spool.record(AGENT, {"type": "prompt.taken", "prompt": ID}))
+    prompt_files.confirm_taken(house.root, NAME)
+    assert await house.look() == ("idle", "waiting"), "its receipt is not read yet"
+    await house.turns.taken(ID)
+    (receipt,) = spool.listing(house.root)
+    receipt.unlink()
+    assert await house.look() == ("idle", "admitted")
+    assert house.prompt().phase == "admitted"
+
+
+async def test_what_no_hook_takes_is_taken_back(house: House) -> None:
+    """Its hook has left, or it has lain for long: it is absent, and can be laid ready again."""
+    await house.keep()
+    house.sit()
+    await house.lay()
+    house.now_s += LIES_S + 1
+    assert await house.look() == ("idle", "absent")
+    await house.kept.prompts.change("prompt_a", lambda one: replace(one, tried_s=house.now_s))
+    await house.lay()
+    house.leave()
+    with pytest.raises(AgentAway):
+        await house.look()
+    assert prompt_files.lying(house.root, NAME) is None
+    house.now_s += LOST_S
+    with pytest.raises(AgentAway):
+        await house.lay()
+    assert await house.look() == ("gone", "absent")
+
+
+async def test_a_hook_that_died_with_it_lets_it_be_sent_again(house: House) -> None:
+    """It had left no receipt, so the agent has not got it."""
+    await house.keep()
+    house.sit()
+    await house.lay()
+    prompt_files.take(house.root, NAME)
+    house.leave()
+    house.sit()
+    prompt_files.confirm_taken(house.root, NAME)
+    assert await house.look() == ("idle", "absent")
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with its id", "from the phone"])
+@pytest.mark.parametrize("failure", ["", "overloaded"])
+async def test_its_turn_runs_and_ends(house: House, named: bool, failure: str) -> None:
+    """The agent names the prompt that began a turn, or only says that one did; told twice is told once."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    for _ in range(2):
+        await house.begins("turn_1", ID if named else "", from_phone=not named)
+        assert await house.look() == ("busy", "running")
+    for _ in range(2):
+        await house.ends("turn_1", failure)
+        assert (house.prompt().phase, house.prompt().reason) == ("failed" if failure else "finished", failure)
+    notice = house.kept.notices.of_session(AGENT, "ses_1")
+    assert notice is not None
+    assert notice.is_ours
+    assert notice.turn is not None
+    assert notice.turn.prompt_id == ID
+    assert (await house.way.look(SOURCE, "")).session == "idle"
+
+
+async def test_a_turn_of_the_desk_is_not_that_of_the_prompt(house: House) -> None:
+    """It was typed at the moment when the hook took the prompt: the prompt has the next one."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    await house.begins("typed")
+    assert await house.look() == ("busy", "admitted")
+    await house.ends("typed")
+    notice = house.kept.notices.of_session(AGENT, "ses_1")
+    assert notice is not None
+    assert not notice.is_ours
+    await house.begins("ours", from_phone=True)
+    await house.ends("ours")
+    assert house.prompt().phase == "finished"
+
+
+async def test_the_prompt_may_be_named_after_its_turn_began(house: House) -> None:
+    """As oh-my-pi does."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    await house.begins("turn_1")
+    await house.begins("turn_1", ID)
+    assert await house.look() == ("busy", "running")
+    await house.begins("turn_1")
+    assert await house.look() == ("busy", "running")
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "another turn begins"])
+async def test_an_interrupted_turn_stops_its_prompt(house: House, told: bool) -> None:
+    """Some agents tell nothing of it."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    if told:
+        await house.turns.take(TurnStopped(AGENT, "ses_1"))
+        assert (await house.way.look(SOURCE, "")).session == "idle"
+    else:
+        await house.begins("turn_2")
+    assert house.prompt().phase == "stopped"
+
+
+async def test_a_session_that_ended_is_gone(house: House) -> None:
+    """With what was sent there, unless a hook waits in it again; a turn in it shows that it was resumed."""
+    await house.keep()
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    await house.turns.take(SessionEnded(AGENT, "ses_1"))
+    assert (await house.way.look(SOURCE, "")).session == "gone"
+    assert (await house.way.look(SOURCE, ID)).session == "gone"
+    house.sit()
+    assert (await house.way.look(SOURCE, "")).session == "idle"
+    house.leave()
+    await house.begins("turn_2")
+    with pytest.raises(AgentAway):
+        await house.way.look(SOURCE, "")
+
+
+async def test_a_killed_agent_leaves_its_prompt_without_an_answer(house: House) -> None:
+    """Nobody waits in its session: it is idle, so the prompt is given up."""
+    await house.keep()
+    await house.turns.taken(ID)
+    assert await house.look() == ("idle", "admitted")
+    await house.begins("turn_1", ID)
+    assert await house.look() == ("idle", "running")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+async def test_an_inbox_that_cannot_be_read_may_hold_the_receipt(house: House) -> None:
+    """So nothing is sent again."""
+    await house.keep()
+    house.sit()
+    Path(spool.drop(house.root, spool.record(AGENT, {}))).chmod(0)
+    assert await house.look() == ("idle", "waiting")
+
+
+async def test_open_sessions_are_listed(house: House) -> None:
+    """Also one without a turn, and not those of another agent."""
+    house.sit(title="Shop", since="990.0")
+    other = prompt_files.take_place(house.root, "0" * 16, {"agent": "claude-code", "session": "x"})
+    (listed,) = await house.way.listed(0.0)
+    source = replace(SOURCE, session_title="Shop", host="laptop")
+    assert (listed.target.source, listed.state, listed.used_s) == (source, "idle", 990.0)
+    await house.begins("turn_1")
+    assert [(one.state, one.used_s) for one in await house.way.listed(0.0)] == [("busy", 1001.0)]
+    await house.ends("turn_1")
+    assert [one.target.source for one in await house.way.listed(0.0)] == [SOURCE]
+    assert await house.way.words(SOURCE) == ""
+    assert other is not None
+    prompt_files.leave_place(house.root, "0" * 16, other)
+
+
+async def test_a_turn_is_ended_by_the_hook(house: House) -> None:
+    """If one runs and the hook takes the word; what no hook takes is taken back."""
+    house.sit()
+    assert not await house.way.stop(SOURCE)
+    await house.begins("turn_1")
+    assert not await house.way.stop(SOURCE)
+    assert prompt_files.lying(house.root, NAME) is None
+    house.takes_stop = True
+    assert await house.way.stop(SOURCE)
+
+
+async def test_no_session_is_begun_from_the_phone(house: House) -> None:
+    """The person is told."""
+    with pytest.raises(AgentRefused) as refused:
+        await house.way.new_session("/home/dev/shop")
+    assert refused.value.said == "oh-my-pi begins a new session only at the computer"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"until": "x"}'])
+def test_a_damaged_file_is_no_prompt_of_ours(text: str) -> None:
+    """It is replaced by the next one."""
+    assert (hook_prompts._id_of(text), hook_prompts._until_of(text)) == ("None", 0.0)
+
+
+async def test_the_store_says_whether_hooks_may_wait(house: House) -> None:
+    """As the configuration does; also after its folder was made again."""
+    assert prompt_files.are_on(house.root)
+    (house.root / prompt_files.ON).unlink()
+    await house.kept.lay_out_again()
+    assert prompt_files.are_on(house.root)
+    off = Kept(house.store, NoticeRules(), Wakes())
+    await off.open()
+    assert not prompt_files.are_on(house.root)
