@@ -117,6 +117,32 @@ def test_only_the_newest_notice_of_a_session_keeps_its_buttons() -> None:
     assert notice.shown == shown(second, 9)
 
 
+def test_whether_a_turn_runs_is_known_from_what_was_told() -> None:
+    """A turn whose end is never told runs until another one ends, or somebody says that it was interrupted."""
+    first = notices.began(NEW, "t1", 100.0)
+    assert not notices.is_running(NEW)
+    assert notices.is_running(first)
+    over = notices.ended(first, turn(), RULES, 301.0)
+    assert not notices.is_running(over)
+    second = notices.began(over, "t2", 400.0)
+    assert notices.is_running(second)
+    assert not notices.is_running(notices.ended(second, turn("t3", ended_s=500.0), RULES, 501.0))
+    assert not notices.is_running(notices.stopped(second))
+    left = notices.left(second)
+    assert (left.is_left, notices.is_running(left)) == (True, False)
+    resumed = notices.began(left, "t3", 600.0)
+    assert (resumed.is_left, notices.is_running(resumed)) == (False, True)
+
+
+def test_a_turn_is_named_after_its_prompt_once() -> None:
+    """Also after it began; never after another one."""
+    begun = notices.began(notices.began(NEW, "t0", 90.0), "t1", 100.0)
+    named = notices.began(begun, "t1", 130.0, "id_1")
+    assert [(one.turn_id, one.at_s, one.prompt_id) for one in named.begun] == [("t0", 90.0, ""), ("t1", 100.0, "id_1")]
+    assert notices.began(named, "t1", 140.0, "id_2") == named
+    assert notices.began(named, "t1", 140.0) == named
+
+
 def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> None:
     """Its buttons are taken away when the next one comes."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
@@ -162,6 +188,8 @@ TURNS = (turn("t1"), turn("t2", began_s=400.0, ended_s=700.0), turn("t3", began_
 def moves(notice: Notice) -> Iterator[Notice]:
     """All that can happen to a notice."""
     yield notices.busy(notice, 20_000.0)
+    yield notices.stopped(notice)
+    yield notices.left(notice)
     yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
     yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
     order = notices.due(notice, RULES, 20_000.0)

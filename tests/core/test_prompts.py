@@ -149,6 +149,14 @@ def test_a_refusal_counts_once_the_record_does_not_have_it() -> None:
     assert after(RUNNING, Declined("no")) == RUNNING
 
 
+def test_a_prompt_that_lies_ready_is_not_missing() -> None:
+    """However long: it is sent again only after looks that did not find it there."""
+    waiting = after(TRIED, seen(1.0, record="waiting"), seen(SETTLE_S + 9.0, record="waiting"))
+    assert (waiting.phase, waiting.is_clear, waiting.quiet_s) == ("sending", False, None)
+    assert due(waiting) == Look(CONFIRM_S)
+    assert after(waiting, seen(99.0), seen(99.0 + SETTLE_S)).is_clear
+
+
 @pytest.mark.parametrize("prompt", [QUEUED, BEGUN])
 def test_a_refusal_before_the_first_try_ends_it(prompt: Prompt) -> None:
     """It cannot have arrived."""

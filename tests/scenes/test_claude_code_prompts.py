@@ -113,7 +113,7 @@ def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages
     stage.phone.write("/sessions")
     listed = stage.asked("Your sessions")
     stage.phone.tap(listed, "shop-api")
-    card = stage.asked("shop-api is working")
+    card = stage.asked(" is working")
     stage.phone.tap(card, "✏️ Write a prompt")
     stage.asked("Type your prompt")
     stage.phone.write(script([{"text": "Tested it."}], "queued"))

@@ -11,12 +11,13 @@ from hypothesis import given, strategies as st
 
 from hermes.agents.claude_code import adapter
 from hermes.agents.claude_code.adapter import answers, read, waiter_text
+from hermes.agents.claude_code.shape import CARRIED, SHAPE, WAKE_MESSAGE
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
 from hermes.model.ask import Ask, Option, Source
 from hermes.model.notice import Turn
-from hermes.model.signals import Asked, Quiet, Replied, TurnBegan, TurnEnded
+from hermes.model.signals import Asked, Quiet, Replied, SessionEnded, TurnBegan, TurnEnded
 from tests.agents.claude_code.spoken import Json, asked, asking, recorded, signal
 
 ANN = User(1001, "Ann")
@@ -104,7 +105,24 @@ def test_what_was_answered_is_told_in_one_string_a_question() -> None:
 
 def test_a_session_that_is_over_waits_for_nothing() -> None:
     """As recorded."""
-    assert signal("SessionEnd") == Quiet(recorded("SessionEnd")["session_id"])
+    assert signal("SessionEnd") == SessionEnded("claude-code", recorded("SessionEnd")["session_id"])
+
+
+def test_a_turn_that_the_phone_began_says_so() -> None:
+    """The hook adds that; what a person typed is not kept, also if it begins in the same way elsewhere."""
+    woken = {"hook_event_name": "UserPromptSubmit", "prompt": f"<x>{WAKE_MESSAGE} Go on</x>"}
+    assert SHAPE.prompts is not None
+    assert SHAPE.prompts.adds(woken) == {"from_phone": True}
+    for other in (
+        woken | {"prompt": "Go on"},
+        {"hook_event_name": "UserPromptSubmit"},
+        woken | {"hook_event_name": "Stop"},
+    ):
+        assert SHAPE.prompts.adds(other) == {}
+    assert "prompt" not in CARRIED
+    begun = signal("UserPromptSubmit", from_phone=True)
+    assert isinstance(begun, TurnBegan)
+    assert begun.from_phone
 
 
 def test_a_turn_begins_and_ends_with_an_id_of_its_own() -> None:

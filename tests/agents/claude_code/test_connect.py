@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from hermes.agents.claude_code import install
+from hermes.agents.claude_code import install, shape
 from hermes.errors import ConfigError, NotSaved
 
 MINE = """{
@@ -23,8 +23,10 @@ MINE = """{
 \t},
 \t"env": {"X": "\\u00e9 é"}
 }"""
-NEWS = ["Stop", "StopFailure", "UserPromptSubmit", "SessionEnd"]
-QUESTIONS = ["PermissionRequest AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS]
+NEWS = ["Stop", "StopFailure", "UserPromptSubmit", "UserPromptSubmit", "SessionEnd"]
+"""With each prompt one hook reports, and one begins to wait for prompts from the phone."""
+WAITING = "SessionStart"
+QUESTIONS = ["PermissionRequest AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS, WAITING]
 
 
 @pytest.fixture
@@ -172,11 +174,11 @@ def test_permissions_and_headless_are_asked_for_and_kept(home: Path) -> None:
     put(home, permissions=True)
     assert ours(home) == [
         *("PermissionRequest *", "PostToolUse *", "PostToolUseFailure *"),
-        *(*NEWS, "SubagentStop"),
+        *(*NEWS, "SubagentStop", WAITING),
     ]
     assert len(put(home)) == 1
     put(home, permissions=False, headless=True)
-    assert ours(home) == ["PreToolUse AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS]
+    assert ours(home) == ["PreToolUse AskUserQuestion", "PostToolUse AskUserQuestion", *NEWS, WAITING]
     assert len(put(home)) == 1
     put(home, permissions=True)
     assert ours(home)[:2] == ["PreToolUse AskUserQuestion", "PermissionRequest *"]
@@ -184,6 +186,34 @@ def test_permissions_and_headless_are_asked_for_and_kept(home: Path) -> None:
     assert ours(home) == QUESTIONS
     take(home)
     assert files(home) == set()
+
+
+def test_hooks_wait_in_the_background_for_prompts(home: Path) -> None:
+    """As a session starts and with each prompt; what the model reads then is no part of the command."""
+    said = put(home)
+    assert install.WARNING in said
+    hooks = settings(home)["hooks"]
+    (waiting,), (also,) = hooks["SessionStart"][0]["hooks"], hooks["UserPromptSubmit"][1]["hooks"]
+    assert waiting == also
+    assert shlex.split(waiting["command"])[-1] == "--prompts"
+    assert (waiting["asyncRewake"], waiting["timeout"]) == (True, install.LONGEST_S)
+    assert (waiting["rewakeSummary"], waiting["rewakeMessage"]) == (shape.WAKE_SUMMARY, shape.WAKE_MESSAGE)
+    (telling,) = hooks["UserPromptSubmit"][0]["hooks"]
+    assert "asyncRewake" not in telling
+
+
+def test_settings_of_a_hermes_without_prompts_are_outdated(home: Path) -> None:
+    """They work on; to install again is enough."""
+    put(home)
+    held = settings(home)
+    del held["hooks"]["SessionStart"]
+    place(home).write_text(json.dumps(held))
+    environ = {"HOME": str(home)}
+    assert install.is_connected(environ)
+    assert install.is_outdated(environ)
+    assert put(home)[0].startswith("Hermes' hooks were updated")
+    assert not install.is_outdated(environ)
+    assert ours(home) == QUESTIONS
 
 
 def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
 from hermes.model.ask import Ask, Option, Source
 from hermes.model.notice import Turn
-from hermes.model.signals import Asked, Dismissed, Replied, TurnEnded
+from hermes.model.signals import Asked, Dismissed, Replied, SessionEnded, TurnBegan, TurnEnded, TurnStopped
 
 ANN = User(11, "Ann")
 Json = dict[str, Any]
@@ -156,6 +156,18 @@ def test_a_recorded_end_of_a_turn_has_its_times_and_the_last_words() -> None:
     turn = Turn(source, "oh-my-pi", "1795559891995", 1795559891.995, 1795559892.465, "Both tests pass now.")
     assert read(recorded("ended", "finished"), machine="laptop") == TurnEnded(turn)
     assert ended(began=None).began_s is None
+
+
+def test_the_beginning_of_a_turn_and_what_ends_it_early() -> None:
+    """A turn that begins ends no ask: the order of a hook's news and of an ask is not known."""
+    began = {"began": {"id": "7", "at": 7000, "prompt": "id_1"}, "session": "ses_1", "directory": "/home/dev/shop"}
+    assert read(began, machine="laptop") == TurnBegan("oh-my-pi", "ses_1", "7", 7.0, "id_1", ends_asks=False)
+    stopped = {"stopped": {"id": "7"}, "session": "ses_1"}
+    assert read(stopped, machine="laptop") == TurnStopped("oh-my-pi", "ses_1")
+    assert read({"left": True, "session": "ses_1"}, machine="laptop") == SessionEnded("oh-my-pi", "ses_1")
+    for damaged in ('{"began": 7}', '{"began": {"id": "7"}}', '{"stopped": {}}', '{"left": true, "session": ""}'):
+        with pytest.raises(PayloadError):
+            read(json.loads(damaged), machine="laptop")
 
 
 def test_a_recorded_failure_says_why() -> None:

@@ -145,7 +145,7 @@ async def test_what_no_hook_takes_is_taken_back(house: House) -> None:
     with pytest.raises(AgentAway):
         await house.look()
     assert prompt_files.lying(house.root, NAME) is None
-    house.now_s += LOST_S
+    house.now_s += LOST_S + 1
     with pytest.raises(AgentAway):
         await house.lay()
     assert await house.look() == ("gone", "absent")
