@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.hook import prompt_files, spool, sweeping
+from hermes.storage import folders
 from tests.harness.processes import until
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Desk:
         self.root = root
         self.store = root / "store"
         spool.keep_machine(self.store, MACHINE)
-        prompt_files.switch(self.store, on=True)
+        folders.let_prompts(self.store, on=True)
         self.running: list[Process] = []
 
     def command(self, agent: str, *more: str) -> list[str]:
@@ -141,7 +142,7 @@ def test_with_prompts_off_no_hook_waits(desk: Desk) -> None:
     """None begins to wait, and one that waits leaves."""
     waits = desk.start(STARTED)
     desk.waits()
-    prompt_files.switch(desk.store, on=False)
+    folders.let_prompts(desk.store, on=False)
     assert ended(waits) == (0, b"", b"")
     assert ended(desk.start(STARTED)) == (0, b"", b"")
     assert not prompt_files.waiting(desk.store)

@@ -13,7 +13,7 @@ from hermes.config.settings import Prompts
 
 OPTION: Final = "--prompts or --no-prompts"
 TAKERS: Final = {
-    "opencode": "OpenCode with a port",
+    "opencode": "OpenCode",
     "opencode2": "OpenCode 2",
     "claude-code": "Claude Code",
     "oh-my-pi": "oh-my-pi",

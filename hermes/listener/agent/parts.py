@@ -103,7 +103,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
 def _by_hook(kept: Kept, root: Path, host: str) -> dict[str, HookPrompts]:
     """Return the ways of prompts to the agents without a server."""
     return {
-        agent: HookPrompts(agent, name, PROMPT_ABILITIES[agent], root=root, host=host, kept=kept)
+        without_server(agent): HookPrompts(agent, name, PROMPT_ABILITIES[agent], root=root, host=host, kept=kept)
         for agent, name in BY_HOOK.items()
     }
 

@@ -299,14 +299,3 @@ async def test_no_session_is_begun_from_the_phone(house: House) -> None:
 def test_a_damaged_file_is_no_prompt_of_ours(text: str) -> None:
     """It is replaced by the next one."""
     assert (hook_prompts._id_of(text), hook_prompts._until_of(text)) == ("None", 0.0)
-
-
-async def test_the_store_says_whether_hooks_may_wait(house: House) -> None:
-    """As the configuration does; also after its folder was made again."""
-    assert prompt_files.are_on(house.root)
-    (house.root / prompt_files.ON).unlink()
-    await house.kept.lay_out_again()
-    assert prompt_files.are_on(house.root)
-    off = Kept(house.store, NoticeRules(), Wakes())
-    await off.open()
-    assert not prompt_files.are_on(house.root)
