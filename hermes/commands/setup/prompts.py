@@ -48,12 +48,11 @@ def choose_prompts(
         "You can also start work from your phone: Hermes gives what you write to an agent on this computer, in a "
         f"session that it has, or in a new one. {_takers(known)}"
     )
-    terminal.say(
-        "A prompt gives the agent no new rights: what it has to ask for, it still asks for, also on your phone."
-    )
+    terminal.say("A prompt gives the agent no new rights: what it has to ask for, it still asks for.")
     terminal.warn(
         "Somebody who holds your phone while it is unlocked can let your agents read files, change them and run "
-        "commands here, as far as the agents' own permission rules allow, and can allow the rest when an agent asks."
+        "commands here, as far as the agents' own permission rules allow, and can allow the rest if an agent asks for "
+        "it on the phone."
     )
     if phones > 1:
         terminal.warn(f"That is so for the phone of each of the {phones} people who may answer.")
