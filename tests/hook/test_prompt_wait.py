@@ -173,7 +173,7 @@ def test_a_hook_leaves_with_its_agent(desk: Desk, how: str) -> None:
     if how == "killed":
         agent.kill()
     elif how == "no store":
-        (desk.store / "prompts-on").unlink()
+        (desk.store / spool.TAKES_PROMPTS).unlink()
     else:
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(agent.pid)], capture_output=True, check=True)
         os.kill(int(listed.stdout), signal.SIGTERM)
