@@ -7,10 +7,10 @@ of its agent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from hermes.agents.claude_code import adapter as claude_adapter
+from hermes.agents.claude_code import adapter as claude_adapter, transcript as claude_transcript
 from hermes.agents.generic import adapter as generic_adapter
 from hermes.agents.neovate import adapter as neovate_adapter
 from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
@@ -83,3 +83,6 @@ BY_HOOK: Mapping[str, str] = {
     "oh-my-pi": oh_my_pi_adapter.capabilities.agent_name,
 }
 """The agents, and their names for people, whose hooks take prompts from the phone into their sessions."""
+
+INTERRUPTED_AT: Mapping[str, Callable[[str], float | None]] = {"claude-code": claude_transcript.interrupted_at}
+"""For an agent whose hooks do not tell it: when its record of a session says that the last turn was interrupted."""

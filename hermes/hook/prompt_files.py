@@ -120,6 +120,11 @@ def is_waiting(root: str | Path, name: str) -> bool:
     return spool.is_held(_path(root, name + _LOCK))
 
 
+def session_of(root: str | Path, name: str) -> dict[str, str]:
+    """Return what the hook that waits there says about its session; {} if none waits."""
+    return _said(_path(root, name + _LOCK)) if is_waiting(root, name) else {}
+
+
 def waiting(root: str | Path) -> dict[str, dict[str, str]]:
     """Return for each hook that waits its name, and what it says about its session."""
     names = [file.removesuffix(_LOCK) for file in spool.names_in(_path(root, "")) if file.endswith(_LOCK)]

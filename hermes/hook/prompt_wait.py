@@ -67,7 +67,8 @@ def wait(
         return 0
     place = hook.place
     said = {"agent": hook.agent, "machine": hook.machine, "session": place.session_id, "since": str(time.time())}
-    held = prompt_files.take_place(hook.store, hook.name, said | {"directory": place.directory, "title": place.title})
+    said |= {"directory": place.directory, "title": place.title, "record": place.record}
+    held = prompt_files.take_place(hook.store, hook.name, said)
     if held is None:
         return 0
     try:

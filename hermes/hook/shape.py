@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 
 class PromptPlace:
-    """The session in which a hook waits for prompts from the phone."""
+    """The session in which a hook waits for prompts from the phone; `record`: the path of its record."""
 
-    def __init__(self, session_id: str, directory: str = "", title: str = "") -> None:
+    def __init__(self, session_id: str, directory: str = "", title: str = "", record: str = "") -> None:
         self.session_id = session_id
         self.directory = directory
         self.title = title
+        self.record = record
 
 
 class PromptShape:

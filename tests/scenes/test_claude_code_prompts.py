@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
 from tests.harness.processes import until
-from tests.harness.tui import ENTER
-from tests.scenes.test_claude_code import DATABASE, asks
+from tests.harness.tui import ENTER, ESC
+from tests.scenes.test_claude_code import DATABASE, asks, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,6 +168,27 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     stage.ended("In the new one.")
     assert not messages.turns("late")
     assert messages.turns("fresh") == 1
+
+
+def test_an_interrupted_turn_leaves_the_session_idle(
+    stage: Stage, home: Home, desk: Any, messages: MessagesModel
+) -> None:
+    """Esc at the desk, which no hook tells, in a turn that the phone began: the phone says so, and goes on."""
+    settings = json.loads(home.settings.read_text())
+    settings["permissions"]["allow"] = ["Bash"]
+    home.settings.write_text(json.dumps(settings))
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    works = runs("python3 -c 'import time; time.sleep(100)'")
+    stage.phone.write(script([works, {"text": "Never said."}], "interrupted"), reply_to=notice)
+    stage.asked("Working")
+    claude.wait_screen("time.sleep")
+    claude.send(ESC)
+    claude.wait_screen("Interrupted")
+    stage.ended("⏹ Stopped")
+    stage.phone.write(script([{"text": "Tested it."}], "after-esc"), reply_to=notice)
+    stage.ended("Tested it.")
+    assert messages.turns("after-esc") == 1
 
 
 @pytest.mark.parametrize("how", ["killed", "exit"])

@@ -23,7 +23,8 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     is_at_desk = environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
-    return PromptPlace(payload["session_id"], str(payload.get("cwd") or ""))
+    directory, record = (str(payload.get(key) or "") for key in ("cwd", "transcript_path"))
+    return PromptPlace(payload["session_id"], directory, record=record)
 
 
 def adds(payload: "Mapping[str, Any]") -> dict[str, bool]:

@@ -33,6 +33,7 @@ def _look(around: Around) -> Iterator[Finding]:
         yield AREA.broken("hooks", f'{place} says "disableAllHooks": no hook is ever run', f"edit {place}")
     else:
         yield AREA.good("hooks", str(place))
+    found = [[word for word in words if word != "--prompts"] for words in found]
     for words in {tuple(words): words for words in found}.values():
         yield from _words(around, words, mend)
 

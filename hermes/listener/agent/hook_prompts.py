@@ -42,7 +42,10 @@ _STEP_S: Final = 0.1
 
 
 class HookPrompts:
-    """The way to the sessions of one agent on this machine; see `PromptWay`. `host` is its name for people."""
+    """The way to the sessions of one agent on this machine; see `PromptWay`. `host` is its name for people.
+
+    `interrupted_at` returns when the agent's own record at this path says that the last turn was interrupted.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class HookPrompts:
         root: Path,
         host: str,
         kept: Kept,
+        interrupted_at: Callable[[str], float | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.can = can
@@ -62,6 +66,7 @@ class HookPrompts:
         self._host = host
         self._notices = kept.notices
         self._prompts = kept.prompts
+        self._interrupted_at = interrupted_at
         self._sleep = sleep
 
     @property
@@ -77,15 +82,23 @@ class HookPrompts:
         notice = self._notices.of_session(self._agent, source.session_id)
         is_there = prompt_files.is_waiting(self._root, name)
         if prompt is not None and prompt.phase in {"admitted", "running"}:
-            return self._taken(prompt, notice, is_there=is_there)
+            return self._taken(name, prompt, notice, is_there=is_there)
         if is_there or lies:
             record: RecordState = "waiting" if lies else "absent"
-            return Sight(_state(notice), record, next_id=secrets.token_hex(8))
+            return Sight(self._state(name, notice), record, next_id=secrets.token_hex(8))
         if notice is not None and notice.is_left:
             return Sight("gone", reason="the session was ended on the computer")
         if prompt is not None and self._prompts.now() - prompt.tried_s > LOST_S:
             return Sight("gone", reason=f"{self._agent_name} no longer runs there")
         raise AgentAway(f"no hook of {self._agent_name} waits in session {source.session_id}")
+
+    def _state(self, name: str, notice: Notice | None) -> SessionState:
+        """Return the state of a session in which a hook waits."""
+        if notice is None or not notices.is_running(notice):
+            return "idle"
+        path = prompt_files.session_of(self._root, name).get("record", "")
+        at_s = self._interrupted_at(path) if path else None
+        return "busy" if at_s is None or at_s < notice.begun[-1].at_s else "idle"
 
     def _lies(self, name: str, record_id: str) -> bool:
         """Tell whether the prompt lies ready, or was taken and its receipt is not read yet; take back what stays."""
@@ -112,12 +125,15 @@ class HookPrompts:
                 return True
         return False
 
-    def _taken(self, prompt: Prompt, notice: Notice | None, *, is_there: bool) -> Sight:
+    def _taken(self, name: str, prompt: Prompt, notice: Notice | None, *, is_there: bool) -> Sight:
         """Return the sight of a prompt that a hook has taken; the end of its turn is told by the agent alone."""
         if notice is not None and notice.is_left and not is_there:
             return Sight("gone", reason="the session was ended on the computer")
-        state = _state(notice) if is_there else "idle"
-        return Sight(state, "running" if prompt.phase == "running" else "admitted")
+        state = self._state(name, notice) if is_there else "idle"
+        if prompt.phase != "running":
+            return Sight(state, "admitted")
+        is_stopped = is_there and state == "idle" and notice is not None and notices.is_running(notice)
+        return Sight(state, "stopped" if is_stopped else "running")
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Lay a prompt ready for the hook that waits in the session. `look` has shown that no hook has taken it."""
@@ -132,7 +148,7 @@ class HookPrompts:
     async def stop(self, source: Source) -> bool:
         """End the turn that runs, if the agent can be told so; return whether it was told."""
         name, notice = _name(source), self._notices.of_session(self._agent, source.session_id)
-        is_running = _state(notice) == "busy" and prompt_files.is_waiting(self._root, name)
+        is_running = prompt_files.is_waiting(self._root, name) and self._state(name, notice) == "busy"
         if not self.can.stops or not is_running or prompt_files.lying(self._root, name) is not None:
             return False
         self._lay(name, {"stop": True})
@@ -162,7 +178,7 @@ class HookPrompts:
         turn = None if notice is None else notice.turn
         source = turn.source if turn is not None else self._source(said)
         used_s = max([float(said.get("since") or 0), *(one.at_s for one in (notice.begun if notice else ()))])
-        return Listed(Target(source, self._agent_name, self.can), _state(notice), used_s)
+        return Listed(Target(source, self._agent_name, self.can), self._state(_name(source), notice), used_s)
 
     def _source(self, said: dict[str, str]) -> Source:
         return Source(
@@ -177,10 +193,6 @@ class HookPrompts:
 
 def _name(source: Source) -> str:
     return prompt_files.name_of(source.agent, source.machine, source.session_id)
-
-
-def _state(notice: Notice | None) -> SessionState:
-    return "busy" if notice is not None and notices.is_running(notice) else "idle"
 
 
 def _id_of(text: str) -> str:

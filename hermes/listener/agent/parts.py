@@ -13,7 +13,7 @@ from hermes.agents.opencode.plugin_prompts import PluginPrompts
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
 from hermes.agents.prompting import without_server
-from hermes.agents.registry import ADAPTERS, BY_HOOK, PROMPT_ABILITIES
+from hermes.agents.registry import ADAPTERS, BY_HOOK, INTERRUPTED_AT, PROMPT_ABILITIES
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hook_prompts import HookPrompts
@@ -103,7 +103,15 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
 def _by_hook(kept: Kept, root: Path, host: str) -> dict[str, HookPrompts]:
     """Return the ways of prompts to the agents without a server."""
     return {
-        without_server(agent): HookPrompts(agent, name, PROMPT_ABILITIES[agent], root=root, host=host, kept=kept)
+        without_server(agent): HookPrompts(
+            agent,
+            name,
+            PROMPT_ABILITIES[agent],
+            root=root,
+            host=host,
+            kept=kept,
+            interrupted_at=INTERRUPTED_AT.get(agent, lambda _: None),
+        )
         for agent, name in BY_HOOK.items()
     }
 

@@ -227,6 +227,20 @@ async def test_an_interrupted_turn_stops_its_prompt(house: House, told: bool) ->
     assert house.prompt().phase == "stopped"
 
 
+async def test_an_agent_s_own_record_tells_of_an_interrupted_turn(house: House) -> None:
+    """If that was after its beginning; the prompt is stopped then, and the session can have the next one."""
+    times: list[float | None] = [None]
+    house.way._interrupted_at = lambda path: times[0] if path == "/record" else None
+    await house.keep()
+    house.sit(record="/record")
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    for at_s, seen in ((None, ("busy", "running")), (1000.0, ("busy", "running")), (1001.5, ("idle", "stopped"))):
+        times[0] = at_s
+        assert await house.look() == seen
+    assert (await house.way.look(SOURCE, "")).session == "idle"
+
+
 async def test_a_session_that_ended_is_gone(house: House) -> None:
     """With what was sent there, unless a hook waits in it again; a turn in it shows that it was resumed."""
     await house.keep()

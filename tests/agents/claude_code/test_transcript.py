@@ -1,0 +1,55 @@
+"""The end of Claude Code's record of a session says whether its last turn was interrupted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.agents.claude_code.transcript import interrupted_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = "2026-11-25T01:50:24.767Z"
+AT_S = 1795571424.767
+
+
+def entry(text: str, kind: str = "user", **more: Any) -> str:
+    """One line, as 2.1.330 writes it."""
+    message = {"role": kind, "content": [{"type": "text", "text": text}]}
+    return json.dumps({"type": kind, "isSidechain": False, "message": message, "timestamp": AT, **more})
+
+
+STOPPED = entry("[Request interrupted by user for tool use]")
+NEWS = json.dumps({"type": "mode", "mode": "normal"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "at_s"),
+    [
+        ([entry("Go on"), STOPPED, NEWS], AT_S),
+        ([entry("Go on"), entry("[Request interrupted by user]"), "{", "[]"], AT_S),
+        ([entry("x" * 90_000), STOPPED], AT_S),
+        ([STOPPED, entry("Done.", "assistant", isSidechain=True)], AT_S),
+        ([entry("", message={"content": "[Request interrupted by user]"})], AT_S),
+        ([STOPPED, entry("Go on"), NEWS], None),
+        ([STOPPED, entry("Done.", "assistant")], None),
+        ([entry("", message=None)], None),
+        ([entry("", message={"content": [{"type": "tool_result"}]})], None),
+        ([entry("[Request interrupted by user]", timestamp="yesterday")], None),
+        ([], None),
+    ],
+)
+def test_only_the_last_word_counts(tmp_path: Path, lines: list[str], at_s: float | None) -> None:
+    """A prompt or an answer after it says that the session went on; a subagent's says nothing."""
+    (tmp_path / "record.jsonl").write_text("\n".join(lines))
+    assert interrupted_at(tmp_path / "record.jsonl") == at_s
+
+
+def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    """It may be another program's words, too."""
+    assert interrupted_at(tmp_path / "none.jsonl") is None
+    assert interrupted_at(tmp_path) is None
+    assert interrupted_at("\0") is None
