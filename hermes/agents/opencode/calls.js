@@ -75,16 +75,20 @@ function isPrivate(found) {
 
 function watchForCalls() {
   const { box } = state
-  box.watcher?.close()
-  box.watcher = fs.watch(box.inbox, () => {
-    try {
-      if (isOpen()) takeCalls()
-    } catch {
-      // the next look is soon
-    }
-  })
-  box.watcher.on("error", () => {})
-  box.watcher.unref?.()
+  try {
+    box.watcher?.close()
+    box.watcher = fs.watch(box.inbox, () => {
+      try {
+        if (isOpen()) takeCalls()
+      } catch {
+        // the next look is soon
+      }
+    })
+    box.watcher.on("error", () => {})
+    box.watcher.unref?.()
+  } catch {
+    box.watcher = null // the system watches too much already; the looks find all calls
+  }
 }
 
 function takeCalls() {
@@ -108,7 +112,7 @@ function isRenamed(path, to) {
 async function answerCall(name, taken) {
   const asked = callIn(taken)
   const answer = asked ? await within(PASS_MS, passed(asked)) : { status: 403 }
-  if (answer) put(`${state.box.outbox}/${name}`, JSON.stringify(answer))
+  if (answer) put(`out/${name}`, JSON.stringify(answer))
 }
 
 // The call in this file; undefined if it is none that Hermes makes, or for a folder that is not open here.
@@ -152,10 +156,10 @@ function removeLate() {
   }
 }
 
-function put(path, words) {
-  const made = `${state.box.folder}/.${randomBytes(8).toString("hex")}.tmp`
-  fs.writeFileSync(made, words, { mode: 0o600, flag: "wx" })
-  fs.renameSync(made, path)
+function put(name, words) {
+  const made = `${state.box.folder}/.tmp` // always the same: a full disk leaves one at most
+  fs.writeFileSync(made, words, { mode: 0o600 })
+  fs.renameSync(made, `${state.box.folder}/${name}`)
 }
 
 // ---- who this is: a session is worked on by the process that has worked on it last
@@ -172,7 +176,7 @@ function sign(type, properties) {
     state.signs.set(id, Date.now())
     if (state.signs.size > MOST_SESSIONS) state.signs.delete(state.signs.keys().next().value)
   }
-  if (state.box?.watcher) isOpen()
+  if (state.box?.told) isOpen()
 }
 
 function tellOfProcess(isNew) {
@@ -180,7 +184,7 @@ function tellOfProcess(isNew) {
   const who = { v: 1, pid: process.pid, start: box.start }
   const words = JSON.stringify({ ...who, directories: [...clients.keys()], sessions: Object.fromEntries(signs) })
   if (words === box.told && !isNew) return
-  put(`${box.folder}/plugin.json`, words)
+  put("plugin.json", words)
   box.told = words
 }
 

@@ -47,8 +47,8 @@ export const HermesTelegramPhone = async ({ client, directory }) => {
   return {
     event: async ({ event }) => {
       try {
-        sign(event.type, event.properties)
         heard(directory, event)
+        sign(event.type, event.properties)
       } catch {
         // not OpenCode's trouble
       }
