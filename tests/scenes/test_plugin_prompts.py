@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.sandbox.model_server import ScriptedModel
     from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.home import Home
+    from tests.harness.opencode import OpenCode
     from tests.harness.tui import Tui
     from tests.scenes.stage import Json, Stage
 
@@ -216,4 +217,23 @@ def test_prompts_are_not_taken_while_they_are_off(
     text = words({"text": "Second done."})
     stage.phone.write(text, reply_to=notice)
     wait_answered(terminal, "Second done.")
+    assert_once(model, text)
+
+
+def test_a_server_that_also_has_the_plugin_is_listed_once(
+    stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, words: Callable[..., str]
+) -> None:
+    """Its sessions can be reached through its port and through the plugin, and get each prompt once."""
+    opencode = private_opencode()
+    stage.connect(opencode)
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
+    until(lambda: plugin_folders.plugins(stage.store), BOOT_S, "the folder of the server")
+    opencode.prompt(opencode.session(title="Here"), [{"text": "First done."}])
+    notice = wait_told(stage, "First done.")
+    until(lambda: plugin_of(stage).sessions, BOOT_S, "a sign of the session")
+    stage.phone.write("/sessions")
+    assert len(stage.asked("Your sessions").rows) == 1
+    text = words({"text": "Second done."})
+    stage.phone.write(text, reply_to=notice)
+    wait_told(stage, "Second done.")
     assert_once(model, text)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,15 @@ async def test_a_call_reaches_opencode_in_its_folder(start: Callable[..., Proces
     assert third["body"] == {}
     folder = process.folder()
     assert [path.name for path in sorted(folder.rglob("*"))] == ["in", "out", "plugin.json"]
+
+
+async def test_a_call_does_not_wait_for_the_next_look(start: Callable[..., Process]) -> None:
+    """The system tells of it: with looks alone, each of these would take a second."""
+    api = start().api()
+    began_s = time.monotonic()
+    for _ in range(12):
+        await api.call("GET", "/agent", HERE)
+    assert time.monotonic() - began_s < 8
 
 
 async def test_refusals_mean_what_they_mean_over_http(start: Callable[..., Process]) -> None:

@@ -1,0 +1,78 @@
+"""Sessions that several processes list are listed once, with the one that should get their prompts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from hermes.agents.prompting import PromptWay, way_name, without_server
+from hermes.listener.agent.listing import Listing
+from hermes.listener.sessions import SessionLists
+from hermes.listener.wakes import Wakes
+from hermes.model.ask import Source
+from hermes.model.card import Listed
+from hermes.model.prompt import PromptAbilities, Target
+from hermes.storage.store import Store
+
+if TYPE_CHECKING:
+    from hermes.listener.kept import Cards
+    from hermes.model.prompt import SessionState
+
+
+class Agent:
+    """An agent that lists these sessions, and does nothing else."""
+
+    def __init__(self, *listed: Listed) -> None:
+        self._listed = listed
+
+    @property
+    def prompts(self) -> PromptWay:
+        """Itself."""
+        return cast("PromptWay", self)
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:
+        """Return the sessions."""
+        assert since_s < 0
+        return self._listed
+
+
+def a_session(server: str, state: SessionState = "idle", session: str = "ses_1", *, is_own: bool = False) -> Listed:
+    """Return a session as its agent lists it."""
+    source = Source("opencode", "laptop", session, server=server)
+    return Listed(Target(source, "OpenCode", PromptAbilities()), state, 1.0, is_own=is_own)
+
+
+@pytest.mark.parametrize(
+    ("served", "plugged", "wanted"),
+    [
+        (a_session("desk"), a_session(""), "desk"),
+        (a_session("desk"), a_session("", is_own=True), ""),
+        (a_session("desk"), a_session("", "busy"), ""),
+        (a_session("desk", "busy"), a_session("", is_own=True), "desk"),
+        (a_session("desk", "busy"), a_session("", "busy"), "desk"),
+    ],
+)
+async def test_a_session_is_listed_where_it_runs_or_ran_last(
+    served: Listed, plugged: Listed, wanted: str, tmp_path: Path
+) -> None:
+    """Whichever is found first; other sessions stay."""
+    other = a_session("", session="ses_2")
+    for ways in (
+        {"desk": Agent(served), without_server("opencode"): Agent(plugged, other)},
+        {without_server("opencode"): Agent(plugged, other), "desk": Agent(served)},
+    ):
+        lists = SessionLists(Wakes())
+        cards = cast("Cards", Store(tmp_path).cards)
+        assert await Listing(ways, lists, cards, (), now=lambda: 0.0).list_all("") is None
+        assert lists.silent == ()
+        found = {one.target.source.session_id: one.target.source.server for one in lists.found}
+        assert found == {"ses_1": wanted, "ses_2": ""}
+
+
+def test_a_server_may_have_the_name_of_its_agent() -> None:
+    """It is another way than the one to sessions without a server."""
+    named = Source("opencode", "laptop", "ses_1", server="opencode")
+    assert way_name(named) == "opencode"
+    assert way_name(Source("opencode", "laptop", "ses_1")) == without_server("opencode") != "opencode"
