@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from hermes.agents.prompting import PromptWay, way_name, without_server
+from hermes.agents.registry import BY_HOOK
 from hermes.listener.agent.listing import Listing
 from hermes.listener.sessions import SessionLists
 from hermes.listener.wakes import Wakes
@@ -15,10 +16,13 @@ from hermes.model.ask import Source
 from hermes.model.card import Listed
 from hermes.model.prompt import PromptAbilities, Target
 from hermes.storage.store import Store
+from tests.listening import House, house
 
 if TYPE_CHECKING:
     from hermes.listener.kept import Cards
     from hermes.model.prompt import SessionState
+
+home = house("new")
 
 
 class Agent:
@@ -69,6 +73,14 @@ async def test_a_session_is_listed_where_it_runs_or_ran_last(
         assert lists.silent == ()
         found = {one.target.source.session_id: one.target.source.server for one in lists.found}
         assert found == {"ses_1": wanted, "ses_2": ""}
+
+
+async def test_each_agent_that_takes_prompts_without_a_server_has_a_way(home: House) -> None:
+    """Under the name by which it is looked for."""
+    await home.start(prompts={"enabled": True})
+    for agent in (*BY_HOOK, "opencode"):
+        assert way_name(Source(agent, "laptop", "ses_1")) in home.listener._parts.agent.prompting._ways
+        assert way_name(Source(agent, "laptop", "ses_1")) in home.listener._parts.agent.listing._ways
 
 
 def test_a_server_may_have_the_name_of_its_agent() -> None:
