@@ -89,18 +89,13 @@ class FolderTransport(httpx.AsyncBaseTransport):
                     raise httpx.ReadTimeout("the plugin did not answer", request=request) from None
             except OSError as error:
                 raise httpx.ReadError(f"the answer cannot be read: {error}", request=request) from error
-            except ValueError as error:
-                raise httpx.DecodingError(str(error), request=request) from error
             await self._sleep(LOOK_S)
 
 
 def _taken(path: Path) -> bytes:
-    """Remove the file of an answer and return its content. Raises OSError. ValueError: it is too large."""
-    size = path.lstat().st_size
-    answer = disk.read(path) if size <= _LARGEST_ANSWER else b""
+    """Remove the file of an answer and return its content, nothing if it is too large. Raises OSError."""
+    answer = disk.read(path) if path.lstat().st_size <= _LARGEST_ANSWER else b""
     path.unlink()
-    if size > _LARGEST_ANSWER:
-        raise ValueError("an answer that is too large")
     return answer
 
 
