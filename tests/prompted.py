@@ -194,12 +194,12 @@ class Desked:
     ) -> ShownMessage:
         """Let a turn at the desk end; the notice of it."""
         at_s = self.home.clock.now()
-        turn = Turn(replace(source, last_text=""), "OpenCode", "msg_0", at_s - 200, at_s, words)
+        turn = Turn(replace(source, last_text=""), "OpenCode", f"msg_{at_s}", at_s - 200, at_s, words)
         await self.kept.notices.take(TurnEnded(turn))
         title = source.session_title
         shown = await self.home.person.sees(f"{title} is done", chat=chat)
         noted = await until(
-            lambda: [one.shown for one in self.kept.notices.all() if one.session_id == source.session_id and one.shown],
+            lambda: [one.shown for one in self.kept.notices.all() if one.shown and one.shown.turn.id == turn.id],
             "the notice noted",
         )
         return self.home.person.message(noted[0].message_id, shown.chat_id)

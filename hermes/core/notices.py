@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.model.notice import Begun
+from hermes.model.notice import Begun, Place
 
 if TYPE_CHECKING:
     from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
@@ -29,6 +29,8 @@ AFTERMATH_S: Final = 2.0
 """For this long after the end of a turn, a report that the session is at work may be older than the end."""
 LONGEST_WORDS: Final = 30_000
 LONGEST_REASON: Final = 2_000
+MOST_EARLIER: Final = 20
+"""So many earlier messages of a session are known."""
 _BEGUN: Final = 4
 KEEPS_TRYING: Final = 4
 """A turn keeps trying if so many requests to its model have failed in a row."""
@@ -160,7 +162,7 @@ def quiet(notice: Notice) -> Notice:
 
 def retry_told(notice: Notice, shown: RetryShown) -> Notice:
     """Return the notice after the message about a turn that keeps trying says this."""
-    return replace(notice, retry_shown=None if shown.is_over else shown)
+    return replace(_with_earlier(notice, shown), retry_shown=None if shown.is_over else shown)
 
 
 def _is_wanted(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> bool:
@@ -213,4 +215,11 @@ def posted(notice: Notice, shown: Shown) -> Notice:
 
 def without_buttons(notice: Notice, shown: Shown) -> Notice:
     """Return the notice after the buttons of this earlier one were taken away."""
-    return replace(notice, outdated=tuple(one for one in notice.outdated if one != shown))
+    outdated = tuple(one for one in notice.outdated if one != shown)
+    return replace(_with_earlier(notice, shown), outdated=outdated)
+
+
+def _with_earlier(notice: Notice, shown: Shown | RetryShown) -> Notice:
+    place = Place(shown.chat_id, shown.message_id)
+    known = [one for one in notice.earlier if one != place]
+    return replace(notice, earlier=(*known, place)[-MOST_EARLIER:])

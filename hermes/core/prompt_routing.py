@@ -142,6 +142,14 @@ def _still(target: Target, known: Sessions) -> Target | None:
     return target_of(target.source, target.agent_name, known)
 
 
+def _of_notice(notice: Notice, known: Sessions) -> Target | None:
+    """Return the session of a notice."""
+    if notice.turn is not None:
+        return _of_turn(notice.turn, known)
+    retry = notice.retry if notice.retry_shown is None else notice.retry_shown.retry
+    return None if retry is None else target_of(retry.source, retry.agent_name, known)
+
+
 def _of_turn(turn: Turn, known: Sessions) -> Target | None:
     return target_of(turn.source, turn.agent_name, known)
 
@@ -155,9 +163,10 @@ def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None
         if card.chat_id == chat_id and message_id in card.messages:
             return _still(card.target, known)
     for notice in known.notices:
-        for shown in (notice.shown, *notice.outdated):
-            if shown is not None and (shown.chat_id, shown.message_id) == (chat_id, message_id):
-                return _of_turn(shown.turn, known)
+        shown = (notice.shown,) if notice.shown is not None else ()
+        places = (*shown, *notice.outdated, *notice.earlier)
+        if any((one.chat_id, one.message_id) == (chat_id, message_id) for one in places):
+            return _of_notice(notice, known)
     return None
 
 

@@ -78,6 +78,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A message."""
+
+    chat_id: int
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A turn that began at `at_s` (epoch), as Hermes heard it; `prompt_id`: the prompt from the phone that began it."""
 
@@ -101,6 +109,7 @@ class Notice:
     - `is_muted`: the person wants no notices of the session, but for those.
     - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
+    - `earlier`: further messages about the session's turns, the newest last. A reply to one of them is a prompt, too.
     - `revision`: grows with each write.
     """
 
@@ -119,4 +128,5 @@ class Notice:
     retry_shown: RetryShown | None = None
     shown: Shown | None = None
     outdated: tuple[Shown, ...] = ()
+    earlier: tuple[Place, ...] = ()
     revision: int = 0

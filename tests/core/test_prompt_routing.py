@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from hermes.core import notices
 from hermes.core.answers import SPLIT_UNITS
 from hermes.core.prompt_routing import (
     ARMED_S,
@@ -26,7 +27,7 @@ from hermes.model.answer import User
 from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.events import Text
-from hermes.model.notice import Notice, Shown, Turn
+from hermes.model.notice import Notice, Place, Retry, RetryShown, Shown, Turn
 from hermes.model.prompt import Prompt, PromptAbilities, PromptLine, Target
 from hermes.model.state import Part
 
@@ -69,6 +70,7 @@ def notice(source: Source = SHOP, message_id: int = 20) -> Notice:
         heard_s=900.0,
         shown=Shown(turn, 900.0, CHAT, message_id),
         outdated=(older,),
+        earlier=(Place(CHAT, message_id - 2),),
     )
 
 
@@ -90,7 +92,7 @@ ALL = known((prompt(),), (card(),), (notice(),))
 # --- replies ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("message_id", [41, 30, 31, 20, 19])
+@pytest.mark.parametrize("message_id", [41, 30, 31, 20, 19, 18])
 @pytest.mark.parametrize("group", [False, True])
 def test_a_reply_to_what_stands_for_a_session_is_a_prompt(message_id: int, group: bool) -> None:
     """To the line of a prompt, any message of a card, any notice; in a group as in private."""
@@ -114,6 +116,13 @@ def test_a_prompt_without_a_session_takes_no_replies() -> None:
     """The person has not said which one."""
     asked = prompt(target=None, choices=(target(),), phase="unaddressed")
     assert route(text(reply_to=41), known((asked,))) is None
+
+
+def test_a_reply_to_the_message_about_a_turn_that_keeps_trying_is_a_prompt() -> None:
+    """Also before any turn of the session has ended."""
+    shown = RetryShown(Retry(SHOP, "OpenCode", 4, 1100.0), CHAT, 60)
+    trying = notices.retry_told(Notice("n1", "opencode", "ses_1"), shown)
+    assert route(text(reply_to=60), known(notices=(trying,))) == ToSession(target())
 
 
 def test_a_line_moves_with_its_group() -> None:

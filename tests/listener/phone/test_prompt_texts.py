@@ -82,6 +82,16 @@ async def test_a_reply_to_a_notice_goes_to_its_session_once(desk: Desked, shop: 
     assert len(desk.desk.received) == 1
 
 
+async def test_a_reply_to_an_older_notice_goes_to_its_session(desk: Desked, shop: Source) -> None:
+    """Its buttons may be gone, its session is not."""
+    first = await desk.notice(shop)
+    second = await desk.notice(shop, "And now?")
+    assert second.message_id != first.message_id
+    await until(lambda: not any(one.outdated for one in desk.kept.notices.all()), "no message with old buttons")
+    desk.home.person.write("Rename it", to=first)
+    await desk.came("Rename it")
+
+
 async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -> None:
     """While it is queued, while it runs, when it is over, and after a restart."""
     await replied(desk, shop)
