@@ -752,3 +752,62 @@ async def test_a_question_stays_first(desk: Desked, shop: Source) -> None:
         desk.home.person.write("DuckDB")
         await desk.home.person.sees("Is this your answer")
     assert not desk.prompts()
+
+
+async def test_a_text_that_the_person_deleted_keeps_its_line(desk: Desked, shop: Source) -> None:
+    """Telegram tells nobody of a deletion: the prompt goes out, and the line can still stop it."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    desk.home.api.control.delete(text)
+    line = await desk.home.person.sees("Waits for the current turn")
+    assert await desk.home.person.taps(line, "✖️ Cancel") == "Cancelled"
+    await desk.phase("withdrawn")
+
+
+async def test_a_pen_that_cannot_be_saved_is_told(desk: Desked, shop: Source) -> None:
+    """The next text is then no prompt."""
+    desk.home.person.write("/sessions")
+    await desk.home.person.taps(await desk.home.person.sees("Your sessions"), shop.session_title)
+    card = await desk.home.person.sees("waits for you", buttons=True)
+    await until(lambda: any(one.shown == card.message_id for one in desk.kept.cards.all()), "the card noted")
+    with full_disk(desk, "cards"):
+        assert SORRY in await desk.home.person.taps(card, "✏️ Write a prompt")
+    assert not desk.home.person.find("Type your prompt")
+    desk.home.person.write("Rename it")
+    await desk.home.person.sees("What is this for?")
+    assert not desk.desk.received
+
+
+async def test_prompts_keep_their_order_over_a_restart(desk: Desked, shop: Source) -> None:
+    """As they were written."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    shown = await desk.notice(shop)
+    for number in range(4):
+        desk.home.person.write(f"Number {number}", to=shown)
+        await until(lambda number=number: len(desk.prompts()) == number + 1, "the prompt")  # type: ignore[misc]
+    await desk.again()
+    for number in range(4):
+        desk.desk.end(shop.session_id)
+        await desk.looks()
+        await desk.came(*(f"Number {one}" for one in range(number + 1)))
+        await desk.phase("running")
+
+
+async def test_a_lock_that_comes_before_the_session_is_made_makes_none(desk: Desked) -> None:
+    """A new session is work, too."""
+    desk.desk.session("One")
+    desk.home.person.write("/new")
+    await desk.home.person.taps(await desk.home.person.sees("Where should"), "shop")
+    await desk.home.person.sees("Type your prompt for a new session")
+    desk.desk.is_away = True
+    desk.home.person.write("Begin")
+    await desk.home.person.sees("can't be reached")
+    await desk.store.lock_phone()
+    desk.desk.is_away = False
+    await desk.looks()
+    await asyncio.sleep(0.5)
+    assert len(desk.desk.sessions) == 1
+    await desk.store.unlock_phone()
+    await desk.looks()
+    await desk.came("Begin")
+    assert len(desk.desk.sessions) == 2
