@@ -68,6 +68,8 @@ class SessionCards:
         self._look = look
         self._link = link
         self._background = background
+        # Cards that were sent but could not be noted (a full disk), by their ids: (chat, message, digest).
+        self._unnoted: dict[str, tuple[int, int, str]] = {}
 
     def want(self, command: str, text: Text) -> None:
         """Show the list that this command asks for, as soon as it is made."""
@@ -135,9 +137,7 @@ class SessionCards:
         screen = screens.session_card(card, self._open_asks(card), self._look)
         try:
             if card.is_wanted:
-                sent = await self._outbox.send(self._entries.chat_id, screen, silent=True)
-                self._entries.note_message(sent.message_id)
-                await self._shown(card, sent.message_id, screen.digest)
+                await self._post(card, screen)
                 return AT_ONCE
             if card.shown is not None and card.drawn != screen.digest:
                 await self._redraw(card, card.shown, screen)
@@ -146,13 +146,20 @@ class SessionCards:
             raise
         return None
 
-    async def _shown(self, card: Card, message_id: int, digest: str) -> None:
+    async def _post(self, card: Card, screen: Screen) -> None:
+        posted = self._unnoted.get(card.id)
+        if posted is None:
+            sent = await self._outbox.send(self._entries.chat_id, screen, silent=True)
+            self._entries.note_message(sent.message_id)
+            posted = self._unnoted[card.id] = (self._entries.chat_id, sent.message_id, screen.digest)
+        chat_id, message_id, digest = posted
+
         def shown(found: Card) -> Card:
             messages = (*found.messages, message_id)[-MESSAGES:]
-            chat_id = self._entries.chat_id
             return replace(found, chat_id=chat_id, messages=messages, shown=message_id, drawn=digest, is_wanted=False)
 
         await self._cards.change(card.id, shown)
+        del self._unnoted[card.id]
 
     async def _redraw(self, card: Card, message_id: int, screen: Screen) -> None:
         shown: int | None = message_id

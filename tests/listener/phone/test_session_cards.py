@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from tests.listening import House, house, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
+    from hermes.model.card import Card
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections=PROMPTS)
@@ -205,6 +207,29 @@ async def test_a_card_has_the_last_words_and_takes_replies(desk: Desked) -> None
     await card(desk)
     desk.home.person.write("Rename it", to=first)
     await desk.came("Rename it")
+
+
+async def test_a_card_that_cannot_be_noted_is_posted_once(desk: Desked) -> None:
+    """However long the disk is full."""
+    desk.desk.session("Fix login flow")
+    shown = await listed(desk)
+    real = desk.kept.cards._files.save
+
+    async def save(found: Card) -> Card:
+        if found.shown is not None:
+            raise NotSaved("the disk is full", disk_full=True)
+        return await real(found)
+
+    desk.kept.cards._files.__dict__["save"] = save
+    await desk.home.person.taps(shown, "Fix login flow")
+    await desk.home.person.sees("Fix login flow 💤 waits for you")
+    for _ in range(4):
+        desk.home.listener._parts.steps.kick("card", desk.kept.cards.all()[0].id)
+        await asyncio.sleep(0.05)
+    desk.kept.cards._files.__dict__["save"] = real
+    desk.home.listener._parts.steps.kick("card", desk.kept.cards.all()[0].id)
+    await until(lambda: desk.kept.cards.all()[0].shown, "the card noted")
+    assert len([one for one in desk.home.person.shown() if "waits for you" in one.text]) == 1
 
 
 async def test_a_session_that_was_deleted(desk: Desked) -> None:
