@@ -34,7 +34,7 @@ class Cards(Records[Card]):
             if card.chat_id != chat_id:
                 await self.change(
                     card.id,
-                    lambda found: replace(found, chat_id=chat_id, messages=(), shown=None, armed_for=0, armed_s=0.0),
+                    lambda found: replace(found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None),
                 )
 
 

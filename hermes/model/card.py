@@ -37,6 +37,7 @@ class Card:
       `is_wanted`: it is to be posted as a new message.
     - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is. `about`: the
       question that this text answers too late, "" if none.
+    - `typing`: the message that asks for that text; it goes when no text is awaited any more.
     - `is_muted`: its turns get no notices.
     - `stop`: how far the wish to stop its turn has come.
     - `is_stale`: its state and the last words are to be read again.
@@ -50,6 +51,7 @@ class Card:
     messages: tuple[int, ...] = ()
     armed_for: int = 0
     armed_s: float = 0.0
+    typing: int | None = None
     about: str = ""
     is_muted: bool = False
     stop: StopPhase = ""

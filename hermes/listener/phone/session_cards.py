@@ -132,6 +132,10 @@ class SessionCards:
     async def step(self, card_id: str) -> float | None:
         """Step: post or redraw the card. Raises ChatError and NotSaved: try the step again."""
         card = self._cards.get(card_id)
+        if card is not None and card.typing is not None and not card.armed_for:
+            await self._outbox.discard(card.chat_id, card.typing)
+            await self._cards.change(card.id, lambda found: replace(found, typing=None))
+            return AT_ONCE
         if card is None or card.is_stale:
             return None  # it is woken when its session was looked at
         screen = screens.session_card(card, self._open_asks(card), self._look)
@@ -259,9 +263,15 @@ class SessionCards:
         chat_id = self._entries.chat_id
         sent = await self._outbox.send(chat_id, screens.write_now(card, self._look), silent=True)
         self._entries.note_message(sent.message_id)
-        await self._change(
-            card, lambda found: replace(found, chat_id=chat_id, messages=(*found.messages, sent.message_id)[-MESSAGES:])
-        )
+        before = self._cards.get(card.id)
+        if before is not None and before.typing is not None:
+            await self._outbox.discard(before.chat_id, before.typing)
+
+        def noted(found: Card) -> Card:
+            messages = (*found.messages, sent.message_id)[-MESSAGES:]
+            return replace(found, chat_id=chat_id, messages=messages, typing=sent.message_id)
+
+        await self._change(card, noted)
 
 
 def _chosen(wanted: Wanted, found: Iterable[Listed]) -> list[Listed]:

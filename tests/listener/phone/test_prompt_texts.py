@@ -258,6 +258,18 @@ async def test_after_write_a_prompt_the_next_text_is_one_and_no_other(desk: Desk
     assert desk.desk.texts() == ["Rename it"]
 
 
+async def test_the_message_that_asks_for_a_text_goes_when_it_came(desk: Desked, shop: Source) -> None:
+    """Nobody taps its button any more; also if another card takes the next text, and over a restart."""
+    typing = await _armed(desk, shop)
+    await until(lambda: any(one.typing for one in desk.kept.cards.all()), "the message noted")
+    await desk.home.stop()
+    await desk.start()
+    desk.home.person.write("Rename it")
+    await desk.came("Rename it")
+    await desk.home.person.gone(typing)
+    await until(lambda: not any(one.typing for one in desk.kept.cards.all()), "the deletion noted")
+
+
 async def test_cancel_typing_ends_it(desk: Desked, shop: Source) -> None:
     """The next text is offered, as any other; the message that asked for it goes."""
     typing = await _armed(desk, shop)
@@ -636,10 +648,11 @@ async def test_buttons_do_nothing_while_prompts_are_off(desk: Desked, shop: Sour
     card = await desk.home.person.sees("waits for you", buttons=True)
     desk.desk.sessions[shop.session_id].is_busy = True
     desk.home.person.write("Rename it", to=typing)
-    line = await desk.home.person.sees("Waits for the current turn")
+    await desk.home.person.sees("Waits for the current turn")
     await desk.again(prompts={"enabled": False})
     assert "may not write" in await desk.home.person.taps(card, "✏️ Write a prompt")
-    assert "may not write" in await desk.home.person.taps(line, "Send now")
+    failed = await desk.home.person.sees("may no longer write", buttons=True)
+    assert "may not write" in await desk.home.person.taps(failed, "Send again")
     assert not any(card.armed_for for card in desk.kept.cards.all())
     assert not desk.desk.received
 
@@ -674,7 +687,10 @@ async def test_in_a_group_a_prompt_is_a_reply(team: Desked) -> None:
     person.write("Rename it", to=typing, chat_id=GROUP, user_id=BOB.id)
     line = await person.sees("Waits for the current turn", chat=GROUP)
     assert [one.user.id for one in team.prompts()] == [BOB.id]
-    person.write("As Mallory", to=typing, chat_id=GROUP, user_id=6666)
+    person.write("As Mallory", to=card, chat_id=GROUP, user_id=6666)
+    person.tap(line, "✖️ Cancel", user_id=6666)
+    await team.home.polled()
+    assert [one.phase for one in team.prompts()] == ["queued"]
     assert await person.taps(line, "✖️ Cancel", user_id=ANN.id) == "Cancelled"
     await team.phase("withdrawn")
     assert len(team.prompts()) == 1
