@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes.sandbox.botapi.serving import SpawnedBotApi
-from tests.faults import surroundings, words
+from tests.faults import locking, surroundings, words
 from tests.faults.asks import token
 from tests.faults.twins import Twins
 
@@ -376,6 +376,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "a text before its question": words.text_before_its_question,
         "another bot's code": words.another_bots_code,
         "a long text, cut in two": words.long_text_cut_in_two,
+        "the phone locked": locking.phone_locked,
     },
     "Hermes' own processes": {
         "listener killed": _kill_listener,
@@ -426,7 +427,7 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
 }
 """Every fault, by what it befalls."""
 CATALOGUE: Final = {kind: begin for family in FAMILIES.values() for kind, begin in family.items()}
-ALONE: Final = frozenset({"a hostile environment", "configuration away"})
+ALONE: Final = frozenset({"a hostile environment", "configuration away", "the phone locked"})
 """What these show is seen while they last, so that no other trouble may stand in the way then."""
 MILD: Final = ("an odd update", "events doubled", "updates again", "taps on old pages")
 WORDLESS: Final = frozenset({"plain texts", "a text before its question", "another bot's code"})

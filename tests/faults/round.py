@@ -37,6 +37,8 @@ FRESH_S: Final = 20.0
 FULL: Final = "disk full"
 SECOND: Final = "a second listener"
 UNSAVING: Final = frozenset({FULL, "folder unwritable"})
+LOCK: Final = "the phone locked"
+"""A text that is written meanwhile counts for nothing."""
 LONG: Final = "a long text, cut in two"
 UNCONFIRMING: Final = ENDINGS | {
     "telegram done, but cut",
@@ -172,7 +174,7 @@ class Round:
                 )  # whose words they are would be the person's own riddle
             if LONG in self.planned and ask.shape in WRITTEN:
                 ask.shape = "once" if ask.is_permission else "single"  # behind a long text it would be a part of that
-            if self.planned[0] in WORDLESS and ask.shape in {*WRITTEN, "reply"}:
+            if self.planned[0] in {*WORDLESS, LOCK} and ask.shape in {*WRITTEN, "reply"}:
                 ask.shape = "once" if ask.is_permission else "single"  # their own words would be a riddle, too
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
             person = self._person(ask, acts=acts, thinks_s=rng.choice(THINKS_S))

@@ -7,6 +7,7 @@ the person does with it while it waits or is worked on.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -30,7 +31,8 @@ WISHES: Final[tuple[Wish, ...]] = ("", "", "", "edit", "edit", "cancel", "now", 
 FINAL: Final = ("✅ Done", "⏹ Stopped ", "⏹ Stopped\n", "✖️ Cancelled", "❌ ")
 """How the last words about a prompt begin."""
 HEADS: Final = (*FINAL, "⏳ ", "💾 ", "📨 ", "▶️ ", "⏹ Stopping", "Stop the agent?", "What is this for?")
-TOO_LATE: Final = "The agent has that prompt already"
+TOO_LATE: Final = ("The agent has that prompt already", "That prompt was not sent", "⚠️")
+"""How the words begin that an edit came to nothing."""
 LOCKED: Final = "🔒 Locked"
 WRITE: Final = "✏️ Write a prompt"
 UNHEARD_S: Final = 8.0
@@ -158,18 +160,25 @@ class Talk:
         """Whether its agent is an OpenCode 2."""
         return self.agent.manner in VERSIONS
 
-    def begin(self) -> None:
-        """Make the session; the desk will keep it busy now and then."""
+    def begin(self, *, keeps_busy: bool = False) -> None:
+        """Make the session; the desk will keep it busy now and then, or (`keeps_busy`) until `let_go`."""
         self._began_s = self.now()
         self.session = self.agent.do("session", title=self.title)
         if not self.is_second:
             self.agent.do("take_time", session=self.session)
+        if keeps_busy:
+            self._busy_at.append((self._began_s, math.inf))
+            return
         for _ in range(self.rng.randint(0, 2)):
             begins_s = self._began_s + self.rng.choice([0.0, self.rng.uniform(0.0, 1.5)])
             self._busy_at.append((begins_s, begins_s + self.rng.uniform(0.1, 2.5)))
         if any(letter.door == "notice" for letter in self.letters) and not self._busy_at:
             self._busy_at.append((self._began_s, self._began_s + 0.1))
         self._busy_at.sort()
+
+    def let_go(self) -> None:
+        """Let the desk end what keeps the session busy."""
+        self._busy_at = [(begins_s, 0.0) for begins_s, _ in self._busy_at]
 
     def step(self, view: View) -> None:
         """Let the desk and the person do the next thing."""
@@ -338,7 +347,7 @@ class Talk:
             if message.reply_to not in letter.ids or message in lines:
                 continue
             if letter.is_edited:
-                letter.is_refused = letter.is_refused or message.text.startswith((TOO_LATE, "⚠️"))
+                letter.is_refused = letter.is_refused or message.text.startswith(TOO_LATE)
             elif UNSAVED in message.text or not lines:
                 # It was not saved, or it replied to a copy that Telegram never confirmed, and the person heard so.
                 letter.lost += letter.ids
