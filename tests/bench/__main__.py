@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from tests.bench import burst, hooks, machine, questions, report, resting, starting, storing
+from tests.bench import burst, hooks, machine, prompting, questions, report, resting, starting, storing
 from tests.bench.figures import FULL, QUICK, Effort, Figure
 from tests.harness.home import ROOT, BinaryMissingError
 from tests.harness.processes import SWEEPER
@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Group] = {
     "opencode2": Group(lambda _: questions.SECOND, questions.with_second),
     "permission": Group(lambda _: questions.PERMISSIONS, questions.permissions),
     "plugin": Group(lambda _: questions.PLUGIN, questions.with_plugin),
+    "prompt": Group(lambda _: prompting.FIGURES, prompting.measure),
     "tap": Group(lambda _: questions.SCRIPTED, questions.with_script),
     "store": Group(storing.figures, storing.measure),
     "burst": Group(burst.figures, burst.measure),

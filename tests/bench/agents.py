@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from hermes.sandbox.model_server import running_model
 from tests.bench import follower
@@ -159,6 +159,24 @@ class RealOpenCode:
         step = {"tool": "bash", "args": {"command": command, "description": "a step"}, "say": WORDS}
         self._server.prompt(self._server.session(title=TITLE), [step])
 
+    def begin(self) -> str:
+        """Begin a session, and return its id."""
+        return self._server.session(title=TITLE)
+
+    def send(self, session: str, text: str) -> float:
+        """Send a prompt by one plain request; return the moment (monotonic) at which it left."""
+        body = {"parts": [{"type": "text", "text": text}]}
+        return _posted(self, "/global/health", f"/session/{session}/prompt_async?{self._place}", body)
+
+    def look(self, session: str) -> float:
+        """Read the newest messages of a session by one plain request; return the seconds that it took."""
+        left_s, done_s = _asked(self, "GET", "/global/health", f"/session/{session}/message?limit=20&{self._place}")
+        return done_s - left_s
+
+    @property
+    def _place(self) -> str:
+        return urlencode({"directory": str(self._server.directory)})
+
     def answer(self, request_id: str) -> float:
         """As `Answerable.answer`."""
         return _posted(self, "/global/health", f"/question/{request_id}/reply", {"answers": [["SQLite"]]})
@@ -166,6 +184,11 @@ class RealOpenCode:
 
 def _posted(agent: Agent, before: str, path: str, body: Json) -> float:
     """Post on a connection that another request has opened; return the moment (monotonic) at which the post left."""
+    return _asked(agent, "POST", before, path, body)[0]
+
+
+def _asked(agent: Agent, method: str, before: str, path: str, body: Json | None = None) -> tuple[float, float]:
+    """Ask on a connection that another request has opened; return when (monotonic) it left, and was answered."""
     place = urlsplit(agent.url)
     credentials = b64encode(f"opencode:{agent.password}".encode()).decode()
     headers = {"content-type": "application/json", "authorization": f"Basic {credentials}"}
@@ -173,9 +196,11 @@ def _posted(agent: Agent, before: str, path: str, body: Json) -> float:
         connection.request("GET", before, headers=headers)
         connection.getresponse().read()
         left_s = time.monotonic()
-        connection.request("POST", path, json.dumps(body), headers)
-        assert connection.getresponse().status in {http.client.OK, http.client.NO_CONTENT}
-    return left_s
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        response.read()
+        assert response.status in {http.client.OK, http.client.NO_CONTENT}
+        return left_s, time.monotonic()
 
 
 @contextmanager
@@ -220,6 +245,14 @@ class Heard:
 
         return until(found, 60, what)[0]
 
+    def next(self, kind: str, after_s: float) -> float:
+        """Wait for the first event of this kind after a moment (monotonic); return when it came."""
+
+        def found() -> list[float]:
+            return [at_s for at_s, told in self._noted() if told["type"] == kind and at_s > after_s]
+
+        return until(found, 60, kind)[0]
+
     def _noted(self) -> Iterator[tuple[float, Json]]:
         for line in self._file.read_bytes().splitlines(keepends=True):
             at_s, tab, event = line.partition(b"\t")
@@ -229,11 +262,11 @@ class Heard:
 
 
 @contextmanager
-def followed(agent: Agent, root: Path) -> Iterator[Heard]:
-    """Follow the agent's events by a process of its own."""
+def followed(agent: Agent, root: Path, *more: str) -> Iterator[Heard]:
+    """Follow the agent's events, also those of `more` kinds, by a process of its own."""
     root.mkdir(parents=True, exist_ok=True)
     notes = root / "events"
-    command = [sys.executable, "-I", "-S", follower.__file__, f"{agent.url}{agent.events.path}", str(notes)]
+    command = [sys.executable, "-I", "-S", follower.__file__, f"{agent.url}{agent.events.path}", str(notes), *more]
     with Proc(command, cwd=root, environ={follower.PASSWORD: agent.password}, log_dir=root, name="follower"):
         until(lambda: notes.exists() and notes.read_bytes().startswith(follower.FOLLOWING), 30, "an event stream")
         yield Heard(notes, agent.events)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -73,6 +76,14 @@ class Effort:
 FULL: Final = Effort()
 QUICK: Final = Effort(rounds=10, warm_up=2, starts=5, idle_s=10.0, many=1_000, changes=100, at_once=150, waiters=2)
 """To see that it works: too few of everything to be quoted."""
+
+
+@contextmanager
+def paced(effort: Effort) -> Iterator[None]:
+    """Let what is done in the block take its time, so that the next one does not wait for Telegram's pace."""
+    began_s = time.monotonic()
+    yield
+    time.sleep(max(0.0, began_s + effort.pause_s - time.monotonic()))
 
 
 def ratios(values_s: list[float], bare_s: list[float]) -> tuple[float, ...]:

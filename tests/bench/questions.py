@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,7 +26,7 @@ from tests.bench.agents import (
     monotonic_s,
     real,
 )
-from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
+from tests.bench.figures import Effort, Figure, middle_ms, ms, paced, ratios
 from tests.harness.processes import Proc, until
 from tests.scenes.stage import Stage, staged
 
@@ -108,7 +107,7 @@ def permissions(effort: Effort, root: Path) -> list[Figure]:
         stage.start(log={"level": "info", "file": str(stage.log)})
         took = []
         for number in range(effort.warm_up + effort.rounds):
-            with _paced(effort):
+            with paced(effort):
                 took.append(_permitted(stage, agent, heard, f"echo round {number}"))
     to_phone_s, to_agent_s = zip(*took[effort.warm_up :], strict=True)
     return [WISHED.measured(*ms(list(to_phone_s))), PERMITTED.measured(*ms(list(to_agent_s)))]
@@ -127,7 +126,7 @@ def with_plugin(effort: Effort, root: Path) -> list[Figure]:
         ):
             for number in range(effort.warm_up + effort.rounds):
                 for route, agent, heard in (("server", server, at_server), ("plugin", plugged, at_plugin)):
-                    with _paced(effort):
+                    with paced(effort):
                         took[route].append(_round(stage, agent, heard, f"Round {number}, by {route}: which one?"))
     by_server, by_plugin = (rounds[effort.warm_up :] for rounds in took.values())
     return [
@@ -201,21 +200,14 @@ def _rounds(
         stage.start(log={"level": "info", "file": str(stage.log)})
         rounds = []
         for number in range(effort.warm_up + effort.rounds):
-            with _paced(effort):
+            with paced(effort):
                 rounds.append(_round(stage, agent, heard, f"Round {number}: which database?"))
             if beside is None:
                 continue
-            with _paced(effort):
+            with paced(effort):
                 beside(stage, heard, f"Round {number}, at the desk: which database?")
         then(stage)
     return rounds[effort.warm_up :]
-
-
-@contextmanager
-def _paced(effort: Effort) -> Iterator[None]:
-    began_s = time.monotonic()
-    yield
-    time.sleep(max(0.0, began_s + effort.pause_s - time.monotonic()))
 
 
 def _with_floor(agent: Answerable, effort: Effort, root: Path) -> tuple[list[Round], list[float]]:

@@ -26,7 +26,7 @@ TINY: Final = Effort(
     rounds=1, warm_up=0, starts=1, pause_s=0.0, idle_s=0.2, few=2, many=20, changes=2,
     at_once=20, rate_scale=2.0, waiters=1, settle_s=0.1,
 )  # fmt: skip
-WITH_OPENCODE: Final = ("opencode", "permission", "plugin")
+WITH_OPENCODE: Final = ("opencode", "permission", "plugin", "prompt")
 NEEDS_OPENCODE: Final = (pytest.mark.scene, pytest.mark.xdist_group("opencode-1.18.33"))
 SPEED: Final = Figure("the speed of a test", "ms", 8.0)
 
