@@ -93,6 +93,7 @@ def test_another_page_can_do_nothing(origin: str, url: str, stage: Stage) -> Non
         ({"do": "ask", "scene": "none"}, "no scene"),
         ({"do": "tap", "message_id": 99, "data": "x"}, "never was"),
         ({"do": "write", "text": ""}, "empty"),
+        ({"do": "rewrite", "message_id": 1, "text": "x"}, "of your own"),
         ({"do": "write", "text": "x" * LONGEST_BODY}, "too much"),
     ],
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("page")
 
 FOLDER = Path(__file__).with_name("pictures")
-MOST_BYTES = 150_000
+MOST_BYTES = 175_000
 # What is another time, code, machine or process in every run.
 VARIES = {r"\d\d:\d\d": "18:40", r"#\w{5}\b": "#k7x3p", r"on \S+ ·": "on laptop ·", r"process \d+": "process 4711"}
 
@@ -72,7 +72,7 @@ def compare(visitor: Visitor, name: str) -> None:
 
 def test_the_picture_of_an_answered_question(browser: Browser, url: str) -> None:
     """chat.png: a question that was answered, a permission that waits, and the computer beside."""
-    with visiting(browser, url, size=(1180, 820)) as visitor:
+    with visiting(browser, url, size=(1180, 880)) as visitor:
         visitor.ask("one")
         visitor.tap("Which database", "SQLite ⭐")
         visitor.received("Fix login flow")
