@@ -102,6 +102,7 @@ $(READY): requirements.lock pyproject.toml hermes/__init__.py
 # What Hermes itself needs and no more: somebody waits for it.
 .cache/demo/.ready: requirements-run.lock pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "make: Python 3.11 or newer is needed (PYTHON=/path/to/it)" >&2; exit 1; }
+	@echo "The first start installs what Hermes needs, in .cache/demo: about a minute."
 	@[ -x .cache/demo/bin/python ] || $(PYTHON) -m venv .cache/demo
 	.cache/demo/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-run.lock
 	@.cache/demo/bin/python -c 'import pathlib, sysconfig; \
