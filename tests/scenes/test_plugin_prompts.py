@@ -118,7 +118,10 @@ def test_the_phone_writes_to_a_plain_terminal(
     working = prompting.asked("Working")
     prompting.phone.tap(working, "⏹ Stop")
     prompting.phone.tap(prompting.turned(working, "Stop the agent?"), "Yes, stop")
-    prompting.ended("⏹ Stopped")
+    try:
+        prompting.phone.message_with("⏹ Stopped", 40)
+    finally:
+        print("DBG", prompts(prompting)[-1], [one.text for one in prompting.phone.toasts()] if hasattr(prompting.phone, "toasts") else "")
     terminal.wait_ready()
     assert "Fifth done." not in terminal.screen()
 
@@ -211,6 +214,9 @@ def test_prompts_are_not_taken_while_they_are_off(
     terminal = tui(desk.project("tui"), steps=[{"text": "First done."}])
     notice = wait_told(stage, "First done.")
     assert not (stage.store / "plugins").exists()
+    until(
+        lambda: '"posted"' in "".join(file.read_text() for file in (stage.store / "notices").glob("*.json")), 30, "it"
+    )
     stage.stop()
     stage.start(prompts={"enabled": True})
     until(lambda: plugin_folders.plugins(stage.store), 30, "the folder of the terminal")
