@@ -604,13 +604,14 @@ async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: 
     desk.desk.sessions[shop.session_id].is_busy = True
     await replied(desk, shop)
     line = await desk.home.person.sees("Waits for the current turn")
-    typing = await _armed(desk, shop, "is working")
+    await _armed(desk, shop, "is working")
+    card = await desk.home.person.sees("is working", buttons=True)
     desk.home.person.write("What now?", to=line)
     await until(lambda: len(desk.prompts()) == 2, "the second prompt")
     await desk.again(prompts={"enabled": True, "projects": ["blog"]})
     desk.desk.sessions[shop.session_id].is_busy = False
     desk.home.person.write("By the line", to=line)
-    desk.home.person.write("By the card", to=typing)
+    desk.home.person.write("By the card", to=card)
     desk.home.person.write("By the armed card")
     await desk.home.polled()
     await desk.looks()
