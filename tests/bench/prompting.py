@@ -30,7 +30,7 @@ QUIET_S: Final = 0.5
 
 
 def measure(effort: Effort, root: Path) -> list[Figure]:
-    """Measure by turns from the desk and from the phone, never faster than Telegram takes messages. Raises BinaryMissingError if there is no OpenCode."""
+    """Measure by turns from the desk and from the phone, at Telegram's pace. Raises BinaryMissingError."""
     came_s: list[float] = []
     by_hand_s: list[float] = []
     ended_s: list[float] = []

@@ -35,8 +35,11 @@ TOO_LATE: Final = ("The agent has that prompt already", "That prompt was not sen
 """How the words begin that an edit came to nothing."""
 LOCKED: Final = "🔒 Locked"
 WRITE: Final = "✏️ Write a prompt"
-UNHEARD_S: Final = 8.0
-"""After so long without a word about a text the person writes it again: a hint is said once, and may be lost."""
+UNHEARD_S: Final = 15.0
+"""After so long without a word about a text the person writes it again: a hint is said once, and may be lost.
+
+It is longer than a group has to wait when it has got all the messages that Telegram lets it have in a minute.
+"""
 AGAIN_S: Final = 2.5
 """After so long without an effect the person tries again."""
 PACE_S: Final = (0.05, 0.3)
@@ -204,7 +207,7 @@ class Talk:
 
     def got(self, letter: Letter) -> list[str]:
         """Return what the model got of a letter, each text as often as it did."""
-        return [text for text in self.texts() if letter.token in text]
+        return [text for text in self.texts() if text.startswith(f"{letter.token} ")]
 
     def texts(self) -> list[str]:
         """Return all that the model got in this session."""
@@ -308,16 +311,17 @@ class Talk:
 
     def _look_for_card(self, view: View) -> None:
         """Tap the session on a list, turn the list over, or ask for one. After a jump of the clocks it is far below."""
+        now_s = self.now()
         lists = [m for m in view.shown() if m.rows and m.text.startswith("Your sessions")]
         labels = [label for row in lists[-1].labels for label in row] if lists else []
         mine = [label for label in labels if self.title in label]
         if mine and self._may_tap(lists[-1], self.title):
             self._tap(lists[-1], mine[0])
-        elif not mine and "▶" in labels and self.now() < self._asked_s + AGAIN_S:
+        elif not mine and "▶" in labels and now_s < self._asked_s + AGAIN_S:
             if self._may_tap(lists[-1], lists[-1].text):
                 self._tap(lists[-1], "▶")
-        elif not mine and self.now() > self._asked_s + AGAIN_S:
-            self._asked_s = self.now()
+        elif not mine and now_s > self._asked_s + AGAIN_S:
+            self._asked_s = now_s
             self.phone.write("/sessions")
 
     def _arm(self, letter: Letter, card: ShownMessage, view: View) -> None:
@@ -424,7 +428,7 @@ def kept(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
         said += _kept(talk, letter, view, is_sure=is_sure)
     texts = talk.texts()
     order = [one.token for one in talk.letters if not one.is_hurried]
-    came = [token for text in texts for token in order if token in text]
+    came = [token for text in texts for token in order if text.startswith(f"{token} ")]
     if came != sorted(came, key=order.index):
         said.append(f"{talk.title}: its prompts came in the order {came}")
     return said
@@ -437,7 +441,7 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
         return [f"{about} could not be written"]
     lines = letter.lines(view)
     told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
-    if letter.is_unheard and not lines and not got and not is_sure:
+    if letter.is_unheard and not lines and not got and (not is_sure or _is_offered(letter, view)):
         return []
     if not end:
         told += [f"{m.message_id} {m.text[:80]!r}" for m in view.shown() if m.reply_to in letter.ids]
@@ -453,6 +457,12 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
     if not least <= len(got) <= most:
         said.append(f"{about} went to the model {len(got)} times, the phone says {end[:80]!r}")
     return said
+
+
+def _is_offered(letter: Letter, view: View) -> bool:
+    """Tell whether a text was offered as an answer: the line that it replied to had just made way for another."""
+    shown = [m for m in view.messages if m.from_bot]
+    return any(letter.token in str(version) for message in shown for version in message.versions)
 
 
 def told(talk: Talk, view: View, *, is_sure: bool) -> list[str]:

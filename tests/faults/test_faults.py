@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ONE_AT_A_TIME: Final = pytest.mark.xdist_group("faults")
 """Worlds are many processes: one worker plays them all, one after another."""
-SEED: Final = 76
+SEED: Final = 94
 MILD_SEED: Final = 6
 MILD_ROUND: Final = 105
 """One question, answered by its person through its server."""

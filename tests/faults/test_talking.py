@@ -1,0 +1,184 @@
+"""The laws of prompts can fail, and the person who writes prompts does what a person would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes.sandbox.phone_values import Button, ShownMessage
+from tests.faults import talking
+from tests.faults.person import View
+from tests.faults.talking import Letter, Talk
+
+if TYPE_CHECKING:
+    from tests.faults.talking import Door, Wish
+
+WROTE = 50
+
+
+@dataclass
+class Desk:
+    """An agent whose model got these texts."""
+
+    texts: list[str] = field(default_factory=list)
+    turns: int = 1
+    manner: str = "new"
+
+    def do(self, act: str, **_: Any) -> Any:
+        return {"texts_of": self.texts, "turns_of": self.turns, "is_active": False, "listed": []}.get(act, "ses_1")
+
+
+@dataclass
+class Pen:
+    """Notes what a person does."""
+
+    did: list[str] = field(default_factory=list)
+
+    def tap(self, message: ShownMessage, label: str) -> object:
+        self.did.append(f"tap {message.message_id} {label}")
+        return None
+
+    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
+        self.did.append(f"write {text!r} to {reply_to.message_id if reply_to else None}")
+        return (WROTE,)
+
+    def rewrite(self, message_id: int, text: str) -> None:
+        self.did.append(f"rewrite {message_id} {text!r}")
+
+    def repeat(self, message_id: int) -> None:
+        self.did.append(f"repeat {message_id}")
+
+
+class Watch:
+    """A clock that goes on a little at each look."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.2
+        return self.now_s
+
+
+def shown(message_id: int, text: str, *labels: str, reply_to: int | None = None) -> ShownMessage:
+    """Let the bot say something."""
+    rows = tuple((Button(label),) for label in labels)
+    return ShownMessage(1001, message_id, 4711, True, "text", 0, text, rows=rows, reply_to=reply_to)  # noqa: FBT003
+
+
+def view(*messages: ShownMessage) -> View:
+    """Show these messages."""
+    return View(messages, {})
+
+
+def a_talk(wish: Wish = "", door: Door = "card", **desk: Any) -> Talk:
+    """One letter in one session."""
+    return Talk("q1t", Desk(**desk), Pen(), Random(1), [Letter("q1tk", wish, door)], now=Watch(), session="ses_1")
+
+
+FIRST = Letter("q1tk", "", "card").first
+EDITED = Letter("q1tk", "", "card").edited
+
+
+@pytest.mark.parametrize(
+    ("end", "got", "edited", "broken"),
+    [
+        ("✅ Done · 2 min", [FIRST], False, ""),
+        ("✅ Done", [EDITED], True, ""),
+        ("✅ Done", [FIRST, FIRST], False, "2 times"),
+        ("✅ Done", [], False, "0 times"),
+        ("✅ Done", [FIRST], True, "and not"),
+        ("✖️ Cancelled", [], False, ""),
+        ("✖️ Cancelled", [FIRST], False, "1 times"),
+        ("❌ Not sent: the session does not exist any more", [], False, ""),
+        ("❌ Not sent: the session does not exist any more", [FIRST], False, "1 times"),
+        ("❌ the agent did not answer it", [FIRST], False, ""),
+        ("❌ the agent did not answer it", [FIRST, FIRST], False, "2 times"),
+        ("⏹ Stopped\nproject", [FIRST], False, ""),
+        ("⏹ Stopping …", [FIRST], False, "has no end"),
+        ("📨 Sent", [FIRST], False, "has no end"),
+    ],
+)
+def test_a_prompt_takes_effect_as_the_phone_says(end: str, got: list[str], *, edited: bool, broken: str) -> None:
+    """Once if it is done, never if it was cancelled or not sent, at most once if it failed; and it ends."""
+    talk = a_talk(texts=got)
+    talk.letters[0].ids, talk.letters[0].is_edited = (WROTE,), edited
+    said = talking.kept(talk, view(shown(7, end, reply_to=WROTE)), is_sure=True)
+    assert len(said) == (1 if broken else 0), said
+    assert broken in "".join(said)
+
+
+def test_prompts_keep_their_order() -> None:
+    """But for one that was hurried."""
+    talk = a_talk(texts=["b said", "a said"])
+    talk.letters = [Letter("a", "", "card", (1,)), Letter("b", "", "card", (2,))]
+    done = view(shown(7, "✅ Done", reply_to=1), shown(8, "✅ Done", reply_to=2))
+    assert any("in the order" in one for one in talking.kept(talk, done, is_sure=False))
+    talk.letters[1].is_hurried = True
+    assert not any("in the order" in one for one in talking.kept(talk, done, is_sure=False))
+
+
+def test_a_turn_that_the_phone_began_is_told_once() -> None:
+    """Not twice, if Telegram confirmed every message; and not never."""
+    talk = a_talk()
+    talk.letters[0].ids = (WROTE,)
+    line, notice = shown(7, "✅ Done", reply_to=WROTE), shown(8, "✅ Talk q1t is done · 3 s")
+    assert not talking.told(talk, view(line, notice), is_sure=True)
+    assert talking.told(talk, view(line, notice, shown(9, notice.text)), is_sure=True)
+    assert not talking.told(talk, view(line, notice, shown(9, notice.text)), is_sure=False)
+    assert talking.told(talk, view(line), is_sure=False)
+
+
+def test_a_person_asks_for_the_list_finds_the_card_and_replies() -> None:
+    """Turning the list over if the session is not on its first page."""
+    talk = a_talk()
+    talk.step(view())
+    talk.step(view(shown(1, "Your sessions. Tap one", "Another", "▶")))
+    talk.step(view(shown(1, "Your sessions. Tap one", "Talk q1t", "◀")))
+    talk.step(view(shown(2, "Talk q1t 💤 waits for you", talking.WRITE)))
+    assert isinstance(talk.phone, Pen)
+    assert talk.phone.did == ["write '/sessions' to None", "tap 1 ▶", "tap 1 Talk q1t", f"write {FIRST!r} to 2"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "line", "labels", "did"),
+    [
+        ("cancel", "⏳ Waits", ("✖️ Cancel",), "tap 7 ✖️ Cancel"),
+        ("now", "⏳ Waits", ("▶️ Send now", "✖️ Cancel"), "tap 7 ▶️ Send now"),
+        ("stop", "▶️ Working", ("⏹ Stop",), "tap 7 ⏹ Stop"),
+        ("stop", "Stop the agent?", ("Yes, stop", "Back"), "tap 7 Yes, stop"),
+        ("edit", "⏳ Waits", (), f"rewrite {WROTE} {EDITED!r}"),
+        ("doubled", "⏳ Waits", (), f"repeat {WROTE}"),
+        ("", "⏳ Not sent yet, for 2 h. Send it now?", ("▶️ Send now",), "tap 7 ▶️ Send now"),
+        ("", "What is this for?", ("Talk q1t", "Nothing"), "tap 7 Talk q1t"),
+        ("", "What is this for?", ("Talk q2t", "Nothing"), "tap 7 Nothing"),
+    ],
+)
+def test_a_person_does_what_was_wished(wish: Wish, line: str, labels: tuple[str, ...], did: str) -> None:
+    """On the line below the text."""
+    talk = a_talk(wish)
+    talk.letters[0].ids = (WROTE,)
+    talk.step(view(shown(7, line, *labels, reply_to=WROTE)))
+    assert isinstance(talk.phone, Pen)
+    assert talk.phone.did[0] == did
+
+
+def test_a_text_that_was_not_saved_is_written_again() -> None:
+    """The person heard so, by a reply."""
+    talk = a_talk()
+    talk.letters[0].ids = (WROTE,)
+    talk.step(view(shown(7, "⚠️ I could not save that (disk full)", reply_to=WROTE)))
+    (letter,) = talk.letters
+    assert (letter.ids, letter.lost) == ((), [WROTE])
+
+
+def test_a_text_to_which_nobody_says_a_word_is_written_again() -> None:
+    """Under another name, so that each is judged by itself."""
+    talk = a_talk()
+    talk.letters[0].ids = (WROTE,)
+    for _ in range(100):
+        talk.step(view())
+    assert talk.letters[0].is_unheard
+    assert len(talk.letters) == 2
