@@ -1,4 +1,4 @@
-"""The scenes of the demo: what the agent asks, or the work that it ends, when a visitor presses a button."""
+"""The scenes of the demo: when a visitor presses a button, the agent asks something, or ends its work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What somebody at the desk told the agent `ago_s` seconds ago, and how its turn ends.
+    """A prompt that was typed at the desk `ago_s` seconds ago, and the end of its turn.
 
     It ends with `words` and `changes` of files, or with a `failure`: the provider's words, and its HTTP status.
     """

@@ -1,7 +1,7 @@
 """An agent that is seen at work: it takes some seconds for each prompt, uses tools, and ends with words or an error.
 
-It answers prompts of its desk (the scenes) and of the phone alike. What the page shows of a turn is read from the
-agent's own record.
+It answers prompts of its desk (the scenes) and of the phone alike. The page shows each turn as the agent's own record
+has it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the model of the scripted agent server does in a turn, step by step. No HTTP here.
+"""The steps of a turn of the scripted agent server. No HTTP here.
 
 A world with `finishes` ends a turn by itself; in one without, these are the steps: tool calls one after the other, and
 then words, or an error (`fail`). A prompt that came meanwhile is the prompt of the next step.
