@@ -118,10 +118,7 @@ def test_the_phone_writes_to_a_plain_terminal(
     working = prompting.asked("Working")
     prompting.phone.tap(working, "⏹ Stop")
     prompting.phone.tap(prompting.turned(working, "Stop the agent?"), "Yes, stop")
-    try:
-        prompting.phone.message_with("⏹ Stopped", 40)
-    finally:
-        print("DBG", prompts(prompting)[-1], [one.text for one in prompting.phone.toasts()] if hasattr(prompting.phone, "toasts") else "")
+    prompting.phone.message_with("⏹ Stopped", 40)
     terminal.wait_ready()
     assert "Fifth done." not in terminal.screen()
 

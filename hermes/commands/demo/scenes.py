@@ -142,9 +142,9 @@ SCENES: Final = (
         "shop-api",
         "",
         task=Task(
-            "Users have to sign in again after each deploy. Find out why, and mend it.",
+            "Users have to sign in again after each deploy. Find out why, and fix it.",
             ago_s=12 * 60,
-            words="Users stay signed in now. The key that signs the cookies was made anew at each start; it is read "
+            words="Users stay signed in now. The key that signs the cookies was made again at each start; it is read "
             "from the settings instead, and a start without one fails with a sentence that says so. Both tests that "
             "showed the defect pass, and so do all others. I left the length of a session as it is: 14 days. Tell me "
             "if that should change, too.",
