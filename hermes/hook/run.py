@@ -154,7 +154,8 @@ def _wait_for_prompts(options: dict[str, str]) -> int:
 
     released = wait.release_on_signal(by_hand=False)
     line, rest = _line(0, PATIENCE_S, MAX_READ_BYTES)
-    place = agent.prompts.place(_payload(agent, line), os.environ)
+    _payload(agent, line)  # for its checks; what the agent says beyond that is needed, too
+    place = agent.prompts.place(_object(line), os.environ)
     if place is None:
         return 0
     parent, machine = int(options["parent"]), spool.machine(store)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Process = subprocess.Popen[bytes]
 MACHINE = "0123456789abcdef"
 AT_DESK = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
-STARTED = {"hook_event_name": "SessionStart", "session_id": "ses_1", "cwd": "/home/dev/shop"}
+STARTED = {"hook_event_name": "SessionStart", "session_id": "ses_1", "cwd": "/home/dev/shop", "transcript_path": "/r"}
 ENDED = STARTED | {"hook_event_name": "SessionEnd", "reason": "clear"}
 NAME = prompt_files.name_of("claude-code", MACHINE, "ses_1")
 OMP = prompt_files.name_of("oh-my-pi", MACHINE, "ses_1")
@@ -105,6 +105,7 @@ def test_a_prompt_wakes_claude_code(desk: Desk) -> None:
     desk.waits()
     (said,) = prompt_files.waiting(desk.store).values()
     assert (said["agent"], said["session"], said["directory"]) == ("claude-code", "ses_1", "/home/dev/shop")
+    assert said["record"] == "/r"
     desk.lay(TEXT)
     assert ended(hook) == (2, b"", TEXT.encode())
     assert desk.receipts() == [RECEIPT]
