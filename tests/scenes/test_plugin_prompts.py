@@ -106,11 +106,11 @@ def test_the_phone_writes_to_a_plain_terminal(
     prompting.phone.write(third, reply_to=notice)
     working = prompting.asked("Working")
     prompting.phone.write(fourth, reply_to=working)
-    prompting.asked("Waits for the current turn")
+    behind = prompting.asked("Waits for the current turn")
     wait_told(prompting, "Third done.")
     notice = wait_told(prompting, "Fourth done.")
     wait_answered(terminal, "Fourth done.")
-    prompting.turned(working, "✅ Done")
+    prompting.turned(behind, "✅ Done")
     assert_once(model, third, steps=2)
     assert_once(model, fourth)
 
@@ -118,7 +118,7 @@ def test_the_phone_writes_to_a_plain_terminal(
     working = prompting.asked("Working")
     prompting.phone.tap(working, "⏹ Stop")
     prompting.phone.tap(prompting.turned(working, "Stop the agent?"), "Yes, stop")
-    prompting.phone.message_with("⏹ Stopped", 40)
+    prompting.ended("⏹ Stopped")
     terminal.wait_ready()
     assert "Fifth done." not in terminal.screen()
 
@@ -211,9 +211,8 @@ def test_prompts_are_not_taken_while_they_are_off(
     terminal = tui(desk.project("tui"), steps=[{"text": "First done."}])
     notice = wait_told(stage, "First done.")
     assert not (stage.store / "plugins").exists()
-    until(
-        lambda: '"posted"' in "".join(file.read_text() for file in (stage.store / "notices").glob("*.json")), 30, "it"
-    )
+    kept = stage.store / "notices"
+    until(lambda: any('"posted"' in file.read_text() for file in kept.glob("*.json")), 30, "the notice noted")
     stage.stop()
     stage.start(prompts={"enabled": True})
     until(lambda: plugin_folders.plugins(stage.store), 30, "the folder of the terminal")
