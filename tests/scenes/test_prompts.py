@@ -242,6 +242,21 @@ def test_a_provider_that_refuses_is_told_and_can_be_tried_again(
 
 
 @NEWEST
+def test_a_model_that_does_not_exist_is_told(prompted: Stage, opencode: OpenCode) -> None:
+    """OpenCode writes no reason into its record, and tells it in an event alone."""
+    lost = opencode.home.project("lost-model", model="nowhere/nothing")
+    session = opencode.session(lost, "Lost")
+    prompted.phone.write("/sessions")
+    prompted.phone.tap(prompted.asked("Your sessions"), "Lost")
+    prompted.phone.write(say("Never."), reply_to=prompted.asked("waits for you"))
+    failed = prompted.asked("❌", timeout_s=90.0)
+    assert "odel" in failed.text, failed.text
+    assert failed.labels == (("🔁 Send again",),)
+    assert not answered(opencode, session)
+    opencode.discard(lost)
+
+
+@NEWEST
 @pytest.mark.parametrize("phase", ["queued", "sending", "running"])
 def test_a_listener_that_is_killed_sends_each_prompt_once(
     prompted: Stage, opencode: OpenCode, project: Path, phase: str

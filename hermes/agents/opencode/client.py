@@ -20,6 +20,7 @@ from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import engine2, events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
+from hermes.agents.opencode.failures import Failures
 from hermes.agents.opencode.permissions import completed, wants_input
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
@@ -72,13 +73,14 @@ class OpenCodeServer:
         self.host = host
         self.sessions = Sessions()
         self.living = Living()
+        self.failures = Failures()
         self.beginnings = Beginnings()
         self._sleep = sleep
         self.now = now
         self._monotonic = monotonic
         self._version: str | None = None
         self.api = api
-        self.prompts: PromptWay = OpenCodePrompts(self)
+        self.prompts: PromptWay = OpenCodePrompts(self, self.failures)
 
     def __repr__(self) -> str:
         return f"<OpenCodeServer {self.name!r}>"
@@ -203,6 +205,7 @@ class OpenCodeServer:
         """
         self.living.note(event.type, event.properties, at=self._moment())
         self.sessions.note(event)
+        self.failures.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
             self.beginnings.note(signal, self.now())
         if isinstance(signal, Replied):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode import commands, turns, wire
 from hermes.agents.opencode.adapter import capabilities
+from hermes.agents.opencode.failures import Failures
 from hermes.agents.wire import decode
 from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.card import Listed
@@ -66,8 +67,10 @@ class OpenCodePrompts:
 
     can = ABILITIES
 
-    def __init__(self, server: Serving) -> None:
+    def __init__(self, server: Serving, failures: Failures | None = None) -> None:
+        """`failures` knows the errors of the event stream; without one, none is known."""
         self._server = server
+        self._failures = failures or Failures()
         self._api = server.api
 
     async def look(self, source: Source, record_id: str) -> Sight:
@@ -91,7 +94,9 @@ class OpenCodePrompts:
             if not await self._has(session, record_id, directory):
                 return nothing
             messages = await self._messages(session, directory, _ALL)
-        return turns.sight_of(messages, record_id, is_busy=is_busy)
+        sight = turns.sight_of(messages, record_id, is_busy=is_busy)
+        is_unanswered = sight.record == "admitted" and not is_busy
+        return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
 
     async def _newest(self, session: str, directory: str) -> list[wire.TurnMessage]:
         """Return the newest messages, or one alone if they are too large: 1.1.53 keeps changed files in them."""
@@ -117,6 +122,7 @@ class OpenCodePrompts:
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id."""
         prompt = await self._prompt(content, source.directory)
+        self._failures.forget(source.session_id)
         session = path_of("session", source.session_id)
         # 1.18.33 does a task twice if it comes again while it is done, and both name a mentioned agent twice.
         is_text = all(part["type"] == "text" for part in prompt["parts"])

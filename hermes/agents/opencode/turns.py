@@ -61,7 +61,7 @@ async def last_turn(
         beginnings.of(session.id, None if prompt is None else prompt.info.time.created / 1000),
         (info.time.completed or info.time.created) / 1000,
         words="" if info.error else said([newest]),
-        failure=_reason(info.error) if info.error else "",
+        failure=reason_of(info.error) if info.error else "",
         changes=None if prompt is None else _changes(prompt),
         prompt_id=info.parent_id or "",
     )
@@ -110,7 +110,7 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
     if info.error is not None and info.error.name == _ABORTED:
         return Sight(state, "stopped", ended_s=ended_s)
     if info.error is not None and not is_busy:
-        return Sight(state, "failed", reason=_reason(info.error), ended_s=ended_s)
+        return Sight(state, "failed", reason=reason_of(info.error), ended_s=ended_s)
     if ended_s is not None and info.finish not in GOES_ON:
         return Sight(state, "finished", ended_s=ended_s)
     is_last = last is max(_of_model(messages), key=lambda one: one.info.time.created)
@@ -122,7 +122,7 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
     return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)
 
 
-def _reason(error: wire.MessageError) -> str:
+def reason_of(error: wire.MessageError) -> str:
     """Return why a turn failed: the provider's words, and the HTTP status if there is one."""
     data = error.data or wire.ErrorData()
     words = data.message or error.name

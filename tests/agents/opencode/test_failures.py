@@ -1,0 +1,60 @@
+"""The reasons of failures that OpenCode tells in events alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.agents.opencode.failures import MOST, Failures
+from hermes.agents.opencode.wire import Event
+from hermes.agents.wire import shaped
+
+
+def event(kind: str = "session.error", **properties: Any) -> Event:
+    """An event of the stream."""
+    payload = {"type": kind, "properties": properties}
+    return shaped(Event, {"directory": "/home/dev/shop", "payload": payload})
+
+
+def error(message: str) -> dict[str, Any]:
+    """An error in OpenCode's shape."""
+    return {"name": "UnknownError", "data": {"message": message}}
+
+
+def test_the_newest_reason_of_a_session_is_known_until_the_next_prompt() -> None:
+    """Each session has its own."""
+    failures = Failures()
+    for said in ("First", "Model not found: nowhere/nothing"):
+        failures.note(event(sessionID="ses_1", error=error(said)))
+    assert failures.of("ses_1") == "Model not found: nowhere/nothing"
+    assert not failures.of("ses_2")
+    failures.forget("ses_1")
+    failures.forget("ses_1")
+    assert not failures.of("ses_1")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event("session.idle", sessionID="ses_1", error=error("x")),
+        event(error=error("x")),
+        event(sessionID=5, error=error("x")),
+        event(sessionID="ses_1"),
+        event(sessionID="ses_1", error="x"),
+    ],
+)
+def test_what_is_no_error_of_a_session_changes_nothing(other: Event) -> None:
+    """Nor an error of another shape."""
+    failures = Failures()
+    failures.note(other)
+    assert not failures.of("ses_1")
+
+
+def test_memory_does_not_grow_with_the_sessions() -> None:
+    """The oldest reasons go first."""
+    failures = Failures()
+    for number in range(MOST + 3):
+        failures.note(event(sessionID=f"ses_{number}", error=error("x")))
+    assert not failures.of("ses_2")
+    assert failures.of("ses_3") == failures.of(f"ses_{MOST + 2}") == "x"
