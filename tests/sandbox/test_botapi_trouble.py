@@ -101,6 +101,21 @@ def test_an_update_can_come_again_and_in_any_shape(api: RunningBotApi, bot: RawB
         api.phone.redeliver(17)
 
 
+def test_the_update_of_a_message_can_come_again(api: RunningBotApi, bot: RawBot) -> None:
+    """The message itself; after an edit, the edit."""
+    (message_id,) = api.phone.write("once")
+    (written,) = bot("getUpdates")
+    api.phone.repeat(message_id)
+    assert bot("getUpdates", offset=written["update_id"] + 1) == [written]
+    api.phone.rewrite(message_id, "twice")
+    (edited,) = bot("getUpdates", offset=written["update_id"] + 1)
+    api.phone.repeat(message_id)
+    assert bot("getUpdates", offset=edited["update_id"] + 1) == [edited]
+    assert edited["edited_message"]["text"] == "twice"
+    with pytest.raises(LookupError, match="never was"):
+        api.phone.repeat(message_id + 1)
+
+
 @pytest.mark.parametrize("status", [401, 404, 409, 500])
 def test_a_fault_answers_with_a_status(api: RunningBotApi, bot: RawBot, status: int) -> None:
     """Once, for its method only, and nothing is done."""

@@ -124,6 +124,24 @@ async def test_accepted_is_not_recorded(agent: ScriptedAgent, talk: Talk) -> Non
     assert agent.request_count_of(talk.source.session_id) == 1
 
 
+async def test_turns_can_last(agent: ScriptedAgent, talk: Talk) -> None:
+    """Until they are ended; what came meanwhile is answered then, and the model gets each text once."""
+    session = talk.source.session_id
+    agent.take_time(session)
+    first = await talk.send("one")
+    assert agent.is_active(session)
+    assert (await talk.look(first)).record == "running"
+    second = await talk.send("two")
+    agent.finish(session)
+    assert [(await talk.look(one)).record for one in (first, second)] == ["finished", "running"]
+    agent.finish(session)
+    assert not agent.is_active(session)
+    assert agent.texts_of(session) == ["one", "two"]
+    other = agent.session()
+    agent.ask([QUESTION], session=other)
+    assert agent.texts_of(other) == []
+
+
 async def test_a_prompt_that_nothing_answers(agent: ScriptedAgent, talk: Talk) -> None:
     """It stays in the record of an idle session; the same again is answered when something answers."""
     agent.swallow_prompts(on=True)
