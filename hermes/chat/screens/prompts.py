@@ -42,15 +42,11 @@ def origin(target: Target) -> Line:
 
 
 def title(target: Target) -> Span:
-    """Return the title of a session, "a new session" if it does not exist yet."""
-    named = phrase(target.source.session_title, _TITLE)
-    return named if named.text or target.source.session_id else Span("a new session")
-
-
-def name(target: Target) -> Span:
-    """Return what a session is called: its title, or its project if it has none."""
-    found = title(target)
-    return found if found.text else project(target.source)
+    """Return the title of a session, or the name of its folder; "a new session" if it does not exist yet."""
+    source = target.source
+    folder = source.directory.rstrip("/").rpartition("/")[2] if source.session_id else ""
+    named = phrase(source.session_title or folder, _TITLE)
+    return named if named.text or source.session_id else Span("a new session")
 
 
 def called(target: Target) -> str:
