@@ -1,4 +1,4 @@
-"""What the listener needs of an agent to bring it prompts: sessions, their state, and the agent's own record."""
+"""The needs of the listener to bring prompts to an agent: sessions, their state, and the agent's own record."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PromptWay(Protocol):
 
     @property
     def can(self) -> PromptAbilities:
-        """What the agent can do with prompts."""
+        """The abilities of the agent with prompts."""
         ...
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what its record has of the prompt with this id ("": of none)."""
+        """Return the state of the session, and in its record that of the prompt with this id ("": of none)."""
         ...
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:

@@ -1,4 +1,4 @@
-"""What a person's text asks of an agent: a prompt, a note, a task for a subagent, or a command of the project. Pure."""
+"""The kinds of a text for an agent: a prompt, a note, a task for a subagent, or a command of the project. Pure."""
 
 from __future__ import annotations
 

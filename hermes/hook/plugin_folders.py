@@ -1,4 +1,4 @@
-"""The folders through which Hermes calls plugins that live in an agent's process, and what these say of themselves.
+"""The folders through which Hermes calls the plugins in the processes of agents, and in which these name themselves.
 
     ROOT/plugins/ID/plugin.json   {v, pid, start, directories, sessions}, see `Plugin`
     ROOT/plugins/ID/in/N.json     a call; the plugin takes it by rename

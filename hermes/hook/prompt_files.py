@@ -1,7 +1,8 @@
 """The files with which a prompt from the phone comes to the hook that waits for it in its session.
 
     ROOT/wait/NAME.prompts.lock   the hook that waits in this session, alive as long as its flock is held; says for whom
-    ROOT/wait/NAME.prompt         the prompt that lies ready; taken by rename. If it is empty, the hook leaves
+    ROOT/wait/NAME.prompt         the prompt that lies ready; taken by rename
+    ROOT/wait/NAME.ended          the session has ended, and no hook waits in it; removed if it begins again
     ROOT/wait/NAME.taken          the prompt from then on until the hook's receipt is in the inbox
     RUNTIME/KEY.NAME.prompts.sock the datagram socket of that hook
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+GONE_WITHIN_S = 1.0  # Claude Code gives the hooks of SessionEnd 1.5 s
 _LOCK = ".prompts.lock"
 _PROBES = 20
 _PROBE_S = 0.01
@@ -44,7 +46,7 @@ def name_of(agent: str, machine: str, session_id: str) -> str:
 def take_place(root: str | Path, name: str, session: Mapping[str, str]) -> int | None:
     """Become the hook that waits in this session; return the descriptor of the lock, None if another hook waits.
 
-    `session` is what the lock file says. Raises OSError.
+    The lock file says `session`. Raises OSError.
     """
     spool.make_folder(os.path.join(root, "wait"))
     path = _path(root, name + _LOCK)
@@ -88,7 +90,7 @@ def bell(root: str | Path, name: str) -> _Socket:
 
 
 def take(root: str | Path, name: str) -> str | None:
-    """Take the prompt that lies ready, "" if the hook is to leave, None if nothing lies there. Raises OSError.
+    """Take the prompt that lies ready, None if nothing lies there. Raises OSError.
 
     From now on `is_being_taken`, until `confirm_taken` or `put_back`.
     """
@@ -126,7 +128,7 @@ def session_of(root: str | Path, name: str) -> dict[str, str]:
 
 
 def waiting(root: str | Path) -> dict[str, dict[str, str]]:
-    """Return for each hook that waits its name, and what it says about its session."""
+    """Return the name and the session of each hook that waits."""
     names = [file.removesuffix(_LOCK) for file in spool.names_in(_path(root, "")) if file.endswith(_LOCK)]
     return {name: _said(_path(root, name + _LOCK)) for name in names if is_waiting(root, name)}
 
@@ -141,7 +143,7 @@ def _said(path: str) -> dict[str, str]:
 
 
 def lay(root: str | Path, name: str, text: str) -> None:
-    """Lay this ready instead of what lies there, and wake the hook. Raises OSError."""
+    """Lay this ready instead of the text that lies there, and wake the hook. Raises OSError."""
     spool.make_folder(os.path.join(root, "wait"))
     disk.write(_path(root, f"{name}.prompt"), text.encode("utf-8", "surrogatepass"))
     spool.poke(root, spool.socket_name(root, f"{name}.prompts"))
@@ -171,11 +173,28 @@ def is_being_taken(root: str | Path, name: str) -> bool:
 
 
 def end_session(root: str | Path, name: str) -> None:
-    """Let the hook that waits in this session leave; what lies ready is taken by no hook any more. Raises OSError."""
-    if is_waiting(root, name):
-        lay(root, name, "")
-    else:
-        take_back(root, name)
+    """Return when no hook waits in this session any more, or after `GONE_WITHIN_S`. Raises OSError.
+
+    The session after it, in the same process, must not get a prompt of this one.
+    """
+    spool.make_folder(os.path.join(root, "wait"))
+    disk.write(_path(root, f"{name}.ended"), b"")  # before the look at the hook: one that starts now finds it
+    until_s = time.monotonic() + GONE_WITHIN_S
+    while is_waiting(root, name) and time.monotonic() < until_s:
+        spool.poke(root, spool.socket_name(root, f"{name}.prompts"))
+        time.sleep(_PROBE_S)
+    take_back(root, name)
+
+
+def has_ended(root: str | Path, name: str) -> bool:
+    """Return whether the session has ended, and has not begun again."""
+    return os.path.lexists(_path(root, f"{name}.ended"))
+
+
+def begin_session(root: str | Path, name: str) -> None:
+    """Let a hook wait in this session again. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_path(root, f"{name}.ended"))
 
 
 def _path(root: str | Path, file: str) -> str:

@@ -68,13 +68,13 @@ def wait(
     place = hook.place
     said = {"agent": hook.agent, "machine": hook.machine, "session": place.session_id, "since": str(time.time())}
     said |= {"directory": place.directory, "title": place.title, "record": place.record}
+    if place.begins:
+        prompt_files.begin_session(hook.store, hook.name)
     held = prompt_files.take_place(hook.store, hook.name, said)
     if held is None:
         return 0
     try:
         prompt_files.confirm_taken(hook.store, hook.name)  # of a hook that died: it left no receipt, or a whole one
-        if prompt_files.lying(hook.store, hook.name) == "":
-            prompt_files.take_back(hook.store, hook.name)  # an earlier hook of the session left without it
         with contextlib.closing(prompt_files.bell(hook.store, hook.name)) as bell:
             return _Watch(hook, hands, held, rest, look_every_s).until_over(bell.fileno(), released)
     finally:
@@ -98,9 +98,6 @@ class _Watch:
         self._keep_news(b"")
         while self._is_wanted():
             text = None if is_stopped(hook.parent) else prompt_files.take(hook.store, hook.name)
-            if text == "":
-                prompt_files.confirm_taken(hook.store, hook.name)
-                return 0
             if text is not None and self._hand_over(text) and not stays:
                 return 2
             for descriptor, _ in looking.poll(self._look_every_s * 1000):
@@ -123,7 +120,8 @@ class _Watch:
         hook = self._hook
         is_read = self._hands != "lines" or has_reader()
         is_there = os.getppid() == hook.parent and prompt_files.has_place(hook.store, hook.name, self._held)
-        return is_there and is_read and spool.takes_prompts(hook.store)
+        is_over = prompt_files.has_ended(hook.store, hook.name)
+        return is_there and is_read and not is_over and spool.takes_prompts(hook.store)
 
     def _hand_over(self, text: str) -> bool:
         """Leave the receipt and hand the prompt over; tell whether the agent has it. Raises OSError."""
@@ -145,7 +143,7 @@ class _Watch:
         prompt_files.confirm_taken(hook.store, hook.name)
         spool.nudge(hook.store)
         # The session may have ended meanwhile, and the agent would give the text to the one after it.
-        if prompt_files.lying(hook.store, hook.name) == "" or os.getppid() != hook.parent:
+        if prompt_files.has_ended(hook.store, hook.name) or os.getppid() != hook.parent:
             return False
         if self._hands == "lines":
             return _write(1, json.dumps(given | {"session": hook.place.session_id}).encode() + b"\n")

@@ -11,13 +11,19 @@ if TYPE_CHECKING:
 
 
 class PromptPlace:
-    """The session in which a hook waits for prompts from the phone; `record`: the path of its record."""
+    """The session in which a hook waits for prompts from the phone.
 
-    def __init__(self, session_id: str, directory: str = "", title: str = "", record: str = "") -> None:
+    `record`: the path of its record. `begins`: it begins now, maybe again after its end.
+    """
+
+    def __init__(
+        self, session_id: str, directory: str = "", title: str = "", record: str = "", *, begins: bool = True
+    ) -> None:
         self.session_id = session_id
         self.directory = directory
         self.title = title
         self.record = record
+        self.begins = begins
 
 
 class PromptShape:

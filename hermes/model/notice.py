@@ -59,7 +59,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class RetryShown:
-    """The message about a turn that keeps trying, and what it says. `is_over`: that it no longer does."""
+    """The message about a turn that keeps trying, and its content. `is_over`: that it no longer does."""
 
     retry: Retry
     chat_id: int

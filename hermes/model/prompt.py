@@ -30,7 +30,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class PromptAbilities:
-    """What an agent can do with prompts. The machine and the screens read these and not the name of the agent.
+    """The abilities of an agent with prompts. The machine and the screens read these and not the name of the agent.
 
     - `kinds`: the kinds of content that it takes.
     - `steers`: it takes a prompt while a turn runs, at the next step of that turn.

@@ -1,4 +1,4 @@
-"""What happens to a prompt; `core.prompts.step` applies it."""
+"""The events of a prompt; `core.prompts.step` applies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders of a store, and what else may lie beside them."""
+"""The folders of a store, and the files that may lie beside them."""
 
 import os
 from pathlib import Path

@@ -26,6 +26,7 @@ MACHINE = "0123456789abcdef"
 AT_DESK = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
 STARTED = {"hook_event_name": "SessionStart", "session_id": "ses_1", "cwd": "/home/dev/shop", "transcript_path": "/r"}
 ENDED = STARTED | {"hook_event_name": "SessionEnd", "reason": "clear"}
+SAID = STARTED | {"hook_event_name": "UserPromptSubmit", "prompt": "hello"}
 NAME = prompt_files.name_of("claude-code", MACHINE, "ses_1")
 OMP = prompt_files.name_of("oh-my-pi", MACHINE, "ses_1")
 PLACE = {"session": "ses_1", "directory": "/home/dev/shop", "title": "Shop"}
@@ -159,7 +160,8 @@ def test_the_end_of_a_session_ends_its_hook_and_what_lay_there(desk: Desk) -> No
     desk.lay("Never said.")
     assert ended(desk.start(ENDED, more="--stay"))[0] == 0
     assert prompt_files.lying(desk.store, NAME) is None
-    prompt_files.lay(desk.store, NAME, "")  # as after a hook that was killed at the end of its session
+    # A hook that began late, before the end: nothing of the next session comes to it.
+    assert ended(desk.start(SAID)) == (0, b"", b"")
     resumed = desk.start(STARTED | {"source": "resume"})
     desk.waits()
     desk.lay("Go on")

@@ -24,11 +24,12 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
     directory, record = (str(payload.get(key) or "") for key in ("cwd", "transcript_path"))
-    return PromptPlace(payload["session_id"], directory, record=record)
+    begins = payload["hook_event_name"] == "SessionStart"
+    return PromptPlace(payload["session_id"], directory, record=record, begins=begins)
 
 
 def adds(payload: "Mapping[str, Any]") -> dict[str, bool]:
-    """Return that a prompt from the phone began this turn, if one did. What a person typed is not kept."""
+    """Return that a prompt from the phone began this turn, if one did. The text that a person typed is not kept."""
     is_ours = WAKE_MESSAGE in str(payload.get("prompt") or "")
     return {"from_phone": True} if is_ours and payload["hook_event_name"] == "UserPromptSubmit" else {}
 

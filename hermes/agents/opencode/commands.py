@@ -3,8 +3,8 @@
 OpenCode has a route that runs a command, but it answers only when the turn has ended, takes no ids for the parts (a
 request that arrives twice is in the prompt twice), runs `` !`…` `` of the template and of the arguments in a shell, and
 puts the answer of a subtask under another prompt. So Hermes fills in the template by OpenCode's rules and sends it as a
-prompt, with the command's agent and model. What differs: files that the template names with "@" are not attached, the
-model has to read them; and no `command.executed` is sent.
+prompt, with the command's agent and model. Two things differ: files that the template names with "@" are not attached,
+so that the model has to read them; and no `command.executed` is sent.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class PluginPrompts:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what its record has of this prompt."""
+        """Return the state of the session, and of this prompt in its record."""
         known = plugin_folders.plugins(self._root)
         if owner_of(source.session_id, source.directory, known) is None:
             return Sight("gone", reason=_why(source.session_id, known))

@@ -1,4 +1,4 @@
-"""Prompts for the sessions of one OpenCode server, and what its record has of them.
+"""Prompts for the sessions of one OpenCode server, and their state in its record.
 
 A prompt is sent under a message id of our own, and each of its parts under an id that follows from that one: if it is
 sent again, it replaces itself. 1.1.53 orders messages by their ids: it never answers one that sorts before the newest
@@ -74,7 +74,7 @@ class OpenCodePrompts:
         self._api = server.api
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what its record has of this prompt.
+        """Return the state of the session, and of this prompt in its record.
 
         A step that has not ended in an idle session was ended in the middle: 1.1.53 leaves it so after an abort while
         a tool waits for a person, both if they are killed.

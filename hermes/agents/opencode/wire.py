@@ -74,14 +74,14 @@ class Part(Wire):
 
 
 class Diff(Wire):
-    """What a turn changed in one file."""
+    """The changes of a turn in one file."""
 
     additions: int | None = None
     deletions: int | None = None
 
 
 class Summary(Wire):
-    """What a turn changed; a prompt has it."""
+    """The changes of a turn; a prompt has them."""
 
     diffs: tuple[Diff, ...] | None = None
 
@@ -144,7 +144,7 @@ class Agent(Wire):
 
 
 class Command(Wire):
-    """An item of `GET /command`; `template` is what the model gets, with the arguments filled in.
+    """An item of `GET /command`; The model gets the `template`, with the arguments filled in.
 
     The template of a prompt from an MCP server is an empty record. `model` is "provider/model".
     """

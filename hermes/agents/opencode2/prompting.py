@@ -71,7 +71,7 @@ class OpenCode2Prompts:
                 sessions.keep(self._ends, session_id, _End(event.created, "failed", _words(event.data.get("error"))))
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what its record has of this prompt."""
+        """Return the state of the session, and of this prompt in its record."""
         with sessions.known_routes():
             return await self._look(source, record_id)
 

@@ -28,7 +28,7 @@ _MINUTE_S: Final = 60
 
 
 def prompt_line(prompt: Prompt, now_s: float) -> Screen:
-    """Return the line: how far the prompt has come, for which session, and what the person can do about it."""
+    """Return the line: the state of the prompt, its session, and the buttons that can change it."""
     if prompt.target is None:
         return _whom(prompt)
     said, rows = _said(prompt, now_s)

@@ -84,7 +84,7 @@ def _named(card: Card, wanted: Wanted) -> str:
 
 
 def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
-    """Return the card of a session: its state, the agent's last words, what it asks now, and what can be done."""
+    """Return the card of a session: its state, the agent's last words, its open questions, and the buttons."""
     target = card.target
     state = {"busy": "▶️ is working", "idle": "💤 waits for you", "gone": "✖️ does not exist any more"}[card.state]
     told = {"asked": " · stopping …", "told": " · told to stop", "refused": " · could not be stopped"}

@@ -1,4 +1,4 @@
-"""The step about prompts: what a phone can start, what a lost one could do, and whether this phone may.
+"""The step about prompts: the power of a phone, the danger of a lost one, and whether this phone may send prompts.
 
 Only a person who has read this, or an option, switches prompts on.
 """

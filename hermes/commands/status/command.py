@@ -21,7 +21,7 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
         raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
     place = configuration.config_path(path, environ=environ)
     config = configuration.load(path, environ=environ)
-    # Prompts need a listener that always runs, and whoever installed a service wants one.
+    # Prompts need a listener that always runs, and a person who installed a service wants one.
     needs_one = config.prompts.enabled or is_service_installed(machine=Machine(environ=environ))
     asks_start_it = is_any_connected(environ) and not needs_one
     store = Store(config.store.path)

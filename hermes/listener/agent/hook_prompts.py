@@ -1,6 +1,6 @@
 """The way of prompts to the sessions of an agent without a server: a hook waits in each, and takes what lies ready.
 
-What became of a prompt is known from files, and from what the agent's hooks tell of their turns (`turns`):
+The state of a prompt is known from files, and from what the agent's hooks tell of their turns (`turns`):
 
     it lies ready, or a hook has       "waiting"
     taken it and left no receipt yet
@@ -75,7 +75,7 @@ class HookPrompts:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and what became of the prompt."""
+        """Return the state of the session, and of the prompt."""
         name = _name(source)
         prompt = self._prompts.of_record(record_id)
         lies = prompt is not None and prompt.phase == "sending" and self._lies(name, record_id)
@@ -137,9 +137,10 @@ class HookPrompts:
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Lay a prompt ready for the hook that waits in the session. `look` has shown that no hook has taken it."""
-        if not prompt_files.is_waiting(self._root, _name(source)):
+        name = _name(source)
+        if not prompt_files.is_waiting(self._root, name) or prompt_files.has_ended(self._root, name):
             raise AgentAway(f"no hook of {self._agent_name} waits in session {source.session_id}")
-        self._lay(_name(source), {"id": record_id, "text": content.text})
+        self._lay(name, {"id": record_id, "text": content.text})
 
     def _lay(self, name: str, given: dict[str, object]) -> None:
         with saving(self._root):

@@ -29,7 +29,7 @@ PATIENCE_S: Final = 5.0
 
 
 class Listing:
-    """The workers for lists and for what a card wants of its session. `now` is the epoch clock of the store."""
+    """The workers for lists, and for the wishes of a card about its session. `now` is the epoch clock of the store."""
 
     def __init__(
         self,

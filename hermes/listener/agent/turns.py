@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Takes in turns. What an agent tells twice changes nothing the second time."""
+    """Takes in turns. A second report of the same turn changes nothing."""
 
     def __init__(self, kept: Kept) -> None:
         self._notices = kept.notices

@@ -46,7 +46,7 @@ TOASTS: Final = {
 
 
 class PromptTexts:
-    """Takes in what a person writes to agents. `abilities` are those of each agent; none if prompts are off."""
+    """Takes in a person's texts for agents. `abilities` are those of each agent; none if prompts are off."""
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class SessionCards:
         return Page(wanted, tuple(cards), self._lists.silent, number, pages)
 
     async def _card(self, listed: Listed) -> Card:
-        """Return the card of a listed session, with what the list says. Raises NotSaved."""
+        """Return the card of a listed session, with the state that the list gives. Raises NotSaved."""
         source = listed.target.source
 
         def is_it(card: Card) -> bool:

@@ -22,7 +22,7 @@ _HIDDEN: Final = ("compaction", "summary", "title")
 
 
 class Prompts(Turns):
-    """The prompts that came over HTTP, what the model got of them, and the project's agents and commands."""
+    """The prompts that came over HTTP, the texts that the model got, and the project's agents and commands."""
 
     def __init__(self, *world: Any, **seams: Any) -> None:
         super().__init__(*world, **seams)

@@ -65,7 +65,7 @@ class Prompts(Turns):
             self._over(speaking)
 
     def deliver(self, session: str) -> None:
-        """Let the turn that has started take what waits."""
+        """Let the turn that has started take the prompts that wait."""
         with self.lock:
             self._take(self.sessions[session], queued=True)
 

@@ -313,3 +313,15 @@ async def test_no_session_is_begun_from_the_phone(house: House) -> None:
 def test_a_damaged_file_is_no_prompt_of_ours(text: str) -> None:
     """It is replaced by the next one."""
     assert (hook_prompts._id_of(text), hook_prompts._until_of(text)) == ("None", 0.0)
+
+
+async def test_nothing_is_laid_for_a_session_that_has_just_ended(house: House) -> None:
+    """Its hook may not have left yet, and would give the text to the session after it."""
+    house.sit()
+    (house.root / "wait" / f"{NAME}.ended").touch()
+    with pytest.raises(AgentAway):
+        await house.way.send(SOURCE, ID, Content("text", "Go on"))
+    assert prompt_files.lying(house.root, NAME) is None
+    prompt_files.begin_session(house.root, NAME)
+    await house.way.send(SOURCE, ID, Content("text", "Go on"))
+    assert prompt_files.lying(house.root, NAME) is not None
