@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.core import prompts
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records
@@ -57,6 +58,11 @@ class Kept:
         await self.notices.lay_out_again()
         await self.prompts.lay_out_again()
         await self.cards.lay_out_again()
+
+    def has_open(self) -> bool:
+        """Tell whether a prompt has not come to its end, or a notice is not on the phone yet."""
+        prompts_open = any(not prompts.is_over(one) for one in self.prompts.all())
+        return prompts_open or any(one.phase == "waiting" for one in self.notices.all())
 
     async def at_rest(self) -> None:
         """Return when the changes that are under way are over."""

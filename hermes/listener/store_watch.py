@@ -52,7 +52,7 @@ class Locks:
 
 
 class StoreWatch:
-    """Makes the store again if its folder was removed while asks are open."""
+    """Makes the store again if its folder was removed while asks, prompts or notices are open."""
 
     def __init__(
         self, locks: Locks, entries: Entries, kept: Kept, errands: Errands, memory: Memory, messenger: Messenger
@@ -69,7 +69,7 @@ class StoreWatch:
         self._took_prompts = False
 
     async def look(self) -> None:
-        """Notice that the folder of the store was removed or replaced: make it again for open asks.
+        """Notice that the folder of the store was removed or replaced: make it again for what is open.
 
         If only folders in it are gone (a removal may still go on while it is made again), these are made again. If it
         cannot be made while something is open (a full disk), the listener goes on without its locks, saves nothing,
@@ -88,14 +88,15 @@ class StoreWatch:
             return
         count = sum(entry.state.phase != "settled" for entry in self._entries.all())
         self._locks.release()
-        if not is_ours and not count and not self._was_written_to():
+        is_open = bool(count) or self._kept.has_open()
+        if not is_ours and not is_open and not self._was_written_to():
             raise StoreError(f"{self._store.root} was removed while Hermes listened; nothing was open: leaving")
         try:
             await self._make_again()
         except HermesError as error:
             self._locks.release()
-            if count and isinstance(error, NotSaved):
-                log.error("%d asks are open: %s", count, error)  # noqa: TRY400 (a full disk, not a defect)
+            if is_open and isinstance(error, NotSaved):
+                log.error("%d asks are open, or prompts or notices: %s", count, error)  # noqa: TRY400 (a full disk, not a defect)
                 return
             raise
         log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.root, count)

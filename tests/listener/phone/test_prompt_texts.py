@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -409,6 +410,18 @@ async def test_nothing_is_sent_while_a_try_cannot_be_noted(desk: Desked, shop: S
         await desk.looks()
         await asyncio.sleep(0.5)
         assert not desk.desk.received
+    await desk.looks()
+    await desk.came("Rename it")
+
+
+async def test_a_prompt_outlives_the_folder_of_the_store(desk: Desked, shop: Source) -> None:
+    """Somebody removes it while a prompt waits, and no question is open."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    shutil.rmtree(desk.home.store)
+    await until(lambda: list((desk.home.store / "prompts").glob("*.json")), "the prompt in a store that was made again")
+    desk.desk.sessions[shop.session_id].is_busy = False
     await desk.looks()
     await desk.came("Rename it")
 
