@@ -57,6 +57,12 @@ OPENING: Final = "plain texts"
 """Among them is /open."""
 LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
 WRITTEN: Final = ("typed", "why")
+UNTOLD: Final = JUMPS | {"store folder removed"}
+"""Faults after which the end of a turn may be told to nobody.
+
+After a jump of the clocks some turns are too short; without its store, a listener for which nothing is open leaves, and
+the next one knows nothing of the time before.
+"""
 A_TALK: Final = 0.7
 """How likely somebody also writes prompts in a round."""
 COPY_S: Final = 8.0
@@ -407,8 +413,8 @@ class Round:
         return not any(talking.told(talk, view, is_sure=False) for talk in self.talks)
 
     def _all_told(self) -> bool:
-        """Tell whether each turn that ended by itself is told; after a jump of the clocks some are too short."""
-        if JUMPS & set(self.kinds):
+        """Tell whether each turn that ended by itself is told."""
+        if UNTOLD & set(self.kinds):
             return True
         view = View.of(self.world.stage.phone)
         return all(len(view.notices(one.ask)) >= (self.world.turns_of(one.ask) or 0) for one in self.persons)
@@ -434,7 +440,7 @@ class Round:
         view = View.of(self.world.stage.phone).without(forgotten)
         for talk in self.talks:
             self.violations += talking.kept(talk, view, is_sure=is_sure)
-            self.violations += talking.told(talk, view, is_sure=is_sure) if not JUMPS & set(self.kinds) else ()
+            self.violations += talking.told(talk, view, is_sure=is_sure) if not UNTOLD & set(self.kinds) else ()
             self.ends += [
                 f"prompt {letter.end(view).split(' ·')[0].splitlines()[0][:12]}"
                 if letter.end(view)
@@ -448,7 +454,7 @@ class Round:
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
             self.violations += laws.shown_once(person.ask, view) if is_sure and not person.asked_again else ()
-            turns = None if JUMPS & set(self.kinds) else self.world.turns_of(person.ask)
+            turns = None if UNTOLD & set(self.kinds) else self.world.turns_of(person.ask)
             if turns is not None:
                 self.violations += laws.turns_told(person.ask, turns, view, is_sure=is_sure)
             self.violations += laws.time_ran_out_rightly(
