@@ -10,7 +10,7 @@ from hermes.chat.failures import vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
-from hermes.errors import ChatRefused
+from hermes.errors import ChatError, ChatRefused, NotSaved
 from hermes.listener.sessions import ID, ListWish
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed
@@ -124,7 +124,7 @@ class SessionCards:
     async def _edited(self, tap: Tap, screen: Screen) -> None:
         try:
             await self._outbox.edit(tap.chat_id, tap.message_id, screen)
-        except ChatRefused as error:
+        except ChatError as error:  # the person sees the page as it was, and can tap again
             log.info("a list could not be turned over: %s", error)
 
     # --- cards --------------------------------------------------------------------------------------------------------
@@ -255,8 +255,14 @@ class SessionCards:
             armed = entry.state.armed
             if armed is not None and armed.user_id == tap.user.id:
                 await self._entries.apply(entry.id, Disarmed())
-        self._background.spawn(self._ask_for_text(replace(card, about=about)))
+        self._background.spawn(self._asked_for_text(replace(card, about=about)))
         return "Reply with your prompt" if self._look.group else "Type your prompt as your next message"
+
+    async def _asked_for_text(self, card: Card) -> None:
+        try:
+            await self._ask_for_text(card)
+        except (ChatError, NotSaved) as error:  # the toast has said it, too, and the person can tap again
+            log.info("the message that asks for a prompt was not sent, or not noted: %s", error)
 
     async def _ask_for_text(self, card: Card) -> None:
         """Send the message that asks for the text; a reply to it is a prompt, too."""

@@ -119,6 +119,23 @@ async def test_a_page_that_cannot_be_saved_is_told(desk: Desked) -> None:
     await until(lambda: "◀" in labels(desk.home.person.message(shown.message_id)), "the next page")
 
 
+async def test_a_telegram_in_trouble_is_no_defect(desk: Desked, caplog: pytest.LogCaptureFixture) -> None:
+    """A page that cannot be turned, and a text that cannot be asked for, are noted without a traceback."""
+    caplog.set_level("INFO")
+    for number in range(10):
+        desk.desk.session(f"Session {number}")
+    shown = await listed(desk)
+    desk.home.api.control.fault(method="editMessageText", action="html", status=502)
+    await desk.home.person.taps(shown, "▶")
+    await until(lambda: "could not be turned over" in caplog.text, "a line in the log")
+    await desk.home.person.taps(shown, "Session 0")
+    card = await desk.home.person.sees("waits for you")
+    desk.home.api.control.fault(method="sendMessage", action="html", status=502)
+    assert "Type your prompt" in await desk.home.person.taps(card, "Write a prompt")
+    await until(lambda: "asks for a prompt was not sent" in caplog.text, "another line in the log")
+    assert "a background task failed" not in caplog.text
+
+
 async def test_a_server_that_does_not_answer_is_said(desk: Desked) -> None:
     """The list comes within seconds all the same."""
     desk.desk.session("Fix login flow")
