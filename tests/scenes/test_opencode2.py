@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.opencode2.server import running_opencode2
+from hermes.sandbox.opencode2.world import Shape
 from tests.commands.setup.desk import Desk, a_desk
 from tests.harness.processes import Proc, until
 from tests.listening import question
@@ -80,3 +81,25 @@ def test_both_versions_at_once(desk: Desk) -> None:
                 desk.api.phone.tap(desk.api.phone.message_with(text, 30), "SQLite")
                 until(lambda agent=agent, request=request: agent.came_of(request), 30, "the answer")  # type: ignore[misc]
                 assert agent.came_of(request) == [(("SQLite",),)]
+
+
+@pytest.mark.parametrize("shape", get_args(Shape))
+def test_a_reply_to_a_notice_is_the_next_prompt(desk: Desk, shape: Shape) -> None:
+    """The model gets exactly the text, once; the end of its turn is a notice again."""
+    file = desk.root.joinpath(*STATE, "service.json")
+    desk.has_config('[notices]\nfinished = "0s"\n[prompts]\nenabled = true\n')
+    with running_opencode2(file=file, shape=shape) as agent, listening(desk):
+        until(lambda: agent.sinks, 30, "the event stream")
+        session = agent.session("Fix login flow")
+        agent.prompt(session, "Begin")
+        agent.say(session, "Both tests pass now.")
+        notice = desk.api.phone.message_with("✅ Fix login flow is done", 30)
+        desk.api.phone.write("Now rename it to “sign in”, please.", reply_to=notice)
+        desk.api.phone.message_with("📨 Sent", 30)
+        agent.use_tool(session, "shell")
+        desk.api.phone.message_with("▶️ Working · shell", 30)
+        assert agent.texts_of(session) == ["Begin", "Now rename it to “sign in”, please."]
+        agent.say(session, "Renamed it.")
+        desk.api.phone.message_with("✅ Done", 30)
+        desk.api.phone.message_with("Renamed it.", 30)
+        assert agent.texts_of(session) == ["Begin", "Now rename it to “sign in”, please."]
