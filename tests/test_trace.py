@@ -30,9 +30,9 @@ alone = house(started=True, sections=ALONE)
 ROOT = str(Path(hermes.__file__).parent) + "/"
 SANDBOX = ROOT + "sandbox/"
 
-MODULES = {"server": 72, "hook": 57}
+MODULES = {"server": 75, "hook": 58}
 """At most so many modules of Hermes are entered. The goal is 30; a server can be of two versions, which costs three,
-six look at what the turn came to that ends with the answer, and two at the prompts that may wait for its session.
+seven look at what the turn came to that ends with the answer, and four at the prompts that may wait for its session.
 
 A machine that is slow enough to look at its clock, its inbox and its store meanwhile enters three more than one that is
 not.

@@ -96,6 +96,8 @@ class _Watch:
         for descriptor in (bell, released, *((0,) if stays else ())):
             looking.register(descriptor, select.POLLIN)
         self._keep_news(b"")
+        if stays:
+            _write(1, b'{"waits": true}\n')  # from now on the plugin hands its news to this hook
         while self._is_wanted():
             text = None if is_stopped(hook.parent) else prompt_files.take(hook.store, hook.name)
             if text is not None and self._hand_over(text) and not stays:

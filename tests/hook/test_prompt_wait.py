@@ -241,6 +241,7 @@ def test_a_hook_of_oh_my_pi_prints_each_prompt_and_keeps_news(desk: Desk) -> Non
     desk.waits(OMP)
     assert hook.stdin is not None
     assert hook.stdout is not None
+    assert json.loads(hook.stdout.readline()) == {"waits": True}, "from now on its plugin hands news over"
     for number in ("1", "2"):
         desk.lay(TEXT, OMP, prompt_id=number)
         given = json.loads(hook.stdout.readline())

@@ -89,9 +89,10 @@ function ended(session, willContinue) {
 
 // ---- prompts from the phone
 
-// A hook of Hermes waits in this session for as long as it lasts, and prints a line of JSON for each prompt. It ends at
-// once if prompts from the phone are off; it is started again with the next turn. Only a session that a person sees has
-// one: no subagent, no `-p`. News of turns goes through the same hook, so that it keeps its order.
+// A hook of Hermes waits in this session for as long as it lasts, and prints a line of JSON when it begins to wait, and
+// for each prompt. It ends at once if prompts from the phone are off; it is started again with the next turn. Only a
+// session that a person sees has one: no subagent, no `-p`. News of turns goes through the same hook, so that it keeps
+// its order; if that hook ends before it waits, the end of a turn goes by a hook of its own.
 function waitForPrompts(pi, session) {
   try {
     const { ctx } = session
@@ -110,9 +111,18 @@ function placed(place, onLine) {
   const { python, store, log, config } = settings
   const command = ["-I", "-m", "hermes", "hook", "oh-my-pi", "--prompts", "--store", store, "--log", log, "--config", config]
   const child = spawn(python, command, { stdio: ["pipe", "pipe", "ignore"], detached: true, cwd: "/" })
-  let waits = true
+  let state = "starting" // then "waits" or "over"
   let printed = ""
-  const over = () => void (waits = false)
+  const early = [] // what was told before the hook waits
+  const write = (value) => void child.stdin.write(JSON.stringify(value) + "\n")
+  const over = () => {
+    state = "over"
+    early.splice(0).forEach((news) => news.turn && phone("oh-my-pi", news, new Set()))
+  }
+  const began = () => {
+    state = "waits"
+    early.splice(0).forEach(write)
+  }
   child.on("error", over)
   child.on("exit", over)
   child.stdin.on("error", over)
@@ -120,13 +130,22 @@ function placed(place, onLine) {
   child.stdout.on("data", (data) => {
     const lines = (printed + data).split("\n")
     printed = lines.pop()
-    lines.forEach(onLine)
+    for (const each of lines) state === "starting" ? began() : onLine(each)
   })
   for (const each of [child, child.stdin, child.stdout]) each.unref?.()
-  const write = (value) => waits && (child.stdin.write(JSON.stringify(value) + "\n"), true)
+  const tell = (news) => {
+    if (state === "over") return false
+    state === "starting" ? early.push({ ...news, ...place }) : write({ ...news, ...place })
+    return true
+  }
+  const leave = () => {
+    if (state === "over") return
+    began() // it reads all that was told before it sees the end of its stdin
+    tell({ left: true })
+    child.stdin.end()
+  }
   write(place)
-  // It reads all that was told before it sees the end of its stdin.
-  return { session: place.session, waits: () => waits, tell: (news) => write({ ...news, ...place }), leave: () => void (write({ left: true, ...place }), child.stdin.end()) }
+  return { session: place.session, waits: () => state !== "over", tell, leave }
 }
 
 function received(pi, session, line) {

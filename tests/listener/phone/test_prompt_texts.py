@@ -623,6 +623,8 @@ async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: 
     await until(lambda: len(desk.prompts()) == 2, "the second prompt")
     await desk.again(prompts={"enabled": True, "projects": ["blog"]})
     desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.phase("failed", 2)
+    line = await desk.home.person.sees("❌ Not sent: this phone may no longer write")
     desk.home.person.write("By the line", to=line)
     desk.home.person.write("By the card", to=card)
     desk.home.person.write("By the armed card")
