@@ -302,7 +302,9 @@ class Talk:
                 self._send(letter, notices[-1])
             return
         cards = [m for m in view.shown() if m.text.startswith(f"{self.title} ")]
-        if not cards:
+        if not cards and self.is_deleted:
+            self.letters.remove(letter)  # no list has a session that the desk has deleted: nobody can write to it
+        elif not cards:
             self._look_for_card(view)
         elif letter.door == "armed" and self.may_arm:
             self._arm(letter, cards[-1], view)
