@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from hermes.listener.phone.session_cards import SessionCards
     from hermes.listener.wakes import Wake
     from hermes.model.entry import Entry
-    from hermes.storage.store import Store
+    from hermes.storage.files import FileStore
 
 TTL_S = 1800.0
 
 
-def a_book(store: Store, *, chat_id: int = CHAT_ID) -> Entries:
+def a_book(store: FileStore, *, chat_id: int = CHAT_ID) -> Entries:
     """A book that is open; its answerable clock stands at 0."""
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=store.now)
     made = Entries(store, times, chat_id=chat_id)

@@ -17,6 +17,7 @@ from hermes.listener.phone.posting import LINGER_S
 from hermes.sandbox.botapi import Chat, Control, RunningBotApi, User, running_botapi
 from hermes.sandbox.opencode.server import ScriptedAgent, running_agent
 from hermes.sandbox.yielding_store import YieldingStore
+from hermes.storage.home import Home
 from tests.harness.listeners import end_listener
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class House:
         clock = self.clock
         return Listener(
             config,
-            YieldingStore(config.store.path, now=clock.now),
+            YieldingStore(Home(config.store.path, now=clock.now)),
             monotonic=clock.monotonic,
             idle_s=idle_s,
             rate_scale=1000.0,

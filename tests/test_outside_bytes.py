@@ -37,7 +37,6 @@ from hermes.model.entry import Side, Timing
 from hermes.model.signals import Announced, Asked
 from hermes.storage import process_lock
 from hermes.storage.codec import CHATS, ENTRIES
-from hermes.storage.store import Store
 from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
 from tests.at_once import at_once
@@ -45,6 +44,7 @@ from tests.books import a_book, no_records
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
 from tests.storage.store_process import an_entry
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +147,7 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.store = Store(root, now=lambda: 1000.0)
+        self.store = a_store(root, now=lambda: 1000.0)
         self.book = a_book(self.store)
         room = WaitingHooks(root)
         self.errands = Listening(self.book, {}, room, ADAPTERS, Matching(), monotonic=lambda: 1000.0)
@@ -175,7 +175,7 @@ def drained_with(data: bytes, root: Path) -> Desk:
     desk.drops("que_last")
     at_once(desk.inbox.drain())
     left = spool.listing(root)
-    put = at_once(desk.store.quarantined())
+    put = desk.store.home.quarantined()
     assert {"que_first", "que_last"} <= desk.requests()
     assert [path.read_bytes() for path in (*left, *put)] in ([], [data])
     assert before.items() <= content(root).items() or b"que_first" in data
@@ -205,7 +205,7 @@ def test_no_depth_jams_the_inbox(place: str, tmp_path: Path) -> None:
             "payload": b'{"v":1,"agent":"opencode","machine":"m","payload":%s}',
         }
         desk = drained_with(shapes[place] % nested(levels), tmp_path / f"{levels}")
-        assert len(at_once(desk.store.quarantined())) == 1
+        assert len(desk.store.home.quarantined()) == 1
         assert desk.errands.words == []
 
 
@@ -282,7 +282,7 @@ MEMORIES: list[Any] = [
 def test_any_stored_entry_is_read_or_put_away(data: bytes) -> None:
     """Read, it is one that can be saved again; else it lies in quarantine, or where it was, byte for byte."""
     with a_folder() as root:
-        store = Store(root)
+        store = a_store(root)
         at_once(store.open())
         other = at_once(store.create(an_entry("bbbb2222")))
         bad = root / "pending" / "aaaa2222.json"
@@ -298,7 +298,7 @@ def test_any_stored_entry_is_read_or_put_away(data: bytes) -> None:
             assert ENTRIES.encode(found["aaaa2222"]) == ENTRIES.encode(read)
             return
         assert found == {}
-        kept = [bad, *at_once(store.quarantined())]
+        kept = [bad, *store.home.quarantined()]
         assert [path.read_bytes() for path in kept if path.exists()] == [data]
         with pytest.raises((Missing, TooNew)):
             at_once(store.get("aaaa2222"))
@@ -309,7 +309,7 @@ def test_any_stored_entry_is_read_or_put_away(data: bytes) -> None:
 def test_any_memory_of_a_chat_is_read_or_put_away(data: bytes) -> None:
     """A fresh one where it is damaged or another bot's; one of a newer Hermes stops us, and is left alone."""
     with a_folder() as root:
-        store = Store(root)
+        store = a_store(root)
         at_once(store.open())
         place = root / "telegram.json"
         place.write_bytes(data)
@@ -317,10 +317,10 @@ def test_any_memory_of_a_chat_is_read_or_put_away(data: bytes) -> None:
             memory = at_once(store.load_chat(7))
         except TooNew:
             assert place.read_bytes() == data
-            assert at_once(store.quarantined()) == []
+            assert store.home.quarantined() == []
             return
         assert memory.bot_id == 7
-        assert [path.read_bytes() for path in (place, *at_once(store.quarantined())) if path.exists()] == [data]
+        assert [path.read_bytes() for path in (place, *store.home.quarantined()) if path.exists()] == [data]
         at_once(store.save_chat(memory))
         assert CHATS.encode(at_once(store.load_chat(7))) == CHATS.encode(memory)
 

@@ -38,12 +38,12 @@ from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.updates import Updates
 from hermes.model.actions import Arm, Pick
 from hermes.model.ask import Ask, Source
-from hermes.storage.store import Store
 from tests.agents.opencode.recorded import NEW, VERSIONS, names, recorded, server
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
 from tests.books import a_book, no_records, taps_and_texts
 from tests.outside import any_json, bytes_of, deep, mutated, nested, unhurried, written
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -155,7 +155,7 @@ class Phone:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.store = Store(root, now=lambda: 1000.0)
+        self.store = a_store(root, now=lambda: 1000.0)
         self.book = book = a_book(self.store)
         self.entry_id = at_once(book.create(ask(question(multiple=True)))).id
         self.aside: list[object] = []
@@ -184,7 +184,7 @@ def test_any_update_is_handled_or_changes_nothing(data: st.DataObject) -> None:
         except (ValueError, NotSaved):
             assert phone.content() == before
         assert [one.id for one in at_once(phone.store.open())] == [phone.entry_id]
-        assert at_once(phone.store.quarantined()) == []
+        assert phone.store.home.quarantined() == []
         assert type(phone.book.chat_id) is int
 
 
@@ -208,7 +208,7 @@ class Beside:
     def __init__(self) -> None:
         self.handled: list[int] = []
         self.aside: list[bytes] = []
-        self.store = self
+        self.store = self.home = self
 
     async def handle(self, raw: dict[str, Any]) -> None:
         self.handled.append(read_update(raw).update_id)
@@ -216,7 +216,7 @@ class Beside:
     def note_offset(self, offset: Offset) -> None:
         json.dumps(offset.next_id)
 
-    async def quarantine(self, _: str, data: bytes, __: str) -> None:
+    def quarantine(self, _: str, data: bytes, __: str) -> None:
         self.aside.append(data)
 
     async def polled(self, at_s: float) -> None:
@@ -486,6 +486,7 @@ def line_of(one: Any) -> bytes:
 @given(st.lists(written(mutated(EVENTS)) | written(any_json) | st.binary(max_size=60), min_size=1, max_size=4))
 @example([nested(100_000)])
 @example([b"\nretry: " + b"9" * 5000, b"\nid: \0", b"\nevent: x"])
+@example([b'{"payload":{"type":"session.status","properties":{"sessionID":"ses_1","status":{"type":["busy"]}}}}'])
 def test_any_lines_of_a_stream_are_passed_over_or_heard(lines: list[bytes]) -> None:
     """And what follows them is heard."""
     stream = b"".join(b"data: " + line.replace(b"\r", b"").replace(b"\n", b" ") + b"\n\n" for line in lines)

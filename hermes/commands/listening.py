@@ -8,10 +8,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes.commands.stores import home_of, store_of
 from hermes.errors import Held, HermesError, NotSaved
 from hermes.hook import refusal, spool
 from hermes.listener.daemon import IDLE_S, Listener
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -41,7 +42,7 @@ class Listening:
         """Make a listener, and run it until it ends. Raises as `Listener.run`."""
         self.listener = Listener(
             self.config,
-            Store(self.config.store.path, now=self.clock.now),
+            store_of(self.config, now=self.clock.now),
             monotonic=self.clock.monotonic,
             idle_s=idle_s,
             supervisor=supervisor,
@@ -89,7 +90,7 @@ async def serve_until_idle(
             if tries_left == 0:
                 # For example, a listener of another store has the same bot.
                 log.error("questions that agents asked are kept in the inbox, and %s", held)  # noqa: TRY400 (no defect)
-                if Store(listening.config.store.path).holder(LISTENER) is None:
+                if home_of(listening.config).holder(LISTENER) is None:
                     refusal.write(listening.config.store.path, str(held))
                 return
             await sleep(HELD_PAUSE_S)
@@ -118,7 +119,7 @@ async def _serve_always(listening: Listening, supervisor: Supervisor) -> None:
 
 def reap(config: Config, clock: Clock) -> None:
     """Do once what a listener does. Raises as `Listener.run_once`."""
-    _run(Listener(config, Store(config.store.path, now=clock.now), monotonic=clock.monotonic).run_once(), clock)
+    _run(Listener(config, store_of(config, now=clock.now), monotonic=clock.monotonic).run_once(), clock)
 
 
 def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:

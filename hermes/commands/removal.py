@@ -15,7 +15,8 @@ from hermes.config import reading as configuration
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError
 from hermes.hook import runtime
-from hermes.storage import installed_files as files, store as storing
+from hermes.storage import installed_files as files
+from hermes.storage.home import Home
 
 _COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/completions/hermes.fish")
 """Where `hermes --install-completion` writes, by the rules of typer."""
@@ -56,7 +57,7 @@ def _is_there(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _stopped(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[str]:
-    stopped = storing.Store(_store(config_path, environ)).stop_listener()
+    stopped = Home(_store(config_path, environ)).stop_listener()
     yield "Nobody listens." if stopped is None else f"Stopped: {stopped}."
 
 

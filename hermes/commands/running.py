@@ -22,11 +22,12 @@ from hermes.commands.options import (
     TestClockOption,
     What,
 )
+from hermes.commands.stores import home_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError, Held
 from hermes.hook import run as hooks, starting
 from hermes.listener.sd_notify import Supervisor
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 
 PANEL = "Running it"
 
@@ -52,7 +53,7 @@ def mcp(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=PANEL)
 def stop(*, config: ConfigOption = None) -> None:
     """Stop the listener; what is open stays on the phone, and goes on when the next one runs."""
-    stopped = Store(load(config, log_json=False).store.path).stop_listener()
+    stopped = home_of(load(config, log_json=False)).stop_listener()
     typer.echo("Nobody listens." if stopped is None else f"Stopped: {stopped}.")
 
 
@@ -112,7 +113,7 @@ def reap(
     try:
         listening.reap(loaded, clocks.bent(test_clock))
     except Held:
-        if Store(loaded.store.path).holder(LISTENER) is None:  # a listener of another store holds the bot
+        if home_of(loaded).holder(LISTENER) is None:  # a listener of another store holds the bot
             raise
         typer.echo("A listener is at work and does this by itself.")
 

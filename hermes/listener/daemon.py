@@ -77,12 +77,12 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         async with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
-            bell = Bell(self._store.root)
+            bell = Bell(self._store.home.root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._ending.begin)
             try:
                 await self._recover()
-                refusal.remove(self._store.root)
+                refusal.remove(self._store.home.root)
                 self.serves = True
                 # What was loaded at the start stays: to look through it again and again would hold taps up.
                 gc.collect()
@@ -128,7 +128,7 @@ class Listener:
     async def _alone(self, command: str) -> AsyncIterator[None]:
         """Hold the locks of the store and of the bot, and make all parts."""
         config = self._given.config
-        self._locks = Locks(self._store, config.telegram.bot_id, f"{command}, store {self._store.root}")
+        self._locks = Locks(self._store, config.telegram.bot_id, f"{command}, store {self._store.home.root}")
         try:
             self._locks.take()
             self._parts = await make_parts(self._given, self._store, self._locks)
@@ -147,8 +147,8 @@ class Listener:
     async def _recover(self, *, by_timer: bool = False) -> None:
         """Open the entries and let every worker look at every entry."""
         parts = self._parts
-        sweeping.sweep(self._store.root)
-        plugin_folders.forget_calls(self._store.root)
+        sweeping.sweep(self._store.home.root)
+        plugin_folders.forget_calls(self._store.home.root)
         try:
             await parts.entries.open()
             await parts.kept.open()
@@ -159,7 +159,7 @@ class Listener:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("listening for bot %d; %d asks are open", self._given.config.telegram.bot_id, len(open_now))
         with suppress(NotSaved):
-            await self._store.let_prompts(on=self._given.config.prompts.enabled)
+            self._store.home.let_prompts(on=self._given.config.prompts.enabled)
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             await self._loops.remember()

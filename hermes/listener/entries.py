@@ -11,27 +11,25 @@ import logging
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
-from hermes.errors import Conflict, Missing, NotSaved, StoreError, Stuck, Unreadable
+from hermes.errors import Conflict, NotSaved, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
 from hermes.model.entry import Closed, Entry, Phone
 from hermes.model.state import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     from hermes.core.answer_clock import AnswerTimes
     from hermes.model.ask import Ask, Source
     from hermes.model.events import Event
     from hermes.storage.store import Store
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +95,7 @@ class Entries:
                 entry = self._open.get(entry_id)
                 if entry is not None:
                     with self.apart(entry_id):
-                        self._index(await self._laid_out(entry))
-
-    async def _laid_out(self, entry: Entry) -> Entry:
-        try:
-            return await self.store.restore(entry)
-        except Conflict:  # its file is there
-            return await self.store.change(entry.id, lambda _: entry)
+                        self._index(await self.store.keep(entry))
 
     def all(self) -> list[Entry]:
         """Return the open entries, the one that was asked first at the start."""
@@ -194,7 +186,7 @@ class Entries:
             before = self._open.get(entry_id)
             if seen is not None and not _is_same(before, seen):
                 raise Conflict(f"entry {entry_id} has changed in the meantime")
-            entry = await self._on_file(before, lambda: self.store.change(entry_id, fn))
+            entry = await self.store.change(entry_id, fn, before)
             self._index(entry)
             self._said.pop(entry_id, None)
             if before is None or entry.revision != before.revision:
@@ -209,7 +201,7 @@ class Entries:
         async with self._lock(entry.id):
             if not _is_same(self._open.get(entry.id), entry):
                 return False
-            await self._on_file(entry, lambda: self.store.settle(entry.id))
+            await self.store.settle(entry.id, entry)
             del self._open[entry.id]
             self._said.pop(entry.id, None)
             for identity in identities(entry.ask.source):
@@ -239,21 +231,6 @@ class Entries:
             if self._said.get(entry_id) != str(error):
                 self._said[entry_id] = str(error)
                 log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
-
-    async def _on_file(self, known: Entry | None, act: Callable[[], Awaitable[T]]) -> T:
-        """Call `act`; if the file of the entry is damaged or gone, write it from `known` and call `act` again."""
-        try:
-            return await act()
-        except (Missing, Unreadable) as error:
-            if known is None:
-                raise
-            log.error("entry %s: its file is damaged (%s), and is written again", known.id, error)  # noqa: TRY400 (no defect)
-            try:
-                await self.store.restore(known)
-            except Conflict:
-                message = f"the damaged file of entry {known.id} could not be put into quarantine"
-                raise Stuck(f"{message}, and is not written over") from error
-            return await act()
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry

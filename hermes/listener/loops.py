@@ -193,7 +193,7 @@ class Loops:
             self._tell_of_unsaved()
             if self._parts.pinger:
                 self._parts.pinger.is_well = self.is_well()
-            if entries.all() or self._parts.steps.busy or spool.listing(self._store.root):
+            if entries.all() or self._parts.steps.busy or spool.listing(self._store.home.root):
                 idle_since_s = at_s
             if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
                 log.info("nothing is open any more: leaving")
@@ -235,7 +235,7 @@ class Loops:
         if over := memory.outlived(await self._store.days_done(), self._keep_done_s):
             await self._store.forget_done(over)
         await self._parts.kept.forget_before(self._store.now() - self._keep_done_s)
-        sweeping.sweep(self._store.root)
+        sweeping.sweep(self._store.home.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")
 

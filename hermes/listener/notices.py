@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes.core.notices import NoticeRules
     from hermes.listener.wakes import Wakes
     from hermes.model.notice import Begun, Retry
-    from hermes.storage.records import RecordFiles
+    from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class Notices(Records[Notice]):
     """The notice of each session whose turns Hermes has heard of. `now` is the epoch clock of the store."""
 
     def __init__(
-        self, files: RecordFiles[Notice], rules: NoticeRules, wakes: Wakes, *, now: Callable[[], float]
+        self, store: RecordStore[Notice], rules: NoticeRules, wakes: Wakes, *, now: Callable[[], float]
     ) -> None:
-        super().__init__(files, wakes, ("notice",), most=MOST, age_s=_heard_s)
+        super().__init__(store, wakes, ("notice",), most=MOST, age_s=_heard_s)
         self.rules = rules
         self.now = now
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes.model.notice import Turn
     from hermes.model.prompt import PromptPhase
     from hermes.model.prompt_events import PromptEvent
-    from hermes.storage.records import RecordFiles
+    from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ _OPEN_S: Final = 1e12
 class Prompts(Records[Prompt]):
     """All prompts that are known. `now` is the epoch clock of the store."""
 
-    def __init__(self, files: RecordFiles[Prompt], wakes: Wakes, *, now: Callable[[], float]) -> None:
-        super().__init__(files, wakes, ("prompt", "line", "joining"), most=MOST, age_s=_age_s)
+    def __init__(self, store: RecordStore[Prompt], wakes: Wakes, *, now: Callable[[], float]) -> None:
+        super().__init__(store, wakes, ("prompt", "line", "joining"), most=MOST, age_s=_age_s)
         self.now = now
 
     async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:

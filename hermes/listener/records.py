@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes.storage.records import Record
+from hermes.storage.store import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes.listener.wakes import Wakes, Worker
-    from hermes.storage.records import RecordFiles
+    from hermes.storage.store import RecordStore
 
 R = TypeVar("R", bound=Record)
 
@@ -24,14 +24,14 @@ class Records(Generic[R]):
 
     def __init__(
         self,
-        files: RecordFiles[R],
+        store: RecordStore[R],
         wakes: Wakes,
         workers: tuple[Worker, ...],
         *,
         most: int,
         age_s: Callable[[R], float],
     ) -> None:
-        self._files = files
+        self._store = store
         self._wakes = wakes
         self._workers = workers
         self._most = most
@@ -41,7 +41,7 @@ class Records(Generic[R]):
 
     async def open(self) -> None:
         """Read all records, and wake their workers. Raises StoreError."""
-        for record in await self._files.all():
+        for record in await self._store.all():
             self._known[record.id] = record
             self.wake(record.id)
 
@@ -67,7 +67,7 @@ class Records(Generic[R]):
         """Write all records from memory into a store whose folder was removed or replaced. Raises NotSaved."""
         async with self._lock:
             for record in self.all():
-                self._known[record.id] = await self._files.save(record)
+                self._known[record.id] = await self._store.keep(record)
 
     async def forget(self, is_old: Callable[[R], bool]) -> None:
         """Forget these records. Raises NotSaved."""
@@ -79,18 +79,21 @@ class Records(Generic[R]):
         """Change the record that `find` finds, or a new one; return it, on disk. All are pure. Raises NotSaved."""
         async with self._lock:
             found = next((record for record in self.all() if find(record)), None)
-            return await self._save(found, fn(found or new()))
+            if found is not None:
+                return await self._changed(found, fn)
+            return await self._noted(await self._store.create(fn(new())))
 
     async def change(self, record_id: str, fn: Callable[[R], R]) -> R | None:
         """Change a record; return it, on disk, or None if it is unknown. `fn` is pure. Raises NotSaved."""
         async with self._lock:
             record = self._known.get(record_id)
-            return None if record is None else await self._save(record, fn(record))
+            return None if record is None else await self._changed(record, fn)
 
-    async def _save(self, before: R | None, after: R) -> R:
-        if before == after:
-            return after
-        saved = await self._files.save(after)
+    async def _changed(self, known: R, fn: Callable[[R], R]) -> R:
+        saved = await self._store.change(known, fn)
+        return known if saved == known else await self._noted(saved)
+
+    async def _noted(self, saved: R) -> R:
         self._known[saved.id] = saved
         self.wake(saved.id)
         while len(self._known) > self._most:
@@ -98,5 +101,5 @@ class Records(Generic[R]):
         return saved
 
     async def _remove(self, record: R) -> None:
-        await self._files.forget(record.id)
+        await self._store.forget(record.id)
         del self._known[record.id]

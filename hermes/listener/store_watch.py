@@ -10,7 +10,7 @@ from hermes.errors import HermesError, NotSaved, StoreError
 from hermes.hook import spool
 from hermes.model.errand import PlacesGone
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER
+from hermes.storage.home import LISTENER
 
 if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
@@ -34,8 +34,8 @@ class Locks:
 
     def take(self) -> None:
         """Take both. Raises Held: another listener has one of them; StoreError."""
-        self._held.append(self.store.hold(LISTENER, self._who))
-        self._held.append(process_lock.hold_bot(self._bot_id, self.store.root, self._who, now=self.store.now))
+        self._held.append(self.store.home.hold(LISTENER, self._who))
+        self._held.append(process_lock.hold_bot(self._bot_id, self.store.home.root, self._who, now=self.store.now))
 
     def release(self) -> None:
         """Release what is held."""
@@ -64,7 +64,7 @@ class StoreWatch:
         self._errands = errands
         self._memory = memory
         self._messenger = messenger
-        self._machine = self._store.machine()
+        self._machine = self._store.home.machine()
         self._phone_was_locked = False
         self._took_prompts = False
 
@@ -79,9 +79,9 @@ class StoreWatch:
             HermesError: the listener must leave. It holds nothing any more.
         """
         is_locked = await self._store.is_phone_locked()  # before the store is judged: a removed one shows no lock
-        takes_prompts = await self._store.takes_prompts()
+        takes_prompts = self._store.home.takes_prompts()
         is_ours = self._locks.has_store()
-        if is_ours and self._store.is_whole():
+        if is_ours and self._store.home.is_whole():
             self._phone_was_locked = is_locked
             self._took_prompts = takes_prompts
             self._keep_bot()
@@ -90,7 +90,7 @@ class StoreWatch:
         self._locks.release()
         is_open = bool(count) or self._kept.has_open()
         if not is_ours and not is_open and not self._was_written_to():
-            raise StoreError(f"{self._store.root} was removed while Hermes listened; nothing was open: leaving")
+            raise StoreError(f"{self._store.home.root} was removed while Hermes listened; nothing was open: leaving")
         try:
             await self._make_again()
         except HermesError as error:
@@ -99,16 +99,16 @@ class StoreWatch:
                 log.error("%d asks are open, or prompts or notices: %s", count, error)  # noqa: TRY400 (a full disk, not a defect)
                 return
             raise
-        log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.root, count)
+        log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.home.root, count)
         if count:
             self._messenger.insist(hints.store_made_again(count, self._messenger.machine))
 
     async def _make_again(self) -> None:
-        self._store.keep_machine(self._machine)
+        self._store.home.keep_machine(self._machine)
         if self._phone_was_locked:
             await self._store.lock_phone()  # before anything can be saved: no tap may slip in
         self._locks.take()
-        await self._store.let_prompts(on=self._took_prompts)
+        self._store.home.let_prompts(on=self._took_prompts)
         self._errands.hint_all(PlacesGone())
         await self._entries.lay_out_again()
         await self._kept.lay_out_again()
@@ -117,7 +117,7 @@ class StoreWatch:
     def _was_written_to(self) -> bool:
         """Tell whether a hook has made the folder again, and left something there."""
         try:
-            return bool(spool.listing(self._store.root))
+            return bool(spool.listing(self._store.home.root))
         except OSError:
             return False
 

@@ -60,3 +60,8 @@ class Card:
     shown: int | None = None
     drawn: str = ""
     revision: int = 0
+
+    @property
+    def machine(self) -> str:
+        """The id of the machine of its session."""
+        return self.target.source.machine

@@ -102,6 +102,7 @@ NoticePhase = Literal["none", "waiting", "posted", "dropped"]
 class Notice:
     """The notice of the latest turn of one session, as the store keeps it.
 
+    - `machine`: the id of the machine of its agent.
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
@@ -129,4 +130,5 @@ class Notice:
     shown: Shown | None = None
     outdated: tuple[Shown, ...] = ()
     earlier: tuple[Place, ...] = ()
+    machine: str = ""
     revision: int = 0

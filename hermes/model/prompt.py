@@ -155,3 +155,8 @@ class Prompt:
     again_of: str = ""
     line: PromptLine = PromptLine()
     revision: int = 0
+
+    @property
+    def machine(self) -> str:
+        """The id of the machine of its session, "" without a session."""
+        return "" if self.target is None else self.target.source.machine

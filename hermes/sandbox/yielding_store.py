@@ -8,7 +8,7 @@ import inspect
 import random
 from typing import TYPE_CHECKING, Any
 
-from hermes.storage.store import Store
+from hermes.storage.files import FileStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_TURNS = 4
 
 
-class YieldingStore(Store):
+class YieldingStore(FileStore):
     """Gives up the event loop for up to `MOST_TURNS` turns before each call, and as often after it."""
 
     _turns = random.Random(0)  # noqa: S311 (variety, no secret)

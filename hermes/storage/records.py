@@ -7,33 +7,18 @@ import contextlib
 import dataclasses
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 from hermes import disk
-from hermes.errors import NotSaved, StoreError, TooNew, Unreadable
+from hermes.errors import Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage import names
 from hermes.storage.archive import Quarantine, entry_files
 from hermes.storage.codec import Codec
+from hermes.storage.store import R
 
 log = logging.getLogger(__name__)
-
-
-class Record(Protocol):
-    """A frozen dataclass with an id, and a revision that grows with each write."""
-
-    @property
-    def id(self) -> str:
-        """Its id, which is the name of its file."""
-        ...
-
-    @property
-    def revision(self) -> int:
-        """0 before the first write."""
-        ...
-
-
-R = TypeVar("R", bound=Record)
 
 
 class RecordFiles(Generic[R]):
@@ -82,8 +67,28 @@ class RecordFiles(Generic[R]):
         except StoreError as error:
             log.error("%s is damaged (%s), and stays: %s", path, why, error)  # noqa: TRY400 (no defect)
 
-    async def save(self, record: R) -> R:
-        """Save a record and return it with its new revision. Raises NotSaved: the disk refuses."""
+    async def get(self, record_id: str) -> R:
+        """Return this record. Raises Missing, Unreadable, TooNew, StoreError."""
+        with disk.reading(self._folder):
+            try:
+                return self._read(self._path(record_id))
+            except FileNotFoundError:
+                raise Missing(f"there is no record {record_id}") from None
+
+    async def create(self, record: R) -> R:
+        """Save a new record and return it at its next revision. Raises NotSaved."""
+        return self._save(record)
+
+    async def change(self, known: R, fn: Callable[[R], R]) -> R:
+        """Apply `fn` to `known`, and return what was saved, at its next revision. Raises NotSaved."""
+        changed = fn(known)
+        return known if changed == known else self._save(changed)
+
+    async def keep(self, record: R) -> R:
+        """Write a record from memory again, and return it. Raises NotSaved."""
+        return self._save(record)
+
+    def _save(self, record: R) -> R:
         saved = dataclasses.replace(record, revision=record.revision + 1)  # type: ignore[type-var]
         with disk.saving(self._folder):
             self._make_folder()

@@ -1,400 +1,294 @@
-"""The store: pending entries, settled entries and the chat memory, as files in one folder.
+"""The store: all that Hermes must not forget, in a folder of files (`files`) or in a database (`postgres`).
 
-Each entry has a file, so the cost of a change does not depend on the number of entries. An entry is read, changed and
-written under one file lock. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes
-wrote stays unchanged.
-
-The methods that read or write entries and the chat memory are coroutines, because other stores talk with a server. This
-one blocks for about the time of one fsync instead, which is shorter than handing the work to a thread. Every method
-that writes raises `NotSaved`, with a sentence for people, if the disk refuses; then nothing has changed.
+Nothing outside `storage` knows which of the two it has. Several machines can share a database. Each of them runs its
+agent side, for the asks of its own agents; exactly one of them is the phone side as well. A process writes under all
+the leases that it holds, so that one that was paused too long changes nothing.
 """
 
-import contextlib
-import logging
-import os
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from __future__ import annotations
 
-from filelock import FileLock, Timeout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from hermes import disk
-from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.hook import spool
-from hermes.model.chat_memory import ChatMemory
-from hermes.model.entry import Entry
-from hermes.storage import folders, names, process_lock
-from hermes.storage.archive import Done, Quarantine, entry_files
-from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
-from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
-from hermes.storage.records import RecordFiles
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable
 
-log = logging.getLogger(__name__)
+    from hermes.model.card import Card
+    from hermes.model.chat_memory import ChatMemory
+    from hermes.model.entry import Entry
+    from hermes.model.notice import Notice
+    from hermes.model.prompt import Prompt
+    from hermes.storage.home import Home
+    from hermes.storage.reading import Survey
 
-LISTENER = "listener"
-"""The name of the lock that the listener of a store holds."""
+Kind = Literal["entries", "notices", "prompts", "cards", "lists"]
+"""The kinds of things that a store keeps."""
 
 
-class Store:
-    """The entries under one folder. Several threads may share one object; several objects may share the folder.
+class Record(Protocol):
+    """A frozen dataclass that a store keeps beside the asks."""
 
-    `now` returns epoch seconds. If another process does not release the lock within `lock_timeout_s`, nothing is saved
-    (NotSaved). The quarantine keeps the newest `quarantine_files` files and `quarantine_bytes` bytes. The last call of
-    `pending` leaves in `too_new` the files that a newer Hermes wrote, and in `unread` the files that could not be read
-    at that time; `put_away` counts the damaged files that `pending` has put into quarantine.
+    @property
+    def id(self) -> str:
+        """Its id: eight characters, as `names.random_id` makes them."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """The id of the machine whose agent it is about; "" if it is about none yet, and of the phone side alone."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """0 before the first write; each write adds 1."""
+        ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+class RecordStore(Protocol[R]):
+    """The records of one kind."""
+
+    async def survey(self) -> list[R]:
+        """Return all records that can be read, and change nothing. Raises StoreError."""
+        ...
+
+    async def all(self) -> list[R]:
+        """Return all records that can be read; others are logged. Raises StoreError."""
+        ...
+
+    async def get(self, record_id: str) -> R:
+        """Return this record. Raises Missing, or another StoreError."""
+        ...
+
+    async def create(self, record: R) -> R:
+        """Save a new record, and return it at its next revision. Raises Conflict, NotSaved."""
+        ...
+
+    async def change(self, known: R, fn: Callable[[R], R]) -> R:
+        """Apply `fn` to the newest version of a record, and return what was saved, at its next revision.
+
+        `known` is the record as the caller knows it. `fn` is pure and may run several times. If it changes nothing,
+        nothing is written.
+
+        Raises:
+            Missing: the record was forgotten.
+            NotSaved: nothing was saved.
+        """
+        ...
+
+    async def keep(self, record: R) -> R:
+        """Write a record from memory if the store has lost it, and return the one to go on with. Raises NotSaved."""
+        ...
+
+    async def forget(self, record_id: str) -> None:
+        """Remove a record; one that is gone already is no error. Raises NotSaved."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Another process has changed, closed or forgotten this entry or record, or made it."""
+
+    kind: Kind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Changes may have been missed: everything is to be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that shares the store.
+
+    - `name`: its name for people. `version`: the version of its Hermes.
+    - `silent_s`: the seconds since it was heard of.
+    - `is_phone`: it is the phone side now.
+    - `servers`: for each of its agents' servers, whether it is connected.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        now: Callable[[], float] = time.time,
-        lock_timeout_s: float = 10.0,
-        quarantine_files: int = 100,
-        quarantine_bytes: int = 20_000_000,
-    ) -> None:
-        self.root = root
-        self.too_new: list[Path] = []
-        self.unread: list[Path] = []
-        self.put_away = 0
-        self.now = now
-        self._pending, done, quarantine, self._locks = (root / name for name in folders.NAMES)
-        self._chat = root / "telegram.json"
-        self._phone_lock = root / "locked"
-        self._done = Done(done)
-        self._quarantine = Quarantine(quarantine, now=now, files=quarantine_files, max_bytes=quarantine_bytes)
-        notices, prompts, cards = (root / name for name in folders.RECORDS)
-        self.notices = RecordFiles(notices, NOTICES, self._quarantine)
-        self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
-        self.cards = RecordFiles(cards, CARDS, self._quarantine)
-        # A soft lock would outlive a killed process; a file system without flock gets no store.
-        self._lock = FileLock(
-            root / "store.lock",
-            mode=0o600,
-            timeout=lock_timeout_s,
-            poll_interval=0.002,
-            fallback_to_soft=False,
-        )
+    id: str
+    name: str
+    version: str
+    silent_s: float
+    is_phone: bool = False
+    servers: tuple[tuple[str, bool], ...] = ()
 
-    # --- the lock against a lost phone -----------------------------------------------------------------
 
-    async def is_phone_locked(self) -> bool:
-        """Tell whether the phone is locked: Hermes takes no answers from it."""
-        return os.path.lexists(self._phone_lock)
+class Store(Protocol):
+    """The asks, the records beside them, and the memory of the chat.
 
-    async def lock_phone(self) -> None:
-        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
-        with disk.saving(self.root):
-            disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
+    `home` is the folder of this machine. `put_away` counts the damaged asks that were put aside since the start.
+    Every method may raise StoreError; every method that writes raises NotSaved with a sentence for people, and then
+    nothing has changed, and Deposed if another process has taken over a lease of this one.
+    """
 
-    async def unlock_phone(self) -> bool:
-        """Unlock the phone, and tell whether it was locked. Raises NotSaved."""
-        with disk.saving(self.root):
-            try:
-                self._phone_lock.unlink()
-            except FileNotFoundError:
-                return False
-            disk.sync_folder(self.root)
-        return True
+    home: Home
+    put_away: int
 
-    # --- what plugins and hooks must know --------------------------------------------------------------
+    @property
+    def has_unread(self) -> bool:
+        """Tell whether the last `open` left asks alone that it could not read."""
+        ...
 
-    async def takes_prompts(self) -> bool:
-        """Tell whether plugins and hooks are told that prompts from the phone are on."""
-        return spool.takes_prompts(self.root)
+    @property
+    def notices(self) -> RecordStore[Notice]:
+        """The notices of sessions."""
+        ...
 
-    async def let_prompts(self, *, on: bool) -> None:
-        """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
-        folders.let_prompts(self.root, on=on)
+    @property
+    def prompts(self) -> RecordStore[Prompt]:
+        """The prompts from the phone."""
+        ...
+
+    @property
+    def cards(self) -> RecordStore[Card]:
+        """The cards of sessions."""
+        ...
+
+    def now(self) -> float:
+        """Return the time of the store's clock (epoch seconds), which all machines share."""
+        ...
+
+    # --- who this process is ------------------------------------------------------------------------------------------
+
+    async def join(self, name: str, version: str) -> None:
+        """Take the lease of this machine, which has this name for people, and read the clock.
+
+        Raises:
+            Held: another process with this machine's id is at work.
+            TooNew: a newer Hermes has made this store.
+        """
+        ...
+
+    async def take_phone(self) -> bool:
+        """Try to become the phone side, and tell whether it worked. Do it after `join`."""
+        ...
+
+    def is_phone(self) -> bool:
+        """Tell whether this process is the phone side. It looks at a clock alone, so it can be asked at any time.
+
+        Once it has returned false, this process is to stop; it may become the phone side again by `take_phone`.
+        """
+        ...
+
+    async def renew(self, servers: tuple[tuple[str, bool], ...]) -> None:
+        """Say that this machine is there, with the state of its servers. Call it every `RENEW_S`. Raises Deposed."""
+        ...
+
+    async def leave(self) -> None:
+        """Give up all leases at once, so that another machine need not wait, and close all connections."""
+        ...
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """Return all machines that share this store."""
+        ...
+
+    def changes(self) -> AsyncIterator[Changed | Missed]:
+        """Yield what other processes change, for as long as it is read. What this process changes is left out."""
+        ...
+
+    # --- asks ---------------------------------------------------------------------------------------------------------
 
     async def open(self) -> list[Entry]:
-        """Make or check the folders, remove leftover temporary files, and return the pending entries.
-
-        Raises:
-            StoreError: the folder belongs to another user, or holds other things.
-            NotSaved: the folder cannot be made.
-        """
-        folders.make(self.root)
-        with self._writing():
-            records = (self.root / name for name in folders.RECORDS)
-            places = (self.root, self._pending, self.root / "quarantine", *records, *self._done.months())
-            swept = sum(disk.sweep(folder) for folder in places)
-            for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
-                self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))
-        if swept:
-            log.warning("removed %d temporary files that a process left when it died", swept)
-        return await self.pending()
-
-    def is_whole(self) -> bool:
-        """Tell whether none of its folders was removed."""
-        return folders.are_whole(self.root)
-
-    def machine(self) -> str:
-        """Return the id of this machine for this store. Raises NotSaved: it does not exist yet and cannot be made."""
-        with disk.saving(self.root):
-            return spool.machine(self.root)
-
-    def keep_machine(self, machine: str) -> None:
-        """Write this machine id again after the folder was removed. Raises NotSaved."""
-        with disk.saving(self.root):
-            spool.keep_machine(self.root, machine)
-
-    # --- pending entries -------------------------------------------------------------------------------
+        """Return the open asks, oldest first: of all machines for the phone side, else of this machine."""
+        ...
 
     async def survey(self) -> Survey:
-        """Read all pending entries and change nothing, for callers that only look."""
-        with disk.reading(self._pending):
-            return surveyed(entry_files(self._pending))
+        """Read all open asks and change nothing, for callers that only look."""
+        ...
 
     async def survey_done(self, since_s: float) -> Survey:
-        """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
-        with disk.reading(self.root):
-            return surveyed(self._done.since(since_s))
-
-    async def pending(self) -> list[Entry]:
-        """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
-        survey = await self.survey()
-        self.put_away += sum([self._put_away(path, read_entry) for path, _ in survey.damaged])
-        for _, why in survey.unread:
-            log.error("left alone for now: %s", why)
-        self.unread = [path for path, _ in survey.unread]
-        for path in sorted({*survey.too_new}.difference(self.too_new)):
-            log.error("left alone: %s was written by a newer Hermes; upgrade this one", path)
-        self.too_new = list(survey.too_new)
-        return list(survey.entries)
+        """Read all asks that were closed at `since_s` (epoch) or later, and change nothing."""
+        ...
 
     async def new_id(self) -> str:
-        """Return an id of eight characters that no pending or settled entry has."""
-        while True:
-            entry_id = names.random_id()
-            path = self._path(entry_id)
-            if not path.exists() and not self._done.places(path.name):
-                return entry_id
+        """Return an id of eight characters that no ask has."""
+        ...
 
     async def new_code(self, open_entries: Iterable[Entry]) -> str:
-        """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
-        taken = {entry.code for entry in open_entries}
-        while True:
-            code = names.random_code()
-            with disk.reading(self.root):
-                if code not in taken and not self._done.has_code(code):
-                    return code
+        """Return a code such as "k7m2q" that neither these asks nor the closed ones have. For the phone side."""
+        ...
 
     async def create(self, entry: Entry) -> Entry:
-        """Save a new entry and return it, at revision 1.
-
-        Raises:
-            Conflict: there is a pending entry with this id.
-            NotSaved: the disk refuses.
-        """
-        return self._add(replace(entry, revision=1))
-
-    async def restore(self, entry: Entry) -> Entry:
-        """Save an entry again as it was last read, after its file was damaged or removed, and return it.
-
-        Raises:
-            Conflict: there is a file for this entry.
-            NotSaved: the disk refuses.
-        """
-        return self._add(entry)
+        """Save a new ask and return it, at revision 1. Raises Conflict: there is an ask with this id."""
+        ...
 
     async def get(self, entry_id: str) -> Entry:
-        """Return the pending entry.
+        """Return an open ask. Raises Missing: it is closed, or never existed; Unreadable, TooNew."""
+        ...
 
-        Raises:
-            Missing: no pending entry has this id.
-            Unreadable: the file is damaged; it was put into quarantine.
-            TooNew: a newer Hermes wrote the file.
-        """
-        return self._get(self._path(entry_id))
+    async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
+        """Apply `fn` to the newest version of an open ask, and return what was saved, at its next revision.
 
-    async def change(self, entry_id: str, fn: Callable[[Entry], Entry]) -> Entry:
-        """Read the entry, apply `fn` and save the result, all under the lock; return the saved entry.
-
-        The store sets the revision; `fn` need not. If `fn` changes nothing, nothing is written. If `fn` raises an
-        error, it reaches the caller, and nothing has changed.
+        `known` is the ask as the caller knows it: it saves reading it first, and replaces a damaged one. `fn` is pure
+        and may run several times. If it changes nothing, nothing is written; if it raises an error, it reaches the
+        caller, and nothing has changed.
 
         Raises:
             Missing, Unreadable, TooNew: as `get`.
-            NotSaved: the disk refuses.
+            Stuck: the damaged ask cannot be replaced.
         """
-        path = self._path(entry_id)
-        with self._writing():
-            entry = self._get(path)
-            changed = replace(fn(entry), revision=entry.revision)
-            if changed == entry:
-                return entry
-            if changed.id != entry.id:
-                raise StoreError(f"entry {entry.id} cannot become {changed.id}")
-            changed = replace(changed, revision=entry.revision + 1)
-            disk.write(path, ENTRIES.encode(changed))
-            return changed
+        ...
 
-    async def settle(self, entry_id: str) -> None:
-        """Move a pending entry to the settled ones.
+    async def keep(self, entry: Entry) -> Entry:
+        """Write an open ask from memory if the store has lost it or has a lower revision; return the one to go on with.
 
-        Raises:
-            Missing, Unreadable: as `get`.
-            NotSaved: the disk refuses.
+        Raises Missing: the ask was closed.
         """
-        path = self._path(entry_id)
-        with self._writing():
-            line = ""
-            with contextlib.suppress(TooNew):
-                line = closed_line(self._get(path))
-            self._done.take(path, self.now(), line)
+        ...
 
-    # --- settled entries and quarantine ----------------------------------------------------------------
+    async def settle(self, entry_id: str, known: Entry | None = None) -> None:
+        """Close a settled ask. Raises as `change`."""
+        ...
 
     async def done(self, entry_id: str) -> Entry:
-        """Return a settled entry.
-
-        Raises:
-            Missing: no settled entry has this id, or it was removed.
-            Unreadable, TooNew: as `get`.
-        """
-        name = self._path(entry_id).name
-        with disk.reading(self.root):
-            places = self._done.places(name)
-        for path in places:
-            return self._get(path)
-        raise Missing(f"there is no settled entry {entry_id}")
+        """Return a closed ask. Raises Missing: no closed ask has this id, or it was deleted; Unreadable, TooNew."""
+        ...
 
     async def done_by(self, wait_id: str) -> str | None:
-        """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
-        with disk.reading(self.root):
-            return self._done.closed_by(wait_id)
+        """Return the agent of the closed ask with this wait id, or None."""
+        ...
 
     async def newest_done(self, most: int) -> list[Entry]:
-        """Return the `most` entries that were settled last, newest first, but none that cannot be read."""
-        entries = []
-        with disk.reading(self.root):
-            paths = self._done.since(0.0)[:most]
-        for path in paths:
-            with contextlib.suppress(Missing, Unreadable, TooNew):
-                entries.append(self._get(path))
-        return entries
+        """Return the `most` asks that were closed last, newest first, but none that cannot be read."""
+        ...
 
     async def days_done(self) -> dict[str, float]:
-        """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
-        with disk.reading(self.root):
-            return self._done.days()
+        """Map each day (UTC, "YYYY-MM-DD") on which asks were closed to the time of its last one (epoch)."""
+        ...
 
     async def forget_done(self, days: Collection[str]) -> int:
-        """Remove the entries that were settled on these days (as `days_done` names them), and return how many.
+        """Delete the asks that were closed on these days (as `days_done` names them), and return how many."""
+        ...
 
-        Raises:
-            NotSaved: the disk refuses.
-        """
-        with self._writing():
-            return self._done.forget(days)
-
-    async def quarantine(self, name: str, data: bytes, reason: str) -> Path:
-        """Save unreadable data in quarantine, log an error, and return the path of the file.
-
-        Raises:
-            NotSaved: the disk refuses.
-        """
-        with self._writing():
-            path = self._quarantine.put(name, data)
-        log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
-        return path
-
-    async def quarantined(self) -> list[Path]:
-        """Return the files in quarantine, oldest first."""
-        with disk.reading(self.root):
-            return self._quarantine.files()
-
-    def _put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
-        """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
-        try:
-            with self._writing():
-                try:
-                    read(path)
-                except Unreadable as error:
-                    target = self._quarantine.take(path)
-                    log.error("%s is damaged (%s); moved it to %s", path, error, target)  # noqa: TRY400
-                    return True
-        except StoreError as error:
-            log.error("%s is left alone: %s", path, error)  # noqa: TRY400
-        return False
+    # --- the chat -----------------------------------------------------------------------------------------------------
 
     async def load_chat(self, bot_id: int) -> ChatMemory:
-        """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
-
-        Raises:
-            TooNew: a newer Hermes wrote the file.
-            StoreError: the file cannot be read now.
-        """
-        memory = ChatMemory(bot_id)
-        try:
-            memory = read_chat(self._chat)
-        except Unreadable:
-            self._put_away(self._chat, read_chat)
-        except Missing:
-            pass
-        return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
+        """Return the memory of this bot, or an empty one if there is none."""
+        ...
 
     async def save_chat(self, memory: ChatMemory) -> None:
-        """Save the memory of a bot.
+        """Save the memory of a bot."""
+        ...
 
-        Raises:
-            NotSaved: the disk refuses.
-        """
-        with self._writing():
-            disk.write(self._chat, CHATS.encode(memory))
+    async def is_phone_locked(self) -> bool:
+        """Tell whether the phone is locked: Hermes takes no answers from it."""
+        ...
 
-    def hold(self, name: str, who: str) -> process_lock.Holding:
-        """Take the lock `name` of this store until `release` or the end of this process.
+    async def lock_phone(self) -> None:
+        """Lock the phone: Hermes takes no answers from it, also after a restart."""
+        ...
 
-        Raises:
-            Held: another process has the lock; the sentence says which.
-            StoreError, NotSaved: as `open`.
-        """
-        folders.make(self.root)
-        with disk.saving(self._locks):
-            return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
+    async def unlock_phone(self) -> bool:
+        """Unlock the phone, and tell whether it was locked."""
+        ...
 
-    def holder(self, name: str) -> process_lock.Holder | None:
-        """Return the process that holds the lock `name`, or None."""
-        with disk.reading(self._locks):
-            return process_lock.holder(self._locks / f"{name}.lock")
 
-    def stop_listener(self) -> process_lock.Holder | None:
-        """Stop the listener, wait until it has ended, and return its process, or None if none ran. Raises Held."""
-        with disk.reading(self._locks):
-            return process_lock.stop(self._locks / f"{LISTENER}.lock")
-
-    def _add(self, entry: Entry) -> Entry:
-        path = self._path(entry.id)
-        with self._writing():
-            if os.path.lexists(path):
-                raise Conflict(f"there is an entry {entry.id} already")
-            disk.write(path, ENTRIES.encode(entry))
-            return entry
-
-    def _path(self, entry_id: str) -> Path:
-        # Ids also come from the phone: a text that is not an id must not name a file.
-        if not names.is_id(entry_id):
-            raise Missing("there is no entry with such an id")
-        return self._pending / f"{entry_id}.json"
-
-    def _get(self, path: Path) -> Entry:
-        try:
-            return read_entry(path)
-        except Unreadable:
-            self._put_away(path, read_entry)
-            raise
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        with disk.saving(self.root):
-            self.root.stat()  # if the folder was removed, the lock would make it again, open to others
-            try:
-                lock = self._lock.acquire()
-            except Timeout:
-                message = f"nothing was saved in {self.root}: another process does not let go of store.lock"
-                raise NotSaved(f"{message}; `fuser` says which one") from None
-            with lock:
-                yield
+RENEW_S = 4.0
+"""How often a process says that it is there."""
+AWAY_S = 30.0
+"""A machine that was not heard of for this long is away."""

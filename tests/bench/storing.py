@@ -23,10 +23,10 @@ from hermes.model.entry import Entry, Phone, Timing
 from hermes.model.events import Tapped
 from hermes.model.state import State
 from hermes.storage.codec import ENTRIES
-from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
+from tests.stores import a_store
 
 TOKEN = f"{1234567890}:{'x' * 35}"
 
@@ -64,7 +64,7 @@ def _compared(many_s: list[float], few_s: list[float]) -> str:
 
 def _book(root: Path, count: int) -> Entries:
     """A book of entries that are on the phone and wait; written without fsync, since they are only the scenery."""
-    store = Store(root)
+    store = a_store(root)
     at_once(store.open())
     for number in range(count):
         entry = _entry(f"bench{number:05d}")

@@ -26,11 +26,12 @@ from hermes.hook.run import NAMES
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.sandbox.opencode2.server import running_opencode2
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import Proc, until
 from tests.listening import a_request
 from tests.storage.store_process import an_entry
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,7 @@ def test_a_listener_stops_at_a_signal(config: Path, api: RunningBotApi) -> None:
 
 def test_a_second_listener_leaves_with_three(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says who holds the store; one that a hook started leaves in silence, and a reaper has nothing to do."""
-    with Store(tmp_path / "store").hold(LISTENER, "hermes listen, on the sofa"):
+    with a_store(tmp_path / "store").home.hold(LISTENER, "hermes listen, on the sofa"):
         assert run("listen", "--config", str(config)) == cli.TAKEN
         said = capsys.readouterr().err
         assert f"hermes listen, on the sofa (pid {os.getpid()}) holds the store" in said
@@ -176,7 +177,7 @@ def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
     """Something lies in the inbox, which the other may not take in any more: then it does."""
     payload: dict[str, object] = {"type": "question.asked", "properties": a_request(), "directory": "/"}
     spool.drop(tmp_path / "store", spool.record("opencode", payload))
-    held = Store(tmp_path / "store").hold(LISTENER, "one that leaves")
+    held = a_store(tmp_path / "store").home.hold(LISTENER, "one that leaves")
 
     def leave() -> None:
         threading.Event().wait(0.2)
@@ -235,7 +236,7 @@ def test_a_reaper_whose_token_is_refused_fails(
     assert capsys.readouterr().err.splitlines()[-1] == (
         "hermes: Telegram does not accept the bot's token: look at telegram.token and telegram.api_base"
     )
-    store, bot_id = Store(tmp_path / "store"), int(api.token.partition(":")[0])
+    store, bot_id = a_store(tmp_path / "store"), int(api.token.partition(":")[0])
     assert "does not accept" in at_once(store.load_chat(bot_id)).trouble
     api.control.clear_faults()
     assert run("reap", "--config", str(config)) == 0
@@ -251,7 +252,7 @@ def test_stopping_where_nobody_listens_is_no_error(config: Path, capsys: pytest.
 def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The words say whether there was anything to unlock."""
     assert run("reap", "--config", str(config)) == 0
-    at_once(Store(tmp_path / "store").lock_phone())
+    at_once(a_store(tmp_path / "store").lock_phone())
     assert (tmp_path / "store" / "locked").stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
     assert run("unlock", "--config", str(config)) == 0
@@ -265,9 +266,9 @@ def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: p
 
 def test_a_phone_is_locked_at_the_computer(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As `/lock` does it, with a listener or without."""
-    at_once(Store(tmp_path / "store").open())
+    at_once(a_store(tmp_path / "store").open())
     assert run("lock", "--config", str(config)) == 0
-    assert at_once(Store(tmp_path / "store").is_phone_locked())
+    assert at_once(a_store(tmp_path / "store").is_phone_locked())
     assert run("lock", "--config", str(config)) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Locked: no tap, text or prompt counts until `hermes unlock`.",
@@ -289,7 +290,7 @@ def test_log_for_people_and_for_machines(config: Path, tmp_path: Path, capsys: p
     """The last ones, or all; what cannot be read is said beside, on standard error."""
     assert run("log", "--config", str(config)) == 0
     assert capsys.readouterr().out.startswith("Nothing was asked (what is settled is kept for 7 days")
-    store = Store(tmp_path / "store")
+    store = a_store(tmp_path / "store")
     at_once(store.open())
     for number in range(22):
         at_once(store.create(an_entry(f"aaaa22{number:02}", asked_s=1000.0 + number)))
@@ -300,11 +301,11 @@ def test_log_for_people_and_for_machines(config: Path, tmp_path: Path, capsys: p
     assert run("log", "-n", "3", "--json", "--config", str(config)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["aaaa2219", "aaaa2220", "aaaa2221"]
-    (store.root / "pending/aaaa2200.json").write_bytes(b"")
+    (store.home.root / "pending/aaaa2200.json").write_bytes(b"")
     assert run("log", "--since", "2h", "--json", "--config", str(config)) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 21
-    assert said.err == f"hermes: cannot be read: {store.root / 'pending/aaaa2200.json'}\n"
+    assert said.err == f"hermes: cannot be read: {store.home.root / 'pending/aaaa2200.json'}\n"
     assert run("log", "--since", "once", "--config", str(config)) == cli.WRONG
     assert "neither a length of time" in capsys.readouterr().err
 

@@ -16,8 +16,9 @@ import pytest
 from hermes.agents.plugin_file import PLUGIN_NAME
 from hermes.commands.install import AGENTS
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.harness.processes import Proc, until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,13 +81,13 @@ def test_a_home_is_as_it_was(home: Path, api: RunningBotApi, tmp_path: Path) -> 
     for agent in AGENTS:
         assert hermes(home, "install", agent.name).returncode == 0
     assert hermes(home, "--install-completion").returncode == 0
-    store = Store(home / ".local" / "state" / "hermes")
+    store = a_store(home / ".local" / "state" / "hermes")
     command = [str(BIN / "hermes"), "listen"]
     with Proc(command, cwd=tmp_path, environ=environ(home), log_dir=tmp_path, name="listener"):
         until(lambda: api.control.state().polling, 60, "a poll")
         removed = hermes(home, "uninstall", "all")
     assert removed.returncode == 0, removed.stderr
-    assert store.holder(LISTENER) is None
+    assert store.home.holder(LISTENER) is None
     *_, left, program = removed.stdout.splitlines()
     assert program == "To remove the program: pipx uninstall hermes-phone"
     said, _, command_line = left.partition("rm -r ")

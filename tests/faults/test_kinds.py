@@ -13,7 +13,6 @@ import pytest
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.botapi.world import Chat, User
 from hermes.sandbox.phone_values import Button, Version
-from hermes.storage.store import Store
 from tests.agents.speaking import SPEAKING
 from tests.at_once import at_once
 from tests.faults import hostname, laws
@@ -26,6 +25,7 @@ from tests.faults.trap import trapping
 from tests.faults.twins import ALLOW, Twins
 from tests.faults.words import CODE
 from tests.harness.processes import until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def programs(tmp_path: Path, say: str) -> Programs:
 
 def test_no_code_of_another_ask_holds_a_token(tmp_path: Path) -> None:
     """Its message would count as one of that ask, too."""
-    store = Store(tmp_path / "store", now=lambda: 1000.0)
+    store = a_store(tmp_path / "store", now=lambda: 1000.0)
     codes = "".join(at_once(store.new_code([])) for _ in range(200))
     assert not set(token(3, "y")) <= set(codes)
 

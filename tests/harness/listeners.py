@@ -7,28 +7,29 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.harness.processes import until
+from tests.stores import a_store
 
 ENDED_S = 60.0
 
 
 def end_listener(root: Path) -> None:
     """End the listener of the store at `root`, if there is one, and wait until it is gone. Never ends this process."""
-    store = Store(root)
+    store = a_store(root)
 
     def named() -> bool:
         # One that has just begun has not written yet who it is; a signal to process 0 would be for our whole group.
-        holder = store.holder(LISTENER)
+        holder = store.home.holder(LISTENER)
         return holder is None or bool(holder.pid)
 
     until(named, 60, "the listener's name")
-    holder = store.holder(LISTENER)
+    holder = store.home.holder(LISTENER)
     if holder is None or holder.pid in {0, os.getpid()}:
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(holder.pid, signal.SIGTERM)
-    until(lambda: store.holder(LISTENER) != holder, 60, "the end of the listener")
+    until(lambda: store.home.holder(LISTENER) != holder, 60, "the end of the listener")
 
 
 def running(word: str, below: Path) -> dict[int, str]:

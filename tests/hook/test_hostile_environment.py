@@ -18,9 +18,10 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from hermes.hook import starting
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.agents.speaking import SINGLE, SPEAKING, Speaking
 from tests.listening import House, house
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def places(home: House) -> list[str]:
 
 def the_listener_is_ours(home: House) -> None:
     """The listener of this store has an environment of Hermes' own making, and serves nobody else's."""
-    holder = Store(home.store).holder(LISTENER)
+    holder = a_store(home.store).home.holder(LISTENER)
     assert holder is not None
     environ = Path(f"/proc/{holder.pid}/environ")
     if environ.exists():

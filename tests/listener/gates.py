@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from hermes.errors import NotSaved
+from hermes.storage.records import RecordFiles
+from hermes.storage.store import R
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from hermes.listener.records import Records
     from hermes.storage.store import Store
 
 
@@ -53,3 +58,23 @@ async def held(store: Store, name: str, *, is_done: bool = False) -> AsyncIterat
         yield gate
     finally:
         gate.open()
+
+
+@contextmanager
+def unsaved(records: Records[R], refuses: Callable[[R], bool] = lambda _: True) -> Iterator[None]:
+    """Let the disk be full for these records in the block."""
+    files = records._store
+    assert isinstance(files, RecordFiles)
+    real = files._save
+
+    def save(record: R) -> R:
+        if refuses(record):
+            raise NotSaved("the disk is full", disk_full=True)
+        saved: R = real(record)
+        return saved
+
+    files.__dict__["_save"] = save
+    try:
+        yield
+    finally:
+        del files.__dict__["_save"]

@@ -25,6 +25,7 @@ from hermes.model.errand import NewsCame
 from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Replied
 from hermes.sandbox.yielding_store import YieldingStore
+from hermes.storage.home import Home
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.books import TTL_S, commands_of, entry_of
 from tests.listener.gates import held
@@ -48,7 +49,7 @@ class Book:
         self.steady_s = 0.0
         clock = AnswerableClock(0.0, monotonic=lambda: self.steady_s)
         self.times = AnswerTimes(clock, Pace(TTL_S), now=lambda: NOW_S)
-        self.entries = Entries(YieldingStore(root, now=lambda: NOW_S), self.times, chat_id=CHAT_ID)
+        self.entries = Entries(YieldingStore(Home(root, now=lambda: NOW_S)), self.times, chat_id=CHAT_ID)
 
     async def asked(self) -> Entry:
         """An ask that is on the phone."""

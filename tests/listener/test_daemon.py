@@ -24,10 +24,11 @@ from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S
 from hermes.listener.phone import messenger
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
@@ -125,7 +126,7 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
     assert list((home.store / "done").rglob("*.json"))
     home.clock.advance(REMEMBER_S + 1)
     bot_id = home.config().telegram.bot_id
-    store = Store(home.store)
+    store = a_store(home.store)
     await until(
         lambda: (at_once(store.load_chat(bot_id)).known_at_s or 0.0) > home.clock.now() - 5, "the clock on disk"
     )
@@ -157,7 +158,7 @@ async def test_a_wall_clock_that_is_wrong_forgets_nothing(home: House) -> None:
         await home.start()
     home.clock.set_back(30 * 86400.0)
     assert list((home.store / "done").rglob("*.json")) == kept
-    assert (await Store(home.store).load_chat(bot_id)).lived_s < 3 * 3600.0
+    assert (await a_store(home.store).load_chat(bot_id)).lived_s < 3 * 3600.0
     home.hook("question.asked", a_request())
     home.hook("question.asked", a_request("que_2", question("Another one?"), session="ses_2", call="call_2"))
     await home.person.sees("Another one?")
@@ -381,7 +382,7 @@ async def test_reaping_leaves_a_listener_its_work(home: House) -> None:
     with pytest.raises(Held, match="hermes listen"):
         await home.new().run_once()
     await home.stop()
-    with Store(home.store).hold(LISTENER, "another"), pytest.raises(Held, match="another"):
+    with a_store(home.store).home.hold(LISTENER, "another"), pytest.raises(Held, match="another"):
         await home.new().run_once()
 
 
@@ -395,7 +396,8 @@ hermes.__version__ = "0.0.0"  # this process began before the upgrade
 from hermes.commands import cli
 from hermes.config import reading
 from hermes.listener.daemon import Listener
-from hermes.storage.store import Store
+from hermes.storage.files import FileStore
+from tests.stores import a_store
 ahead = 0.0
 def monotonic():
     global ahead
@@ -403,7 +405,7 @@ def monotonic():
     return time.monotonic() + ahead
 sys.argv = ["hermes", "--version"]
 config = reading.load(pathlib.Path(sys.stdin.readline().strip()), environ={})
-asyncio.run(Listener(config, Store(config.store.path), monotonic=monotonic).run())
+asyncio.run(Listener(config, a_store(config.store.path), monotonic=monotonic).run())
 print("never said")
 """
 
@@ -468,7 +470,7 @@ async def test_a_removed_store_is_made_again_for_what_is_open(home: House, how: 
         await home.person.sees(store_made_again(2, spool.host()).text)
     assert await home.listener._store.unlock_phone() is True
     assert stat.S_IMODE(home.store.stat().st_mode) == 0o700
-    assert {entry.id for entry in (await Store(home.store).pending())} == {entry.id for entry in home.entries()}
+    assert {entry.id for entry in (await a_store(home.store).pending())} == {entry.id for entry in home.entries()}
     with pytest.raises(Held, match="holds the store"):
         await home.new().run()
     await home.person.taps(shown, "SQLite")

@@ -18,10 +18,10 @@ from hermes.model.actions import Arm
 from hermes.model.ask import Ask, Permission, Source
 from hermes.model.entry import Closed, Entry, Timing
 from hermes.model.events import Ended, Tapped
-from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
 from tests.at_once import at_once
 from tests.books import TTL_S, a_book, entry_of, woken
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ class Shelf:
 
     def __init__(self, root: Path, now_s: float = NOW_S) -> None:
         self.now_s = now_s
-        self.store = Store(root, now=lambda: self.now_s)
+        self.store = a_store(root, now=lambda: self.now_s)
         at_once(self.store.open())
         self.book = a_book(self.store)
 
@@ -191,7 +191,7 @@ def test_open_asks_are_read_back_in_the_order_asked(shelf: Shelf, tmp_path: Path
 
 def spoil(shelf: Shelf, entry: Entry, damage: str) -> None:
     """Take the entry's file away, or tear it."""
-    file = shelf.store.root / "pending" / f"{entry.id}.json"
+    file = shelf.store.home.root / "pending" / f"{entry.id}.json"
     if damage == "gone":
         file.unlink()
     else:
@@ -214,7 +214,7 @@ def test_an_entry_whose_file_went_bad_loses_nothing(
     (found,) = at_once(shelf.store.pending())
     assert (found.state.phase, found.revision) == ("settled", entry.revision + 1)
     assert woken(shelf.book) == [Wake(entry.id)]
-    assert [path.read_text() for path in at_once(shelf.store.quarantined())] == ([] if damage == "gone" else ["{"])
+    assert [path.read_text() for path in shelf.store.home.quarantined()] == ([] if damage == "gone" else ["{"])
 
 
 @DAMAGED
@@ -234,12 +234,12 @@ def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
     """It is not written over: the change is refused, and is made as soon as there is a quarantine."""
     entry = at_once(shelf.book.create(an_ask()))
     spoil(shelf, entry, "torn")
-    quarantine = shelf.store.root / "quarantine"
+    quarantine = shelf.store.home.root / "quarantine"
     quarantine.rmdir()
     quarantine.write_text("in the way")
     with pytest.raises(Stuck, match="could not be put into quarantine"):
         at_once(shelf.book.apply(entry.id, Ended(NOW_S, "gone")))
-    assert (shelf.store.root / "pending" / f"{entry.id}.json").read_text() == "{"
+    assert (shelf.store.home.root / "pending" / f"{entry.id}.json").read_text() == "{"
     at_once(shelf.store.pending())
     assert shelf.store.put_away == 0
     quarantine.unlink()
@@ -251,7 +251,7 @@ def test_an_entry_whose_bad_file_cannot_be_put_away(shelf: Shelf) -> None:
 def test_an_entry_whose_file_went_bad_while_the_disk_is_full(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept in memory until there is room."""
     entry = at_once(shelf.book.create(an_ask()))
-    file = shelf.store.root / "pending" / f"{entry.id}.json"
+    file = shelf.store.home.root / "pending" / f"{entry.id}.json"
     file.unlink()
 
     def refuse(*_: object) -> None:

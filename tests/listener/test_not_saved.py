@@ -17,9 +17,9 @@ from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.model.chat_memory import ChatMemory
-from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
 from tests.books import a_book, no_records, taps_and_texts
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def told() -> Told:
 @pytest.fixture
 def side(told: Told, tmp_path: Path) -> PhoneSide:
     """A phone side with an empty book, and nothing beside it."""
-    book = a_book(Store(tmp_path, now=lambda: 1.0))
+    book = a_book(a_store(tmp_path, now=lambda: 1.0))
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
     messenger = Messenger(book, outbox, Background(), machine="laptop")
     link = ChatLink(book, no_records(book), Memory(book.store, ChatMemory(7)))

@@ -17,8 +17,8 @@ from hermes.model.notice import Turn
 from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Hurried, Seen, Trying, Withdrawn
 from hermes.model.state import Part
-from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from hermes.model.prompt_events import PromptEvent
@@ -34,7 +34,7 @@ class House:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 1000.0
-        self.store = Store(root, now=lambda: self.now_s)
+        self.store = a_store(root, now=lambda: self.now_s)
         self.wakes = Wakes()
         self.prompts = Prompts(self.store.prompts, self.wakes, now=self.store.now)
 
@@ -75,7 +75,7 @@ async def test_prompts_of_a_session_go_in_the_order_in_which_they_were_written(h
     first = await house.write("a", at_s=999.0)
     other = await house.write("d", target=OTHER, at_s=1001.0)
     assert [house.prompts.is_next(one) for one in (first, second, third, other)] == [True, False, False, True]
-    again = House(house.store.root)
+    again = House(house.store.home.root)
     await again.prompts.open()
     assert [again.prompts.is_next(one) for one in (first, second, third, other)] == [True, False, False, True]
 

@@ -12,7 +12,7 @@ from hermes.errors import NotSaved
 from hermes.listener.records import Records
 from hermes.listener.wakes import Wake, Wakes
 from hermes.model.notice import Notice
-from hermes.storage.store import Store
+from tests.stores import a_store
 
 ONE = Notice("abcdefga", "opencode", "ses_a", heard_s=3.0)
 TWO = Notice("abcdefgb", "opencode", "ses_b", heard_s=1.0)
@@ -23,7 +23,7 @@ class House:
     """A store, and the records in it, of which at most two are kept."""
 
     def __init__(self, root: Path) -> None:
-        self.store = Store(root)
+        self.store = a_store(root)
         self.wakes = Wakes()
         self.records = Records[Notice](
             self.store.notices, self.wakes, ("notice", "phone"), most=2, age_s=lambda one: one.heard_s
@@ -57,7 +57,7 @@ async def test_a_change_is_on_disk_before_its_workers_hear_of_it(house: House) -
     assert await house.store.notices.all() == [saved]
     both = [Wake(ONE.id, "notice"), Wake(ONE.id, "phone")]
     assert house.woken() == both
-    again = House(house.store.root)
+    again = House(house.store.home.root)
     await again.records.open()
     assert (again.records.all(), again.woken()) == ([saved], both)
 
@@ -108,7 +108,7 @@ async def test_a_change_that_is_not_saved_is_not_seen(house: House) -> None:
     """Nor does anybody wake. A store that is laid out again has what memory has."""
     saved = await house.keep(ONE)
     house.woken()
-    house.store.root.rename(house.store.root.with_name("elsewhere"))
+    house.store.home.root.rename(house.store.home.root.with_name("elsewhere"))
     with pytest.raises(NotSaved):
         await house.records.change(ONE.id, lambda one: replace(one, heard_s=9.0))
     with pytest.raises(NotSaved):

@@ -17,9 +17,10 @@ from hermes.commands import cli
 from hermes.listener import sd_notify as supervisor_module
 from hermes.listener.sd_notify import Supervisor
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import Proc, until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,9 +183,9 @@ def test_a_service_waits_for_the_listener_that_is_there(
     start: Callable[..., Proc], manager: Manager, tmp_path: Path
 ) -> None:
     """Such as one that a hook started a moment ago: it says which, is given time, and takes over."""
-    store = Store(tmp_path / "store")
+    store = a_store(tmp_path / "store")
     at_once(store.open())
-    with store.hold(LISTENER, "hermes listen, on the sofa"):
+    with store.home.hold(LISTENER, "hermes listen, on the sofa"):
         start()
         manager.hears("STATUS=waiting: hermes listen, on the sofa")
         manager.hears("EXTEND_TIMEOUT_USEC=60000000")
@@ -267,10 +268,10 @@ async def test_a_pause_lasts_as_long_as_it_should(tmp_path: Path, monkeypatch: p
 
 def test_a_listener_of_ones_own_terminal_leaves_when_another_is_there(config: Path, tmp_path: Path) -> None:
     """Nobody watches over it, so it does not wait: status 3."""
-    store = Store(tmp_path / "store")
+    store = a_store(tmp_path / "store")
     at_once(store.open())
     with (
-        store.hold(LISTENER, "hermes listen, on the sofa"),
+        store.home.hold(LISTENER, "hermes listen, on the sofa"),
         Proc(
             [sys.executable, "-I", "-m", "hermes", "listen", "--config", config],
             cwd=tmp_path,

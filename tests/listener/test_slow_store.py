@@ -29,7 +29,7 @@ async def test_a_locked_phone_stays_locked_while_the_store_is_made_again(home: H
     await store.lock_phone()
     spool.nudge(home.store)
     await until(lambda: home.listener._parts.watch._phone_was_locked, "the lock noticed")
-    async with held(store, "restore", is_done=True) as gate:
+    async with held(store, "keep", is_done=True) as gate:
         home.store.rename(home.store.with_name("removed"))
         spool.nudge(home.store)
         await gate.begun()

@@ -13,11 +13,12 @@ import pytest
 from hermes.agents.opencode import install
 from hermes.hook import spool
 from hermes.sandbox.model_server import script
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -453,7 +454,7 @@ def test_the_plugin_and_the_event_stream_are_one_ask(
     assert model.received(session) == (received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     stage.over()
     assert len(stage.phone.shown()) == 2
-    assert len(at_once(Store(stage.store).newest_done(9))) == 2
+    assert len(at_once(a_store(stage.store).newest_done(9))) == 2
     assert stage.log.read_text(encoding="utf-8").count(" asked: entry ") == 2
 
 
@@ -473,13 +474,13 @@ def test_without_any_listener_the_hook_starts_one(
     phone = unattended.phone
     phone.tap(unattended.asked("Which database", BOOT_S), "SQLite")
     unattended.ended("✅ SQLite")
-    first = Store(unattended.store).holder(LISTENER)
+    first = a_store(unattended.store).home.holder(LISTENER)
     assert first is not None
     phone.tap(unattended.asked("Which colour?"), "Blue")
     unattended.ended("✅ Blue")
     wait_received(model, key, received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     unattended.over()
-    assert Store(unattended.store).holder(LISTENER) == first
+    assert a_store(unattended.store).home.holder(LISTENER) == first
     assert "--until-idle" in Path(f"/proc/{first.pid}/cmdline").read_text()
 
 

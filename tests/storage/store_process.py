@@ -22,8 +22,9 @@ from hermes.model.answer import Answer
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import State
-from hermes.storage.store import Store
+from hermes.storage.files import FileStore
 from tests.at_once import at_once
+from tests.stores import a_store
 
 
 def an_entry(entry_id: str = "aaaa2222", *, asked_s: float = 1000.0, code: str = "k7") -> Entry:
@@ -41,7 +42,7 @@ def one_more(entry: Entry) -> Entry:
 
 def count(root: str, entry_id: str, times: str) -> None:
     """Add to `epoch`, one durable change at a time."""
-    store = Store(Path(root))
+    store = a_store(Path(root))
     for _ in range(int(times)):
         at_once(store.change(entry_id, one_more))
 
@@ -51,12 +52,12 @@ def nursery(root: str, entry_id: str) -> None:
     for _ in sys.stdin:
         child = os.fork()
         if not child:
-            _write_for_ever(Store(Path(root)), entry_id)
+            _write_for_ever(a_store(Path(root)), entry_id)
         os.waitpid(child, 0)
         _say("gone")
 
 
-def _write_for_ever(store: Store, entry_id: str) -> None:
+def _write_for_ever(store: FileStore, entry_id: str) -> None:
     _say(os.getpid())
     while True:
         _say(at_once(store.change(entry_id, one_more)).state.epoch)
@@ -66,14 +67,14 @@ def _write_for_ever(store: Store, entry_id: str) -> None:
 
 def hold(root: str, name: str) -> None:
     """Hold a lock for as long as this process lives."""
-    with Store(Path(root)).hold(name, "hermes test"):
+    with a_store(Path(root)).home.hold(name, "hermes test"):
         _say("held")
         sys.stdin.read()
 
 
 def audit(root: str, entry_id: str) -> None:
     """Print how often one change opens a file and lists a folder."""
-    store = Store(Path(root))
+    store = a_store(Path(root))
     at_once(store.change(entry_id, one_more))
     seen: Counter[str] = Counter()
     sys.addaudithook(lambda event, _: seen.update([event]))
@@ -92,7 +93,7 @@ def folders(root: str, entry_id: str) -> None:
         bring(fd)
 
     os.fsync = refuse
-    store = Store(Path(root))
+    store = a_store(Path(root))
     at_once(store.change(entry_id, one_more))
     at_once(store.settle(entry_id))
 

@@ -23,9 +23,11 @@ from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage.codec import CHATS
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.files import FileStore
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.storage.store_process import an_entry, one_more
+from tests.stores import a_store
 
 PROJECT = Path(__file__).parents[2]
 SEPTEMBER_S, OCTOBER_S = 1_757_000_000.0, 1_759_500_000.0
@@ -52,9 +54,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(root: Path, clock: Clock) -> Store:
+def store(root: Path, clock: Clock) -> FileStore:
     """An open store without entries."""
-    store = Store(root, now=clock)
+    store = a_store(root, now=clock)
     assert at_once(store.open()) == []
     return store
 
@@ -101,15 +103,15 @@ def mode(path: Path) -> int:
 # --- saving and reading --------------------------------------------------------------------------------
 
 
-def test_a_created_entry_is_there_for_the_next_process(store: Store, root: Path) -> None:
+def test_a_created_entry_is_there_for_the_next_process(store: FileStore, root: Path) -> None:
     """At revision 1, whatever the caller had in that field."""
     created = at_once(store.create(replace(an_entry(), revision=9)))
     assert created == replace(an_entry(), revision=1)
-    assert at_once(Store(root).open()) == [created]
+    assert at_once(a_store(root).open()) == [created]
     assert at_once(store.get("aaaa2222")) == created
 
 
-def test_an_id_is_given_once(store: Store) -> None:
+def test_an_id_is_given_once(store: FileStore) -> None:
     """The second of two that create the same entry is told, and nothing is overwritten."""
     first = at_once(store.create(an_entry()))
     with pytest.raises(Conflict, match="aaaa2222"):
@@ -117,22 +119,22 @@ def test_an_id_is_given_once(store: Store) -> None:
     assert at_once(store.get("aaaa2222")) == first
 
 
-def test_a_change_is_saved_with_the_next_revision(store: Store, root: Path) -> None:
+def test_a_change_is_saved_with_the_next_revision(store: FileStore, root: Path) -> None:
     """`change` returns what is on disk now."""
     at_once(store.create(an_entry()))
     changed = at_once(store.change("aaaa2222", one_more))
     assert (changed.state.epoch, changed.revision) == (1, 2)
-    assert at_once(Store(root).get("aaaa2222")) == changed
+    assert at_once(a_store(root).get("aaaa2222")) == changed
 
 
-def test_the_revision_is_not_the_callers_to_set(store: Store) -> None:
+def test_the_revision_is_not_the_callers_to_set(store: FileStore) -> None:
     """A function that resets it resets nothing."""
     at_once(store.create(an_entry()))
     at_once(store.change("aaaa2222", one_more))
     assert at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=7.0, revision=0))).revision == 3
 
 
-def test_a_change_of_nothing_writes_nothing(store: Store, root: Path) -> None:
+def test_a_change_of_nothing_writes_nothing(store: FileStore, root: Path) -> None:
     """Neither the same object nor an equal one touches the file."""
     created = at_once(store.create(an_entry()))
     before = (root / "pending/aaaa2222.json").stat()
@@ -142,15 +144,15 @@ def test_a_change_of_nothing_writes_nothing(store: Store, root: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_change_that_fails_changes_nothing_and_frees_the_lock(store: Store) -> None:
+def test_a_change_that_fails_changes_nothing_and_frees_the_lock(store: FileStore) -> None:
     """The caller's own error comes through."""
     created = at_once(store.create(an_entry()))
     with pytest.raises(ZeroDivisionError):
         at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=1 / entry.state.epoch)))
-    assert at_once(Store(store.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry)) == created
+    assert at_once(a_store(store.home.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry)) == created
 
 
-def test_an_entry_cannot_become_another(store: Store) -> None:
+def test_an_entry_cannot_become_another(store: FileStore) -> None:
     """A wrong id would overwrite a stranger."""
     created = at_once(store.create(an_entry()))
     with pytest.raises(StoreError, match="cannot become"):
@@ -159,7 +161,7 @@ def test_an_entry_cannot_become_another(store: Store) -> None:
 
 
 @pytest.mark.parametrize("entry_id", ["bbbb2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300])
-def test_what_names_no_entry_is_missing(store: Store, entry_id: str) -> None:
+def test_what_names_no_entry_is_missing(store: FileStore, entry_id: str) -> None:
     """Ids come back from the phone, so they can be anything; none leads out of the folder."""
     at_once(store.save_chat(ChatMemory(1)))
     for action in (store.get, store.done, store.settle, lambda name: store.change(name, one_more)):
@@ -167,15 +169,15 @@ def test_what_names_no_entry_is_missing(store: Store, entry_id: str) -> None:
             at_once(action(entry_id))
 
 
-def test_pending_entries_come_oldest_first(store: Store) -> None:
+def test_pending_entries_come_oldest_first(store: FileStore) -> None:
     """Whatever their ids and whatever else lies there."""
     for name, asked_s in (("cccc2222", 3.0), ("aaaa2222", 2.0), ("bbbb2222", 1.0)):
         at_once(store.create(an_entry(name, asked_s=asked_s)))
-    (store.root / "pending/notes.txt").write_text("not an entry")
+    (store.home.root / "pending/notes.txt").write_text("not an entry")
     assert [entry.id for entry in at_once(store.pending())] == ["bbbb2222", "aaaa2222", "cccc2222"]
 
 
-def test_new_ids_are_free_and_short(store: Store) -> None:
+def test_new_ids_are_free_and_short(store: FileStore) -> None:
     """Eight signs that suit a file name and the data of a button."""
     ids = {at_once(store.new_id()) for _ in range(50)}
     assert len(ids) == 50
@@ -183,7 +185,7 @@ def test_new_ids_are_free_and_short(store: Store) -> None:
     assert all(at_once(store.create(an_entry(name))).id == name for name in ids)
 
 
-def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
+def test_codes_are_short_and_taken_by_nobody_open(store: FileStore) -> None:
     """Five signs, the first a letter, and none that looks like another."""
     entries: list[Entry] = []
     for _ in range(400):
@@ -198,7 +200,7 @@ def test_codes_are_short_and_taken_by_nobody_open(store: Store) -> None:
 # --- settled entries -----------------------------------------------------------------------------------
 
 
-def test_a_settled_entry_moves_to_its_month(store: Store, root: Path, clock: Clock) -> None:
+def test_a_settled_entry_moves_to_its_month(store: FileStore, root: Path, clock: Clock) -> None:
     """It is no longer pending, and stays known."""
     entry = at_once(store.create(an_entry()))
     clock.now_s = OCTOBER_S
@@ -214,22 +216,22 @@ def test_a_settled_entry_moves_to_its_month(store: Store, root: Path, clock: Clo
         at_once(store.done("bbbb2222"))
 
 
-def test_entries_come_last_settled_first(store: Store, clock: Clock) -> None:
+def test_entries_come_last_settled_first(store: FileStore, clock: Clock) -> None:
     """By the time at which they were settled, over the months, so many at most; what is damaged is left out."""
     for number, name in enumerate(("aaaa2222", "bbbb2222", "cccc2222", "dddd2222")):
         clock.now_s = SEPTEMBER_S + number * 864_000
         at_once(store.create(an_entry(name)))
         at_once(store.settle(name))
-    (damaged,) = store.root.glob("done/*/dddd2222.json")
+    (damaged,) = store.home.root.glob("done/*/dddd2222.json")
     content = damaged.stat()
     damaged.write_bytes(b"")
     os.utime(damaged, (content.st_mtime, content.st_mtime))
     names = [entry.id for entry in at_once(store.newest_done(3))]
     assert names == ["cccc2222", "bbbb2222"]
-    assert [path.name[-13:] for path in at_once(store.quarantined())] == ["dddd2222.json"]
+    assert [path.name[-13:] for path in store.home.quarantined()] == ["dddd2222.json"]
 
 
-def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Path, clock: Clock) -> None:
+def test_old_entries_are_forgotten_and_pending_ones_never(store: FileStore, root: Path, clock: Clock) -> None:
     """Empty months go with them."""
     for name in ("aaaa2222", "bbbb2222", "cccc2222"):
         at_once(store.create(an_entry(name)))
@@ -249,7 +251,7 @@ def test_old_entries_are_forgotten_and_pending_ones_never(store: Store, root: Pa
     assert [entry.id for entry in at_once(store.pending())] == ["cccc2222"]
 
 
-def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: Path) -> None:
+def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: FileStore, root: Path) -> None:
     """Also after a restart; a line that was torn, and months of an older Hermes without lines, do no harm."""
     entry = at_once(store.create(an_entry(code="kkkkk")))
     source = entry.ask.source
@@ -262,7 +264,7 @@ def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: 
     assert at_once(store.done_by(wait_id)) == "opencode"
     assert (month / "closed").stat().st_mode & 0o077 == 0
     (month / "closed").unlink()
-    again = Store(root)
+    again = a_store(root)
     at_once(again.open())
     assert at_once(again.done_by(wait_id)) == "opencode"
     assert again._done.has_code("kkkkk")
@@ -275,24 +277,24 @@ def test_a_settled_ask_is_known_by_its_wait_id_and_its_code(store: Store, root: 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 900, b'{"v":1,"entry":{"id":', b'{"v":1,"entry":{"id":"x"}}'])
 def test_a_damaged_entry_goes_to_quarantine_and_the_rest_goes_on(
-    store: Store, root: Path, data: bytes, caplog: pytest.LogCaptureFixture
+    store: FileStore, root: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Loudly, as it was, and once."""
     whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").write_bytes(data)
-    assert at_once(Store(root).open()) == [whole]
-    (kept,) = at_once(store.quarantined())
+    assert at_once(a_store(root).open()) == [whole]
+    (kept,) = store.home.quarantined()
     assert kept.read_bytes() == data
     assert kept.name.endswith("-aaaa2222.json")
     (event,) = [event for event in caplog.records if event.levelno >= logging.ERROR]
     assert "aaaa2222.json is damaged" in event.getMessage()
     caplog.clear()
-    assert at_once(Store(root).open()) == [whole]
+    assert at_once(a_store(root).open()) == [whole]
     assert not caplog.records
 
 
 def test_a_damaged_entry_that_cannot_be_moved_stops_nothing(
-    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+    store: FileStore, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It stays where it is, as it is, and that is said."""
     whole = at_once(store.create(an_entry("bbbb2222")))
@@ -303,16 +305,16 @@ def test_a_damaged_entry_that_cannot_be_moved_stops_nothing(
     assert (root / "pending/aaaa2222.json").read_bytes() == b"{"
 
 
-def test_an_entry_under_another_name_is_damaged(store: Store, root: Path) -> None:
+def test_an_entry_under_another_name_is_damaged(store: FileStore, root: Path) -> None:
     """A copied file would answer one ask twice."""
     entry = at_once(store.create(an_entry()))
     (root / "pending/bbbb2222.json").write_bytes((root / "pending/aaaa2222.json").read_bytes())
     assert at_once(store.pending()) == [entry]
-    assert len(at_once(store.quarantined())) == 1
+    assert len(store.home.quarantined()) == 1
 
 
 @pytest.mark.parametrize("how", ["get", "change"])
-def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: Store, root: Path, how: str) -> None:
+def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: FileStore, root: Path, how: str) -> None:
     """The second one finds it missing."""
     at_once(store.create(an_entry()))
     (root / "pending/aaaa2222.json").write_bytes(b"{")
@@ -321,11 +323,11 @@ def test_whoever_meets_a_damaged_entry_is_told_and_it_is_put_away(store: Store, 
         at_once(action("aaaa2222"))
     with pytest.raises(Missing):
         at_once(action("aaaa2222"))
-    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b"{"]
+    assert [path.read_bytes() for path in store.home.quarantined()] == [b"{"]
 
 
 def test_what_a_newer_hermes_wrote_is_left_alone_and_said_once(
-    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+    store: FileStore, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither read, nor changed, nor put away, nor created over."""
     path = root / "pending/aaaa2222.json"
@@ -341,21 +343,23 @@ def test_what_a_newer_hermes_wrote_is_left_alone_and_said_once(
     with pytest.raises(Conflict):
         at_once(store.create(an_entry()))
     assert path.read_bytes() == b'{"v":99,"entry":"what the future brings"}'
-    assert at_once(store.quarantined()) == []
+    assert store.home.quarantined() == []
 
 
-def test_what_cannot_be_read_just_now_is_left_alone(store: Store, root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_read_just_now_is_left_alone(
+    store: FileStore, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Only damage leads to quarantine; a refusal of the system may pass."""
     whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").mkdir()
     assert at_once(store.open()) == [whole]
     assert "aaaa2222.json cannot be read" in caplog.text
-    assert at_once(store.quarantined()) == []
+    assert store.home.quarantined() == []
     with pytest.raises(StoreError, match="cannot be read"):
         at_once(store.get("aaaa2222"))
 
 
-def test_a_survey_changes_nothing(store: Store, root: Path) -> None:
+def test_a_survey_changes_nothing(store: FileStore, root: Path) -> None:
     """It tells the same, and leaves all where it is."""
     whole = at_once(store.create(an_entry("bbbb2222")))
     (root / "pending/aaaa2222.json").write_bytes(b"")
@@ -366,59 +370,59 @@ def test_a_survey_changes_nothing(store: Store, root: Path) -> None:
     assert survey.damaged == ((root / "pending/aaaa2222.json", "it is empty"),)
     assert survey.too_new == (root / "pending/cccc2222.json",)
     assert everything(root) == before
-    assert at_once(Store(root.parent / "nothing").survey()).entries == ()
+    assert at_once(a_store(root.parent / "nothing").survey()).entries == ()
 
 
 def test_quarantine_keeps_the_newest_files(root: Path, clock: Clock) -> None:
     """By their number."""
-    store = Store(root, now=clock, quarantine_files=3)
+    store = a_store(root, now=clock, quarantine_files=3)
     at_once(store.open())
     for number in range(5):
         clock.now_s += 1
-        at_once(store.quarantine("../in box?.json", b"%d" % number, "it is not JSON"))
-    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b"2", b"3", b"4"]
-    assert {path.parent for path in at_once(store.quarantined())} == {root / "quarantine"}
-    assert all(path.name.endswith("-.._in_box_.json") for path in at_once(store.quarantined()))
+        store.home.quarantine("../in box?.json", b"%d" % number, "it is not JSON")
+    assert [path.read_bytes() for path in store.home.quarantined()] == [b"2", b"3", b"4"]
+    assert {path.parent for path in store.home.quarantined()} == {root / "quarantine"}
+    assert all(path.name.endswith("-.._in_box_.json") for path in store.home.quarantined())
 
 
 def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, clock: Clock) -> None:
     """What has just been put there can be looked at."""
-    store = Store(root, now=clock, quarantine_bytes=10)
+    store = a_store(root, now=clock, quarantine_bytes=10)
     at_once(store.open())
     kept = []
     for size in (4, 4, 6, 5, 40):
         clock.now_s += 1
-        at_once(store.quarantine("x", b"x" * size, "why"))
-        kept.append([path.stat().st_size for path in at_once(store.quarantined())])
+        store.home.quarantine("x", b"x" * size, "why")
+        kept.append([path.stat().st_size for path in store.home.quarantined()])
     assert kept == [[4], [4, 4], [4, 6], [5], [40]]
 
 
 # --- the chat's memory ---------------------------------------------------------------------------------
 
 
-def test_a_memory_of_the_chat_is_kept(store: Store, root: Path) -> None:
+def test_a_memory_of_the_chat_is_kept(store: FileStore, root: Path) -> None:
     """The next process reads what this one saved."""
     memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", newest_message=9)
     assert at_once(store.load_chat(42)) == ChatMemory(42)
     at_once(store.save_chat(memory))
-    assert at_once(Store(root).load_chat(42)) == memory
+    assert at_once(a_store(root).load_chat(42)) == memory
 
 
-def test_an_offset_of_another_bot_is_not_taken_over(store: Store) -> None:
+def test_an_offset_of_another_bot_is_not_taken_over(store: FileStore) -> None:
     """It would make this one deaf."""
     at_once(store.save_chat(ChatMemory(42, offset=900_000_000)))
     assert at_once(store.load_chat(43)) == ChatMemory(43)
 
 
-def test_a_damaged_memory_goes_to_quarantine(store: Store, root: Path) -> None:
+def test_a_damaged_memory_goes_to_quarantine(store: FileStore, root: Path) -> None:
     """The bot begins anew."""
     (root / "telegram.json").write_bytes(b'{"v":1,"ch')
     assert at_once(store.load_chat(42)) == ChatMemory(42)
-    assert [path.read_bytes() for path in at_once(store.quarantined())] == [b'{"v":1,"ch']
+    assert [path.read_bytes() for path in store.home.quarantined()] == [b'{"v":1,"ch']
     assert not (root / "telegram.json").exists()
 
 
-def test_a_memory_of_a_newer_hermes_is_left_alone(store: Store, root: Path) -> None:
+def test_a_memory_of_a_newer_hermes_is_left_alone(store: FileStore, root: Path) -> None:
     """Taking up updates from a wrong place is worse than not starting."""
     data = CHATS.encode(ChatMemory(42)).replace(b'"v":1', b'"v":99')
     (root / "telegram.json").write_bytes(data)
@@ -430,7 +434,7 @@ def test_a_memory_of_a_newer_hermes_is_left_alone(store: Store, root: Path) -> N
 # --- the disk refuses ----------------------------------------------------------------------------------
 
 
-def test_a_full_disk_changes_nothing(store: Store, root: Path) -> None:
+def test_a_full_disk_changes_nothing(store: FileStore, root: Path) -> None:
     """No new content, no temporary file; the sentence names the folder; afterwards all goes on."""
     created = at_once(store.create(an_entry()))
     at_once(store.save_chat(ChatMemory(42, offset=7)))
@@ -439,7 +443,7 @@ def test_a_full_disk_changes_nothing(store: Store, root: Path) -> None:
         for action in (
             lambda: at_once(store.change("aaaa2222", one_more)),
             lambda: at_once(store.create(an_entry("bbbb2222"))),
-            lambda: at_once(store.quarantine("x", b"x" * 200, "why")),
+            lambda: store.home.quarantine("x", b"x" * 200, "why"),
             lambda: at_once(store.save_chat(ChatMemory(42, offset=8, trouble="x" * 200))),
         ):
             with pytest.raises(NotSaved, match=f"nothing was saved in {root}: .*larger"):
@@ -465,7 +469,7 @@ def test_every_refusal_has_a_sentence(number: int, words: str) -> None:
     assert str(caught.value).startswith("nothing was saved in /the/folder: ")
 
 
-def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: Store, root: Path) -> None:
+def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: FileStore, root: Path) -> None:
     """A folder that cannot be brought to the disk: nobody says "not saved" of what everybody reads."""
     at_once(store.create(an_entry()))
     with running("folders", root, "aaaa2222") as process:
@@ -473,7 +477,7 @@ def test_what_stands_in_its_place_is_saved_whatever_its_folder_says(store: Store
     assert at_once(store.done("aaaa2222")).state.epoch == 1
 
 
-def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: Path) -> None:
+def test_a_folder_that_turned_into_a_file_refuses_in_words(store: FileStore, root: Path) -> None:
     """While it runs, and at the next start."""
     at_once(store.create(an_entry()))
     (root / "pending").rename(root / "elsewhere")
@@ -486,7 +490,7 @@ def test_a_folder_that_turned_into_a_file_refuses_in_words(store: Store, root: P
     assert (root / "elsewhere/aaaa2222.json").exists()
 
 
-def test_a_folder_that_is_gone_refuses_in_words_until_the_next_start(store: Store, root: Path) -> None:
+def test_a_folder_that_is_gone_refuses_in_words_until_the_next_start(store: FileStore, root: Path) -> None:
     """Nothing is written to a place that nobody made."""
     (root / "pending").rmdir()
     with pytest.raises(NotSaved, match="the folder was removed; start Hermes again"):
@@ -500,7 +504,7 @@ def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     before = mode(tmp_path)
     with pytest.raises(StoreError, match="holds other things"):
-        at_once(Store(tmp_path).open())
+        at_once(a_store(tmp_path).open())
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
     assert mode(tmp_path) == before
 
@@ -509,7 +513,7 @@ def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str) -> None:
     """Both may be there before the first listener."""
     (root / name).mkdir(parents=True)
-    assert at_once(Store(root).open()) == []
+    assert at_once(a_store(root).open()) == []
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
@@ -538,7 +542,7 @@ def test_a_link_to_a_folder_of_ours_is_followed(tmp_path: Path) -> None:
     """A person may keep the store on another disk."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    at_once(Store(tmp_path / "link").open())
+    at_once(a_store(tmp_path / "link").open())
     assert (tmp_path / "real/pending").is_dir()
 
 
@@ -547,15 +551,15 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
     root = tmp_path / "a" / "b"
     before = os.umask(0)
     try:
-        store = Store(root, now=clock)
+        store = a_store(root, now=clock)
         at_once(store.open())
         at_once(store.create(an_entry()))
         at_once(store.change("aaaa2222", one_more))
         at_once(store.settle("aaaa2222"))
         at_once(store.create(an_entry("bbbb2222")))
-        at_once(store.quarantine("x", b"x", "why"))
+        store.home.quarantine("x", b"x", "why")
         at_once(store.save_chat(ChatMemory(1)))
-        store.hold(LISTENER, "test").release()
+        store.home.hold(LISTENER, "test").release()
         (root / "pending").chmod(0o777)
         at_once(store.open())
     finally:
@@ -569,7 +573,7 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
 # --- several processes, and their deaths ---------------------------------------------------------------
 
 
-def test_four_writers_lose_no_change(store: Store, root: Path) -> None:
+def test_four_writers_lose_no_change(store: FileStore, root: Path) -> None:
     """Each change is made to what the one before left."""
     at_once(store.create(an_entry()))
     with contextlib.ExitStack() as stack:
@@ -579,7 +583,7 @@ def test_four_writers_lose_no_change(store: Store, root: Path) -> None:
     assert (entry.state.epoch, entry.revision) == (160, 161)
 
 
-def test_four_threads_of_one_process_lose_no_change(store: Store) -> None:
+def test_four_threads_of_one_process_lose_no_change(store: FileStore) -> None:
     """They share one store."""
     at_once(store.create(an_entry()))
     with ThreadPoolExecutor(4) as pool:
@@ -590,7 +594,7 @@ def test_four_threads_of_one_process_lose_no_change(store: Store) -> None:
 
 
 def test_a_writer_that_is_killed_leaves_whole_entries(
-    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+    store: FileStore, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Twenty times: what it reported is there, nothing is torn, and what it left behind is swept."""
     caplog.set_level(logging.ERROR)
@@ -608,16 +612,16 @@ def test_a_writer_that_is_killed_leaves_whole_entries(
             while (line := line_of(mother)) != "gone":
                 assert line, "the nursery died"
                 reported = int(line) if line.isdigit() else reported
-            entries = {entry.id: entry for entry in at_once(Store(root).open())}
+            entries = {entry.id: entry for entry in at_once(a_store(root).open())}
             assert entries.pop("aaaa2222").state.epoch >= reported
             assert len(entries) <= 20  # one may be created and not yet settled, each time
             assert not [name for name in everything(root) if name.endswith(".tmp")]
-    assert at_once(store.quarantined()) == []
+    assert store.home.quarantined() == []
     assert not caplog.records
 
 
 def test_temporary_files_of_the_dead_are_swept_at_start(
-    store: Store, root: Path, caplog: pytest.LogCaptureFixture
+    store: FileStore, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Wherever the store writes, and only there."""
     entry = at_once(store.create(an_entry()))
@@ -631,24 +635,24 @@ def test_temporary_files_of_the_dead_are_swept_at_start(
     spooled = root / "inbox/.c.json.1.tmp"
     for path in (*left, spooled):
         path.write_bytes(b'{"v":1,')
-    assert at_once(Store(root).open()) == [entry]
+    assert at_once(a_store(root).open()) == [entry]
     assert [path.exists() for path in (*left, spooled)] == [False, False, False, True]
     assert "removed 3 temporary files" in caplog.text
 
 
-def test_a_lock_that_nobody_lets_go_of_refuses_in_words(store: Store, root: Path) -> None:
+def test_a_lock_that_nobody_lets_go_of_refuses_in_words(store: FileStore, root: Path) -> None:
     """A frozen process must not freeze this one."""
     at_once(store.create(an_entry()))
 
     def meanwhile(entry: Entry) -> Entry:
         with pytest.raises(NotSaved, match=r"does not let go of store\.lock"):
-            at_once(Store(root, lock_timeout_s=0.05).change("aaaa2222", one_more))
+            at_once(a_store(root, lock_timeout_s=0.05).change("aaaa2222", one_more))
         return one_more(entry)
 
     assert at_once(store.change("aaaa2222", meanwhile)).state.epoch == 1
 
 
-def test_a_change_costs_the_same_whatever_else_is_open(store: Store, root: Path) -> None:
+def test_a_change_costs_the_same_whatever_else_is_open(store: FileStore, root: Path) -> None:
     """At 10 and at 2,000 entries it opens the same number of files, and lists no folder."""
     at_once(store.create(an_entry()))
     seen = []
@@ -662,19 +666,19 @@ def test_a_change_costs_the_same_whatever_else_is_open(store: Store, root: Path)
     assert seen[0]["open"] <= 5
 
 
-def test_the_lock_of_a_listener_says_who_holds_it_and_goes_with_its_holder(store: Store, root: Path) -> None:
+def test_the_lock_of_a_listener_says_who_holds_it_and_goes_with_its_holder(store: FileStore, root: Path) -> None:
     """Kill -9 frees it at once."""
-    assert store.holder(LISTENER) is None
+    assert store.home.holder(LISTENER) is None
     with running("hold", root, LISTENER) as process:
         assert line_of(process) == "held"
-        holder = store.holder(LISTENER)
+        holder = store.home.holder(LISTENER)
         assert holder is not None
         assert (holder.pid, holder.who) == (process.pid, "hermes test")
         with pytest.raises(Held, match=rf"hermes test \(pid {process.pid}\) holds the store {root}"):
-            store.hold(LISTENER, "me")
+            store.home.hold(LISTENER, "me")
         process.kill()
         process.wait()
-        assert store.holder(LISTENER) is None
-        with store.hold(LISTENER, "me"):
-            assert store.holder(LISTENER) is not None
-    assert store.holder(LISTENER) is None
+        assert store.home.holder(LISTENER) is None
+        with store.home.hold(LISTENER, "me"):
+            assert store.home.holder(LISTENER) is not None
+    assert store.home.holder(LISTENER) is None

@@ -12,9 +12,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from hermes.errors import Conflict, Missing
 from hermes.model.entry import Entry
-from hermes.storage.store import Store
 from tests.at_once import at_once
 from tests.storage.store_process import an_entry
+from tests.stores import a_store
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 DAY_S = 86_400.0
@@ -40,7 +40,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.store = Store(self.root, now=lambda: self.now_s)
+        self.store = a_store(self.root, now=lambda: self.now_s)
         at_once(self.store.open())
 
     @rule(days=st.integers(0, 40))
@@ -117,7 +117,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert {entry.id: entry for entry in at_once(self.store.newest_done(10_000))} == {
             name: entry for name, (_, entry) in self.done.items()
         }
-        assert len(at_once(self.store.quarantined())) == self.damaged
+        assert len(self.store.home.quarantined()) == self.damaged
         assert set(at_once(self.store.days_done())) == {day_of(at_s) for at_s, _ in self.done.values()}
         assert not list(self.root.rglob("*.tmp"))
 

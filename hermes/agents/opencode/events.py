@@ -95,5 +95,6 @@ def _titled(signal: Retrying, server: OpenCodeServer) -> Retrying | None:
     return Retrying(replace(signal.retry, source=source)) if info.parent_id is None else None
 
 
-def _type_of(status: object) -> object:
-    return status.get("type") if isinstance(status, dict) else None
+def _type_of(status: object) -> str:
+    kind = status.get("type") if isinstance(status, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.agents.opencode import install as connect
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.files import FileStore
+from hermes.storage.home import LISTENER, Home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ class Daemon:
         self.config = root / "config.toml"
         self._telegram = telegram
         self._servers = servers
-        self.store = Store(root / "store")
+        self.store = FileStore(Home(root / "store"))
         self._child: subprocess.Popen[bytes] | None = None
 
     # --- the listener -------------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ class Daemon:
             "telegram": self._telegram,
             "questions": {"ttl": f"{ttl_s:g}s"},
             "prompts": {"enabled": True},
-            "store": {"path": str(self.store.root)},
+            "store": {"path": str(self.store.home.root)},
             "log": {"file": str(self._log)},
         }
         text = "\n".join(f"[{name}]\n{toml(table)}" for name, table in tables.items())
@@ -82,7 +83,7 @@ class Daemon:
         """Return the process id of the listener, or None."""
         if self._child is not None:
             self._child.poll()  # reaps it if it has ended
-        found = self.store.holder(LISTENER)
+        found = self.store.home.holder(LISTENER)
         return found.pid if found and found.pid else None
 
     def start(self) -> None:
@@ -113,7 +114,7 @@ class Daemon:
         self.stop()
         self._bury()
         bot_id = int(self._telegram["token"].partition(":")[0])
-        process_lock.bot_lock(bot_id, self.store.root).unlink(missing_ok=True)
+        process_lock.bot_lock(bot_id, self.store.home.root).unlink(missing_ok=True)
 
     def _bury(self) -> None:
         if self._child is not None:
@@ -138,7 +139,7 @@ class Daemon:
 
     def hook(self, *options: str) -> subprocess.Popen[bytes]:
         """Start a hook as a plugin does, with pipes for stdin and stdout."""
-        places = {"--store": self.store.root, "--log": self._log, "--config": self.config}
+        places = {"--store": self.store.home.root, "--log": self._log, "--config": self.config}
         paths = [str(word) for pair in places.items() for word in pair]
         return subprocess.Popen(
             self._command("hook", "opencode", *paths, *options),
@@ -153,7 +154,7 @@ class Daemon:
     def install(self, environ: Mapping[str, str]) -> None:
         """Install the plugin for an OpenCode with this environment. Raises HermesError."""
         connect.install(
-            environ=environ, python=sys.executable, config_path=self.config, store=self.store.root, log=self._log
+            environ=environ, python=sys.executable, config_path=self.config, store=self.store.home.root, log=self._log
         )
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from hermes.commands.stores import store_of
 from hermes.config.reading import OPEN_TO_OTHERS, config_path
 from hermes.config.settings import Config
 from hermes.errors import HermesError
@@ -48,7 +49,7 @@ class Around:
 
     def store(self) -> Store:
         """Return the store without opening it, so that no file or folder is made."""
-        return Store(self.config.store.path, now=self.now)
+        return store_of(self.config, now=self.now)
 
     def hermes(self, *words: str) -> str:
         """Return a command line of Hermes with this configuration; `words` follow `hermes`."""

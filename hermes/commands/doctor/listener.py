@@ -13,8 +13,8 @@ from hermes.commands.status.table import IDLE, span
 from hermes.errors import StoreError
 from hermes.hook import runtime, spool
 from hermes.storage import process_lock
+from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
-from hermes.storage.store import LISTENER
 
 AREA = Area("Listener")
 
@@ -33,7 +33,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 def holder(around: Around) -> Holder | None:
     """Return the process that holds the listener's lock of the store, or None."""
-    return around.store().holder(LISTENER)
+    return around.store().home.holder(LISTENER)
 
 
 def _lock(around: Around) -> list[Finding]:

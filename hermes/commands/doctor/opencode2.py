@@ -6,7 +6,7 @@ from hermes.agents.server import numbers
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import Machine, service_state
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, Unauthorized
-from hermes.storage.store import LISTENER
+from hermes.storage.home import LISTENER
 
 AREA = Area("OpenCode 2")
 
@@ -52,7 +52,10 @@ async def _open(server: OpenCode2Server, ttl_s: float) -> int:
 
 def _listener(around: Around) -> tuple[Finding, ...]:
     """Without a plugin, nothing starts a listener when OpenCode 2 asks."""
-    if around.store().holder(LISTENER) is not None or service_state(machine=Machine(environ=around.environ)).installed:
+    if (
+        around.store().home.holder(LISTENER) is not None
+        or service_state(machine=Machine(environ=around.environ)).installed
+    ):
         return ()
     seen = "nobody listens, and a question of OpenCode 2 starts no listener"
     return (AREA.warning("listener", seen, around.hermes("install", "service")),)

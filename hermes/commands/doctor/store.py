@@ -79,7 +79,7 @@ def _room(free: int) -> Finding:
 
 
 def _quarantine(around: Around) -> list[Finding]:
-    files = asyncio.run(around.store().quarantined())
+    files = around.store().home.quarantined()
     if not files:
         return [AREA.good("quarantine", "empty")]
     seen = (

@@ -12,12 +12,13 @@ from hermes.commands.service import Machine, ServiceState, config_of, install_se
 from hermes.commands.setup.file import without_asked
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
+from hermes.commands.stores import home_of
 from hermes.config.settings import Config
 from hermes.errors import Held, ServiceError
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.storage import process_lock
+from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
-from hermes.storage.store import LISTENER, Store
 
 WHO = "hermes setup"
 NEEDED = "Prompts need a listener that always runs, because what you write comes when no agent asks anything."
@@ -32,7 +33,7 @@ class Background:
 
     def __init__(self, terminal: Terminal, place: Path, settings: Config, *, environ: Mapping[str, str]) -> None:
         self._terminal, self._place = terminal, place
-        self._store, self._log = Store(settings.store.path), settings.log.file
+        self._store, self._log = home_of(settings), settings.log.file
         self._environ = without_asked(environ)  # the file holds what these variables said
         self._machine = Machine(self._environ)
         self._revive: Callable[[], str] | None = None

@@ -18,9 +18,9 @@ from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
 from hermes.commands.setup.terminal import Terminal
+from hermes.commands.stores import store_of
 from hermes.config.settings import Telegram
 from hermes.errors import ChatError, ChatRefused, ConfigError, HermesError
-from hermes.storage.store import Store
 
 OPTION = "--chat ID and --user ID"
 MENTIONED = 5
@@ -262,7 +262,7 @@ def _pairing(
 async def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
     """Return the update offset of the listener of this store, None if it has not polled lately."""
     try:
-        memory = await Store(draft.settings.store.path).load_chat(bot_id)
+        memory = await store_of(draft.settings).load_chat(bot_id)
     except HermesError:
         return None
     is_fresh = memory.last_poll_s is not None and now_s - memory.last_poll_s < OFFSET_KEEPS_S

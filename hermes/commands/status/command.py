@@ -9,9 +9,9 @@ from pathlib import Path
 from hermes.commands.install import is_any_connected, outdated
 from hermes.commands.service import Machine, is_service_installed
 from hermes.commands.status import survey, table
+from hermes.commands.stores import store_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
-from hermes.storage.store import Store
 
 
 def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: bool, check: bool) -> bool:
@@ -24,7 +24,7 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
     # Prompts need a listener that always runs, and a person who installed a service wants one.
     needs_one = config.prompts.enabled or is_service_installed(machine=Machine(environ=environ))
     asks_start_it = is_any_connected(environ) and not needs_one
-    store = Store(config.store.path)
+    store = store_of(config)
     look = functools.partial(
         survey.gather, config, store, config_file=place, asks_start_it=asks_start_it, warnings=outdated(environ)
     )

@@ -26,7 +26,8 @@ from hermes.model.ask import Ask, DeedKind, Permission
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
+from hermes.storage.store import Store
 
 Health = Callable[[OpenCode], Awaitable[str]]
 """Return the version of this server. Raises AgentError, whose text says what is wrong."""
@@ -164,7 +165,7 @@ async def gather(
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
-    nothing_waits = not survey.entries and not spool.listing(store.root)
+    nothing_waits = not survey.entries and not spool.listing(store.home.root)
     listener = await _listener(store, memory, may_idle=asks_start_it and nothing_waits)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
@@ -173,7 +174,7 @@ async def gather(
     return Status(
         version=__version__,
         at_s=now_s,
-        store=str(store.root),
+        store=str(store.home.root),
         listener=listener,
         prompts=PromptsStatus(config.prompts.enabled, config.prompts.projects),
         servers=(
@@ -181,7 +182,7 @@ async def gather(
             *await _found_server(config),
         ),
         entries=tuple(_entry(entry, clock, now_s) for entry in survey.entries),
-        quarantined=len(await store.quarantined()),
+        quarantined=len(store.home.quarantined()),
         damaged=tuple(str(path) for path, _ in (*survey.damaged, *survey.unread)),
         too_new=tuple(map(str, survey.too_new)),
         warnings=warnings,
@@ -196,8 +197,8 @@ async def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...
 
 
 async def _listener(store: Store, memory: ChatMemory, *, may_idle: bool) -> ListenerStatus:
-    holder = store.holder(LISTENER)
-    other = _bot_holder(memory.bot_id, store.root) if holder is None else None
+    holder = store.home.holder(LISTENER)
+    other = _bot_holder(memory.bot_id, store.home.root) if holder is None else None
     return ListenerStatus(
         running=holder is not None,
         pid=holder.pid if holder else 0,

@@ -140,7 +140,7 @@ class Strays:
         Its plugin may start it again, and it asks again then. If an answer lies ready it stays: the hook may be
         stopped, and take it later. A plugin that ends its hooks itself may keep those of closed asks.
         """
-        if self._entries.store.too_new or self._entries.store.unread:
+        if self._entries.store.has_unread:
             return  # an unread file may be the ask that a hook waits for
         names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.all()}
         if names:

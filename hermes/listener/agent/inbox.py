@@ -85,7 +85,7 @@ class Inbox:
             if self._refuse(record, why):
                 log.warning("inbox: %s was refused, and the program that asked was told: %s", path.name, why)
             else:
-                await self._store.quarantine(path.name, path.read_bytes(), why)
+                self._store.home.quarantine(path.name, path.read_bytes(), why)
         except NotSaved as error:
             if error.disk_full:
                 raise

@@ -74,7 +74,7 @@ class Given:
 def agent_parts(config: Config, given: Given) -> AgentParts:
     """Make the parts of the agent side."""
     entries, kept, background, monotonic = given.entries, given.kept, given.background, given.monotonic
-    store, root = entries.store, entries.store.root
+    store, root = entries.store, entries.store.home.root
     servers = _servers(config, entries, machine=given.machine, monotonic=monotonic)
     hooks = WaitingHooks(root)
     errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
@@ -90,7 +90,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
         followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
-    plugins = PluginPrompts(root, agent=AGENT, machine=store.machine(), host=given.machine)
+    plugins = PluginPrompts(root, agent=AGENT, machine=store.home.machine(), host=given.machine)
     ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
     projects = config.prompts.projects
     prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
@@ -120,7 +120,7 @@ def _servers(
     config: Config, entries: Entries, *, machine: str, monotonic: Callable[[], float]
 ) -> dict[str, AgentServer]:
     """Return the servers of the configuration, and the one that is found by its file."""
-    machine_id = entries.store.machine()
+    machine_id = entries.store.home.machine()
     servers: dict[str, AgentServer] = {}
     for given in config.opencode:
         password = given.password.get_secret_value()

@@ -189,7 +189,7 @@ class Updates:
     async def _set_aside(self, raw: Any, error: Exception) -> None:
         data = as_text(raw).encode("utf-8", "backslashreplace")
         try:
-            await self._entries.store.quarantine("update.json", data, str(error))
+            self._entries.store.home.quarantine("update.json", data, str(error))
         except (StoreError, OSError) as full:
             log.error("nor could it be put there: %s", full)  # noqa: TRY400 (the cause is named; not a bug)
 

@@ -15,8 +15,9 @@ from hermes.commands.doctor.checkup import mend
 from hermes.commands.doctor.finding import Around, Finding
 from hermes.config import reading as configuration
 from hermes.sandbox.botapi import RunningBotApi
-from hermes.storage.store import Store
+from hermes.storage.files import FileStore
 from tests.at_once import at_once
+from tests.stores import a_store
 
 Tables = dict[str, Any]
 
@@ -62,9 +63,9 @@ class Patient:
         return connect.PLUGIN.path(self.environ)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> FileStore:
         """The store, made."""
-        store = Store(self.root / "store")
+        store = a_store(self.root / "store")
         at_once(store.open())
         return store
 

@@ -76,7 +76,7 @@ def sick(healthy: Patient, api: RunningBotApi) -> Patient:
     healthy.plugin.write_text(f"{text}// of old\n")
     healthy.config_file.chmod(0o644)
     at_once(healthy.store.create(an_entry(asked_s=time.time())))
-    healthy.store.root.chmod(0o755)
+    healthy.store.home.root.chmod(0o755)
     api.phone.block()
     with raw_bot(api) as bot:
         bot("setWebhook", url="https://hooks.example.org/s3cret")
@@ -179,7 +179,7 @@ def test_a_test_question_goes_all_the_way(healthy: Patient, api: RunningBotApi) 
     child.close()
     assert re.search(r"answered after .*: Yes", str(child.before))
     assert child.exitstatus == 0
-    holder = healthy.store.holder("listener")
+    holder = healthy.store.home.holder("listener")
     assert holder is not None
     os.kill(holder.pid, 15)  # the one that the question started; it would stay for ten minutes
 

@@ -12,7 +12,7 @@ from hermes.commands.doctor.finding import Around
 from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.commands.doctor.patient import Patient, named, old, told
 from tests.storage.store_process import an_entry
@@ -32,7 +32,7 @@ def remember(patient: Patient, *, ago_s: float = 5, trouble: str = "") -> Around
 async def test_one_that_hears_telegram_is_well(patient: Patient) -> None:
     """Its name and since when."""
     remember(patient)
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         found = await listener.look(patient.around(ahead_s=60))
     assert told(found) == {"lock": "good", "poll": "good", "inbox": "good", "service": "good"}
     assert named(found, "lock").seen == f"hermes listen (pid {os.getpid()}) is at work, for 1 min"
@@ -49,7 +49,7 @@ async def test_nobody_is_well_where_the_plugin_starts_one(patient: Patient) -> N
 async def test_nobody_is_broken_where_something_waits(patient: Patient) -> None:
     """A question that is open, or what lies in the inbox."""
     patient.install()
-    spool.drop(patient.store.root, spool.record("opencode", {"type": "receipt"}))
+    spool.drop(patient.store.home.root, spool.record("opencode", {"type": "receipt"}))
     await patient.store.create(an_entry())
     found = named(await listener.look(patient.around()), "lock")
     assert (found.verdict, found.seen) == ("broken", "nobody listens, and 2 questions or answers wait")
@@ -59,8 +59,8 @@ async def test_a_damaged_store_is_not_this_checks_business(patient: Patient) -> 
     """A file stands where the open questions belong."""
     patient.install()
     store = patient.store
-    (store.root / "pending").rmdir()
-    (store.root / "pending").write_text("")
+    (store.home.root / "pending").rmdir()
+    (store.home.root / "pending").write_text("")
     assert named(await listener.look(patient.around()), "lock").verdict == "good"
 
 
@@ -85,14 +85,14 @@ async def test_a_listener_that_hears_nothing_is_broken(
 ) -> None:
     """By its last good poll and its own words; another poller is told among Telegram's checks."""
     around = remember(patient, **memory)  # type: ignore[arg-type]
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         found = named(await listener.look(around), "poll")
     assert (found.verdict, found.seen) == (verdict, words)
 
 
 async def test_a_listener_that_never_polled_is_broken(patient: Patient) -> None:
     """There is no memory of it."""
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         found = named(await listener.look(patient.around()), "poll")
     assert (found.verdict, found.seen) == ("broken", "Telegram was never reached")
 
@@ -101,7 +101,7 @@ async def test_a_locked_phone_is_a_warning(patient: Patient) -> None:
     """With the command that unlocks it."""
     remember(patient)
     await patient.store.lock_phone()
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         found = named(await listener.look(patient.around()), "phone")
     assert (found.verdict, found.mend) == ("warning", f"hermes unlock --config {patient.config_file}")
 
@@ -109,10 +109,10 @@ async def test_a_locked_phone_is_a_warning(patient: Patient) -> None:
 async def test_an_inbox_that_is_not_taken_in_is_broken(patient: Patient) -> None:
     """After a minute; what came just now is no jam."""
     remember(patient)
-    spool.drop(patient.store.root, spool.record("opencode", {"type": "receipt"}))
-    with patient.store.hold(LISTENER, "hermes listen"):
+    spool.drop(patient.store.home.root, spool.record("opencode", {"type": "receipt"}))
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         assert named(await listener.look(patient.around()), "inbox").verdict == "good"
-        old(spool.listing(patient.store.root)[0], 90)
+        old(spool.listing(patient.store.home.root)[0], 90)
         found = named(await listener.look(patient.around()), "inbox")
     assert (found.verdict, found.seen) == ("broken", "1 of what agents asked is not taken in")
 
@@ -173,8 +173,8 @@ async def test_a_service_manager_that_fails_is_none(patient: Patient) -> None:
 
 async def test_time_that_is_not_known_is_not_told(patient: Patient) -> None:
     """A lock whose file does not say since when."""
-    with patient.store.hold(LISTENER, "hermes listen"):
-        (patient.store.root / "locks" / "listener.lock").write_text("")
+    with patient.store.home.hold(LISTENER, "hermes listen"):
+        (patient.store.home.root / "locks" / "listener.lock").write_text("")
         assert named(await listener.look(patient.around()), "lock").seen == "another process is at work"
 
 

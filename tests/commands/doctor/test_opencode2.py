@@ -10,10 +10,10 @@ from hermes.commands.doctor import opencode, opencode2, recording
 from hermes.commands.status.survey import gather
 from hermes.errors import HermesError, NotRunning
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
-from hermes.storage.store import Store
 from tests.commands.doctor.patient import Patient, named, told
 from tests.commands.status.test_status import lines
 from tests.listening import question
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def agent(patient: Patient, request: pytest.FixtureRequest) -> Iterator[OpenCode
 async def status(patient: Patient) -> Status:
     """What `hermes status` shows."""
     config = patient.around().config
-    return await gather(config, Store(config.store.path))
+    return await gather(config, a_store(config.store.path))
 
 
 async def test_all_is_well_but_nothing_starts_a_listener(patient: Patient, agent: OpenCode2Agent) -> None:

@@ -12,7 +12,7 @@ from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.notice import Notice, Turn
 from hermes.model.prompt import PromptAbilities, Target
-from hermes.storage.store import LISTENER
+from hermes.storage.home import LISTENER
 from tests.commands.doctor.patient import Patient, named, told
 
 WAITS = "no listener runs all the time, so what you write on the phone waits"
@@ -62,7 +62,7 @@ async def test_a_problem_without_a_listener_that_always_runs(patient: Patient, w
         broken = service == "failed"
         config = patient.config_file if broken else patient.root / "other.toml"
         systemctl(patient, "failed" if broken else "active", config=config)
-    held = patient.store.hold(LISTENER, who) if who else None
+    held = patient.store.home.hold(LISTENER, who) if who else None
     found = named(await prompts.look(patient.around()), "listener")
     if held is not None:
         held.release()
@@ -73,7 +73,7 @@ async def test_a_problem_without_a_listener_that_always_runs(patient: Patient, w
 async def test_a_listener_without_a_service_is_a_warning(patient: Patient) -> None:
     """It takes prompts until the machine starts again."""
     systemctl(patient)
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         found = named(await prompts.look(patient.around()), "listener")
     assert (found.verdict, found.mend) == ("warning", f"hermes install service --config {patient.config_file}")
     assert found.seen == f"hermes listen (pid {os.getpid()}) takes them, and no service starts it again if it ends"
@@ -83,7 +83,7 @@ async def test_where_no_service_can_run_a_listener_is_enough(patient: Patient) -
     """As in a container; without one it is started by hand."""
     found = named(await prompts.look(patient.around()), "listener")
     assert (found.verdict, found.mend) == ("broken", f"hermes listen --config {patient.config_file}")
-    with patient.store.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen"):
         assert named(await prompts.look(patient.around()), "listener").verdict == "good"
 
 
@@ -96,10 +96,10 @@ async def test_the_projects_are_named(patient: Patient) -> None:
     found = named(await prompts.look(patient.around()), "phone")
     assert (found.verdict, found.seen) == ("good", on)
     listed = Target(Source("opencode2", "laptop", "s1", directory="/home/me/shop"), "OpenCode", PromptAbilities())
-    await patient.store.cards.save(Card("abcdefgh", 1001, listed))
+    await patient.store.cards.create(Card("abcdefgh", 1001, listed))
     turn = Turn(Source("opencode2", "laptop", "s2", directory="/srv/docs"), "OpenCode", "t", 1.0, 2.0, "")
-    await patient.store.notices.save(Notice("abcdefgh", "opencode2", "s2", "posted", turn=turn))
-    await patient.store.notices.save(Notice("bbcdefgh", "opencode2", "s3", "none"))
+    await patient.store.notices.create(Notice("abcdefgh", "opencode2", "s2", "posted", turn=turn))
+    await patient.store.notices.create(Notice("bbcdefgh", "opencode2", "s3", "none"))
     found = named(await prompts.look(patient.around()), "phone")
     assert (found.verdict, found.seen) == ("good", f"{on}; no session of shpo is known yet")
 

@@ -19,7 +19,7 @@ async def test_none_yet_is_well_and_none_is_made(patient: Patient) -> None:
 
 async def test_all_is_well_and_stays_as_it_was(patient: Patient) -> None:
     """What was written to see whether one can is gone."""
-    root = patient.store.root
+    root = patient.store.home.root
     before = sorted(root.rglob("*"))
     assert told(await stores.look(patient.around())) == WELL
     assert sorted(root.rglob("*")) == before
@@ -27,7 +27,7 @@ async def test_all_is_well_and_stays_as_it_was(patient: Patient) -> None:
 
 async def test_a_store_that_cannot_be_written_is_broken(patient: Patient) -> None:
     """The disk's own refusal, in plain words (a full disk: see the test of the whole command)."""
-    (patient.store.root / ".doctor.tmp").mkdir()
+    (patient.store.home.root / ".doctor.tmp").mkdir()
     found = named(await stores.look(patient.around()), "writing")
     assert (found.verdict, "a folder is where a file should be" in found.seen) == ("broken", True)
 
@@ -41,7 +41,7 @@ async def test_a_file_in_place_of_the_store_is_broken(patient: Patient) -> None:
 
 async def test_what_others_may_read_is_broken_and_mended(patient: Patient) -> None:
     """Folders and files; a link is nobody's mode."""
-    root = patient.store.root
+    root = patient.store.home.root
     (root / "link").symlink_to("/etc/passwd")
     await patient.store.create(an_entry())
     root.chmod(0o755)
@@ -69,8 +69,8 @@ async def test_the_room_is_that_of_the_disk(patient: Patient) -> None:
 
 async def test_files_in_quarantine_are_a_warning(patient: Patient) -> None:
     """The newest is named; they stay."""
-    await patient.store.quarantine("x", b"x", "why")
-    place = await patient.store.quarantine("y", b"y", "why")
+    patient.store.home.quarantine("x", b"x", "why")
+    place = patient.store.home.quarantine("y", b"y", "why")
     found = named(await stores.look(patient.around()), "quarantine")
     assert (found.verdict, found.seen, found.fix) == ("warning", "2 files that could not be understood", None)
     assert str(place) in found.mend
@@ -78,7 +78,7 @@ async def test_files_in_quarantine_are_a_warning(patient: Patient) -> None:
 
 async def test_damaged_and_newer_questions_are_broken_and_stay(patient: Patient) -> None:
     """Each by name; what a newer Hermes wrote is nobody's to touch."""
-    root = patient.store.root
+    root = patient.store.home.root
     damaged, newer, unread = (root / f"pending/{name}.json" for name in ("aaaa2222", "bbbb2222", "cccc2222"))
     damaged.write_bytes(b"")
     newer.write_bytes(b'{"v":99}')

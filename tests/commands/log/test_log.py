@@ -21,10 +21,11 @@ from hermes.model.answer import Allowed, Answer, Decision, Once, Outcome, Outcom
 from hermes.model.ask import Option, Permission, Question
 from hermes.model.entry import Entry
 from hermes.model.state import State
-from hermes.storage.store import Store
+from hermes.storage.files import FileStore
 from tests.at_once import at_once
 from tests.listening import House, house, question, until
 from tests.storage.store_process import an_entry
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,9 +46,9 @@ home = house("new")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> FileStore:
     """An open store."""
-    store = Store(tmp_path / "store", now=lambda: ENDED_S + 5)
+    store = a_store(tmp_path / "store", now=lambda: ENDED_S + 5)
     at_once(store.open())
     return store
 
@@ -68,14 +69,14 @@ def ended(entry: Entry, kind: OutcomeKind, **more: Any) -> Entry:
     return replace(entry, state=replace(entry.state, phase="settled", outcome=outcome))
 
 
-def settled(store: Store, *entries: Entry) -> None:
+def settled(store: FileStore, *entries: Entry) -> None:
     """Put them away as done."""
     for entry in entries:
         at_once(store.create(entry))
         at_once(store.settle(entry.id))
 
 
-def told(store: Store, entry: Entry) -> Exchange:
+def told(store: FileStore, entry: Entry) -> Exchange:
     """What is told of this one."""
     settled(store, entry) if entry.state.outcome is not None else at_once(store.create(entry))
     (exchange,) = at_once(gather(store, since_s=0)).exchanges
@@ -163,7 +164,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("entry", "words"), ENDS)
-def test_a_question_is_told_with_its_end(store: Store, entry: Entry, words: list[str]) -> None:
+def test_a_question_is_told_with_its_end(store: FileStore, entry: Entry, words: list[str]) -> None:
     """When, where, what was asked; the answer to the letter; by whom, how fast, and how it is known."""
     assert shown(told(store, entry)) == [
         "2025-09-04 15:33  shop · Shop › Fix login · OpenCode on desk · k7",
@@ -187,14 +188,14 @@ WISHES: list[tuple[Decision | None, OutcomeKind, Response, str]] = [
 
 @pytest.mark.parametrize(("decision", "kind", "reply", "line"), WISHES)
 def test_a_permission_is_told_with_its_word(
-    store: Store, decision: Decision | None, kind: OutcomeKind, reply: Response, line: str
+    store: FileStore, decision: Decision | None, kind: OutcomeKind, reply: Response, line: str
 ) -> None:
     """What the agent wanted to do, whole, and what was said to it."""
     entry = ended(an_ask(permission=PUBLISH, decision=decision), kind, answers=reply)
     assert shown(told(store, entry))[1:3] == [f"  Wants to run “{DEED}”", line]
 
 
-def test_what_ended_with_another_request_says_so(store: Store) -> None:
+def test_what_ended_with_another_request_says_so(store: FileStore) -> None:
     """A refusal ends all that its session asks: nobody decided about this one."""
     entry = ended(an_ask(permission=PUBLISH), "rejected_at_desk", answers=Refused(None), reason="together")
     exchange = told(store, entry)
@@ -202,7 +203,7 @@ def test_what_ended_with_another_request_says_so(store: Store) -> None:
     assert shown(exchange)[-1] == "  together with another request, after 2 min"
 
 
-def test_of_several_questions_each_has_its_answer(store: Store) -> None:
+def test_of_several_questions_each_has_its_answer(store: FileStore) -> None:
     """Also the one that was left open."""
     decision = replace(SQLITE, answers=(Answer((2, 0)), Answer()))
     words = shown(told(store, ended(an_ask(DATABASE, COLOUR, decision=decision), "answered")))
@@ -213,7 +214,7 @@ def test_of_several_questions_each_has_its_answer(store: Store) -> None:
     ]
 
 
-def test_what_the_timer_gave_to_several_questions_stands_with_them(store: Store) -> None:
+def test_what_the_timer_gave_to_several_questions_stands_with_them(store: FileStore) -> None:
     """What the agent recommends, where the configuration says so."""
     decision = replace(SQLITE, answers=(Answer((1,)), Answer((0,))), by=None)
     words = shown(told(store, ended(an_ask(DATABASE, COLOUR, decision=decision), "expired", proof="event")))
@@ -225,7 +226,7 @@ def test_what_the_timer_gave_to_several_questions_stands_with_them(store: Store)
     ]
 
 
-def test_a_narrow_terminal_wraps_below_the_beginning_and_a_file_never(store: Store) -> None:
+def test_a_narrow_terminal_wraps_below_the_beginning_and_a_file_never(store: FileStore) -> None:
     """So that `grep` finds a line."""
     exchange = told(store, ended(an_ask(decision=SQLITE), "answered", proof="record"))
     narrow = shown(exchange, width=40)
@@ -234,7 +235,7 @@ def test_a_narrow_terminal_wraps_below_the_beginning_and_a_file_never(store: Sto
     assert BY_ANN in shown(exchange, width=40, terminal=False)
 
 
-def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: Store) -> None:
+def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: FileStore) -> None:
     """It is only displayed, and what nobody would read to its end is cut."""
     odd = Question("[bold]Which?\x1b[2J\u202e", "x" * 2000, ())
     words = "\n".join(shown(told(store, an_ask(odd)), width=4000))
@@ -255,7 +256,7 @@ def test_a_list_that_is_not_the_whole_says_so() -> None:
 # --- for programs ---------------------------------------------------------------------------------------------------
 
 
-def test_the_keys_are_stable_and_the_words_exact(store: Store) -> None:
+def test_the_keys_are_stable_and_the_words_exact(store: FileStore) -> None:
     """One line of ASCII; labels, line breaks and half an emoji as they were sent."""
     odd = replace(DATABASE, options=(Option("a\nb \ud83d"),))
     decision = replace(SQLITE, answers=(Answer((0,), "and “c”"),))
@@ -282,7 +283,7 @@ def test_the_keys_are_stable_and_the_words_exact(store: Store) -> None:
     assert (record["took_s"], record["too_late"]) == (125.0, False)
 
 
-def test_what_came_too_late_has_both_words(store: Store) -> None:
+def test_what_came_too_late_has_both_words(store: FileStore) -> None:
     """Those that took effect, and those that were sent."""
     entry = ended(an_ask(decision=SQLITE), "answered_at_desk", answers=(("Redis",),))
     exchange = told(store, entry)
@@ -291,7 +292,7 @@ def test_what_came_too_late_has_both_words(store: Store) -> None:
     assert exchange.decision.sent == (("SQLite (Recommended)",),)
 
 
-def test_an_agent_of_tomorrow_is_told_of_without_its_words(store: Store) -> None:
+def test_an_agent_of_tomorrow_is_told_of_without_its_words(store: FileStore) -> None:
     """A newer Hermes may have served it: only its adapter knows how a choice is said."""
     entry = ended(an_ask(decision=SQLITE), "answered")
     source = replace(entry.ask.source, agent="tomorrow")
@@ -304,7 +305,7 @@ def test_an_agent_of_tomorrow_is_told_of_without_its_words(store: Store) -> None
 # --- what is found --------------------------------------------------------------------------------------------------
 
 
-def test_the_newest_comes_last_whether_it_is_over_or_not(store: Store) -> None:
+def test_the_newest_comes_last_whether_it_is_over_or_not(store: FileStore) -> None:
     """What ended before the moment is left out, what is open never."""
     old, open_one, new = (replace(an_ask(), id=f"{n}aaa2222", asked_s=ASKED_S + n) for n in range(2, 5))
     settled(store, ended(new, "gone", reason="ended"), ended(old, "gone", reason="ended"))
@@ -313,28 +314,28 @@ def test_the_newest_comes_last_whether_it_is_over_or_not(store: Store) -> None:
     assert [one.id for one in at_once(gather(store, since_s=ENDED_S + 60)).exchanges] == ["3aaa2222"]
 
 
-def test_an_ask_that_came_by_two_ways_is_told_once(store: Store) -> None:
+def test_an_ask_that_came_by_two_ways_is_told_once(store: FileStore) -> None:
     """The twin was never shown."""
     settled(store, ended(an_ask(), "gone"))
     assert at_once(gather(store, since_s=0)).exchanges == ()
 
 
-def test_what_cannot_be_read_is_said_and_left_alone(store: Store) -> None:
+def test_what_cannot_be_read_is_said_and_left_alone(store: FileStore) -> None:
     """Looking puts nothing away, and makes nothing."""
     settled(store, replace(an_ask(), id="aaaa2222"))
-    (month,) = (store.root / "done").iterdir()
+    (month,) = (store.home.root / "done").iterdir()
     (month / "bbbb2222.json").write_bytes(b"")
-    (store.root / "pending/cccc2222.json").write_bytes(b'{"v":99}')
-    before = {path: path.stat().st_mtime_ns for path in sorted(store.root.rglob("*"))}
+    (store.home.root / "pending/cccc2222.json").write_bytes(b'{"v":99}')
+    before = {path: path.stat().st_mtime_ns for path in sorted(store.home.root.rglob("*"))}
     found = at_once(gather(store, since_s=0))
     assert [one.id for one in found.exchanges] == ["aaaa2222"]
     assert found.warnings == (
         f"cannot be read: {month / 'bbbb2222.json'}",
-        f"written by a newer Hermes: {store.root / 'pending/cccc2222.json'}",
+        f"written by a newer Hermes: {store.home.root / 'pending/cccc2222.json'}",
     )
-    assert before == {path: path.stat().st_mtime_ns for path in sorted(store.root.rglob("*"))}
-    assert at_once(gather(Store(store.root / "none"), since_s=0)).exchanges == ()
-    assert not (store.root / "none").exists()
+    assert before == {path: path.stat().st_mtime_ns for path in sorted(store.home.root.rglob("*"))}
+    assert at_once(gather(a_store(store.home.root / "none"), since_s=0)).exchanges == ()
+    assert not (store.home.root / "none").exists()
 
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -377,7 +378,7 @@ async def test_a_tap_is_told_from_the_ask_to_its_proof(home: House) -> None:
     await home.start()
     first = home.agent.ask([question()])
     asked = await home.person.sees("Which database?")
-    store = Store(home.store)
+    store = a_store(home.store)
     assert [one.state for one in (await gather(store, since_s=0)).exchanges] == ["open"]
     await home.person.taps(asked, "SQLite")
     await home.person.sees("✅ SQLite", buttons=False)

@@ -8,8 +8,8 @@ import pytest
 
 from hermes.config import reading as configuration
 from hermes.model.chat_memory import ChatMemory
-from hermes.storage.store import Store
 from tests.commands.setup.desk import ANN, BOB, CTRL_C, CTRL_D, TEAM, Desk, Terminal, gives_token, pairs
+from tests.stores import a_store
 
 REST = """\
 proxy = "none"   # for now
@@ -133,7 +133,7 @@ async def test_what_waits_for_a_listener_stays_with_telegram(desk: Desk) -> None
 
 async def test_whom_a_known_bot_obeys_may_be_unknown(desk: Desk) -> None:
     """The store knows the bot, no configuration does: then every tap and text stays."""
-    store = Store(desk.store)
+    store = a_store(desk.store)
     await store.open()
     await store.save_chat(ChatMemory(int(desk.api.token.partition(":")[0]), offset=1))
     desk.write("my answer")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.commands.setup.desk import ANN, BOB, CTRL_C, Desk, pairs
 from tests.harness.processes import Proc
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +193,7 @@ def test_a_listener_comes_back_as_it_was(desk: Desk, *, until_idle: bool) -> Non
         assert status == 0
         assert "The listener was started again" in said
         desk.api.phone.wait_for_poll(30)
-    holder = Store(desk.store).holder(LISTENER)
+    holder = a_store(desk.store).home.holder(LISTENER)
     assert holder is not None
     assert holder.who.startswith("hermes listen --until-idle") is until_idle
 

@@ -14,9 +14,10 @@ import pytest
 
 from hermes.config import reading as configuration
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.home import LISTENER
 from tests.commands.setup.desk import ANN, PATIENCE_S, STRANGER, Desk, gives_token, pairs
 from tests.harness.processes import CuttableProxy, Proc, until
+from tests.stores import a_store
 
 WRONG = "7000000001:AAF-this-token-belongs-to-nobody-at-all"
 
@@ -181,7 +182,11 @@ def test_our_own_listener_makes_way_and_comes_back(desk: Desk, listener: Proc) -
 def comes_back(desk: Desk) -> None:
     """Wait for a listener that polls, and has said who it is."""
     desk.api.phone.wait_for_poll(60)
-    until(lambda: (found := Store(desk.store).holder(LISTENER)) is not None and found.pid, 60, "the listener's name")
+    until(
+        lambda: (found := a_store(desk.store).home.holder(LISTENER)) is not None and found.pid,
+        60,
+        "the listener's name",
+    )
 
 
 def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) -> None:

@@ -31,9 +31,11 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry, Timing
 from hermes.model.state import Phase, State
 from hermes.storage import process_lock
-from hermes.storage.store import LISTENER, Store
+from hermes.storage.files import FileStore
+from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.storage.store_process import an_entry
+from tests.stores import a_store
 
 NOW_S = 1_757_000_000.0
 HERMES = str(Path(sys.executable).with_name("hermes"))
@@ -52,22 +54,22 @@ def a_server(name: str, url: str = "http://127.0.0.1:4096") -> OpenCode:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> FileStore:
     """An open store."""
-    store = Store(tmp_path / "store", now=lambda: NOW_S)
+    store = a_store(tmp_path / "store", now=lambda: NOW_S)
     at_once(store.open())
     return store
 
 
 async def look(
-    store: Store,
+    store: FileStore,
     *servers: OpenCode,
     health: Health = ask_health,
     config_file: Path | None = None,
     asks_start_it: bool = False,
 ) -> Status:
     """Gather at NOW_S."""
-    config, at = a_config(store.root, *servers), lambda: NOW_S
+    config, at = a_config(store.home.root, *servers), lambda: NOW_S
     return await gather(config, store, config_file=config_file, asks_start_it=asks_start_it, health=health, now=at)
 
 
@@ -95,7 +97,7 @@ def an_open_entry(entry_id: str = "aaaa2222", **timing: float) -> Entry:
 
 async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
     """Looking is not starting."""
-    status = await look(Store(tmp_path / "none"))
+    status = await look(a_store(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
     assert not status.listener.running
     assert words(status) == (
@@ -105,17 +107,17 @@ async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
     )
 
 
-async def test_a_running_listener_is_named(store: Store) -> None:
+async def test_a_running_listener_is_named(store: FileStore) -> None:
     """With its process, since when, and the last time that Telegram answered."""
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
-    with store.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.root), store, now=lambda: NOW_S + 7500)
+    with store.home.hold(LISTENER, "hermes listen"):
+        status = await gather(a_config(store.home.root), store, now=lambda: NOW_S + 7500)
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
     assert f"● listener for 2 h 05 min · hermes listen (pid {os.getpid()})\n" in words(status)
     assert "! Telegram reached 2 h 05 min ago\n" in words(status)
 
 
-async def test_a_listener_of_another_store_is_named(store: Store) -> None:
+async def test_a_listener_of_another_store_is_named(store: FileStore) -> None:
     """It has the bot, so none can listen here."""
     with process_lock.hold_bot(987654321, "/elsewhere", "hermes listen, store /elsewhere"):
         status = await look(store)
@@ -124,13 +126,13 @@ async def test_a_listener_of_another_store_is_named(store: Store) -> None:
     assert verdict(status) == (True, f"{said}; Telegram was not reached yet")
 
 
-async def test_a_listener_that_the_next_ask_starts_is_idle(store: Store) -> None:
+async def test_a_listener_that_the_next_ask_starts_is_idle(store: FileStore) -> None:
     """It is an error only while something waits for it: an open ask, or a record in the inbox."""
     status = await look(store, asks_start_it=True)
     assert "○ listener nobody listens now; the plugin starts a listener when the agent asks\n" in words(status)
     assert status.listener.idle
     assert verdict(status) == (False, "all is well, 0 open")
-    dropped = spool.drop(store.root, spool.record("generic", {}))
+    dropped = spool.drop(store.home.root, spool.record("generic", {}))
     assert verdict(await look(store, asks_start_it=True))[0]
     Path(dropped).unlink()
     await store.create(an_open_entry())
@@ -139,7 +141,7 @@ async def test_a_listener_that_the_next_ask_starts_is_idle(store: Store) -> None
     assert verdict(status) == (True, "nobody is listening; Telegram was not reached yet")
 
 
-async def test_a_bot_that_another_store_holds_is_not_idle(store: Store) -> None:
+async def test_a_bot_that_another_store_holds_is_not_idle(store: FileStore) -> None:
     """No ask could start a listener."""
     with process_lock.hold_bot(987654321, "/elsewhere", "hermes listen, store /elsewhere"):
         status = await look(store, asks_start_it=True)
@@ -147,7 +149,7 @@ async def test_a_bot_that_another_store_holds_is_not_idle(store: Store) -> None:
     assert verdict(status)[0]
 
 
-async def test_a_locked_phone_is_said(store: Store) -> None:
+async def test_a_locked_phone_is_said(store: FileStore) -> None:
     """And what ends that."""
     assert "hermes unlock" not in words(await look(store))
     await store.lock_phone()
@@ -167,28 +169,28 @@ async def test_a_locked_phone_is_said(store: Store) -> None:
         ({"projects": ["shop-api"]}, "○ prompts  from the phone: off"),
     ],
 )
-async def test_what_the_phone_may_start_is_said(store: Store, prompts: dict[str, object], said: str) -> None:
+async def test_what_the_phone_may_start_is_said(store: FileStore, prompts: dict[str, object], said: str) -> None:
     """On or off, and for which projects; their names are only text."""
-    config = a_config(store.root).model_copy(update={"prompts": Prompts.model_validate(prompts)})
+    config = a_config(store.home.root).model_copy(update={"prompts": Prompts.model_validate(prompts)})
     status = await gather(config, store, now=lambda: NOW_S)
     assert said in lines(status)
     told = json.loads(to_json(status))["prompts"]
     assert told == {"enabled": False, "projects": []} | prompts
 
 
-async def test_prompts_need_a_listener(store: Store) -> None:
+async def test_prompts_need_a_listener(store: FileStore) -> None:
     """Without one they wait, as answers do."""
-    config = a_config(store.root).model_copy(update={"prompts": Prompts(enabled=True)})
+    config = a_config(store.home.root).model_copy(update={"prompts": Prompts(enabled=True)})
     assert "nobody listens: answers and prompts wait until" in words(await gather(config, store, now=lambda: NOW_S))
 
 
-async def test_trouble_with_the_chat_is_said(store: Store) -> None:
+async def test_trouble_with_the_chat_is_said(store: FileStore) -> None:
     """As the listener wrote it down."""
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
     assert "✗ Telegram the bot was blocked\n" in words(await look(store))
 
 
-async def test_every_server_is_asked_and_one_that_is_away_hides_no_other(store: Store) -> None:
+async def test_every_server_is_asked_and_one_that_is_away_hides_no_other(store: FileStore) -> None:
     """Each with its version, or with what is wrong."""
 
     async def health(server: OpenCode) -> str:
@@ -205,17 +207,17 @@ async def test_every_server_is_asked_and_one_that_is_away_hides_no_other(store: 
     assert "✗ two      two cannot be reached: connection refused\n" in words(status)
 
 
-async def test_a_server_that_is_not_there_is_said_by_default(store: Store) -> None:
+async def test_a_server_that_is_not_there_is_said_by_default(store: FileStore) -> None:
     """The real question goes out, and its failure shows no password."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        config = a_config(store.root, a_server("one", f"http://127.0.0.1:{nobody.getsockname()[1]}"))
+        config = a_config(store.home.root, a_server("one", f"http://127.0.0.1:{nobody.getsockname()[1]}"))
         status = await gather(config, store)
     assert status.servers[0].trouble
     assert "hush" not in words(status) + to_json(status)
 
 
-async def test_open_entries_show_where_what_and_how_long(store: Store) -> None:
+async def test_open_entries_show_where_what_and_how_long(store: FileStore) -> None:
     """Oldest first, in a table."""
     await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
     await store.create(an_open_entry(set_at=50.0, expires_at=1375.0))
@@ -230,30 +232,30 @@ async def test_open_entries_show_where_what_and_how_long(store: Store) -> None:
     assert "m4 | 65 min | shop | Colour: Which colour? | agent is away | –" in rows(status)
 
 
-async def test_time_stands_still_while_nobody_listens(store: Store) -> None:
+async def test_time_stands_still_while_nobody_listens(store: FileStore) -> None:
     """A minute that is left is a minute; but ten, for a start, when a listener comes back."""
     await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
     await store.create(an_open_entry(set_at=50.0, expires_at=160.0))
     assert (await look(store)).entries[0].left_s == 600.0
-    with store.hold(LISTENER, "hermes listen"):
+    with store.home.hold(LISTENER, "hermes listen"):
         assert (await look(store)).entries[0].left_s == 60.0
 
 
-async def test_files_that_cannot_be_used_are_named_and_stay(store: Store) -> None:
+async def test_files_that_cannot_be_used_are_named_and_stay(store: FileStore) -> None:
     """Looking puts nothing away; what is in quarantine already is counted."""
-    await store.quarantine("x", b"x", "why")
-    damaged, newer = store.root / "pending/aaaa2222.json", store.root / "pending/bbbb2222.json"
+    store.home.quarantine("x", b"x", "why")
+    damaged, newer = store.home.root / "pending/aaaa2222.json", store.home.root / "pending/bbbb2222.json"
     damaged.write_bytes(b"")
     newer.write_bytes(b'{"v":99}')
     status = await look(store)
     assert damaged.exists()
     assert (status.quarantined, status.damaged, status.too_new) == (1, (str(damaged),), (str(newer),))
-    assert f"! 1 file is in quarantine: {store.root / 'quarantine'}\n" in words(status)
+    assert f"! 1 file is in quarantine: {store.home.root / 'quarantine'}\n" in words(status)
     assert f"✗ cannot be read: {damaged}\n" in words(status)
     assert f"✗ written by a newer Hermes, left alone: {newer}\n" in words(status)
 
 
-async def test_a_configuration_that_others_can_read_is_a_warning(store: Store, tmp_path: Path) -> None:
+async def test_a_configuration_that_others_can_read_is_a_warning(store: FileStore, tmp_path: Path) -> None:
     """With the command that closes it."""
     file = tmp_path / "config.toml"
     file.write_text("")
@@ -264,23 +266,23 @@ async def test_a_configuration_that_others_can_read_is_a_warning(store: Store, t
     assert not (await look(store, config_file=file)).warnings
 
 
-async def test_a_log_file_that_is_a_folder_is_a_warning(store: Store, tmp_path: Path) -> None:
+async def test_a_log_file_that_is_a_folder_is_a_warning(store: FileStore, tmp_path: Path) -> None:
     """A listener serves without it; for monitoring it is said, too."""
-    config = a_config(store.root)
+    config = a_config(store.home.root)
     config = config.model_copy(update={"log": config.log.model_copy(update={"file": tmp_path})})
     status = await gather(config, store)
     assert f"! {tmp_path} is a folder, so there is no log; set log.file" in " ".join(words(status).split())
     assert verdict(status)[1].endswith(f"; {tmp_path} is a folder, so there is no log; set log.file")
 
 
-async def test_a_memory_of_a_newer_hermes_is_a_warning(store: Store) -> None:
+async def test_a_memory_of_a_newer_hermes_is_a_warning(store: FileStore) -> None:
     """The rest is still told."""
-    (store.root / "telegram.json").write_bytes(b'{"v":99}')
+    (store.home.root / "telegram.json").write_bytes(b'{"v":99}')
     status = await look(store)
     assert "telegram.json is left alone" in status.warnings[0]
 
 
-async def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: Store) -> None:
+async def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: FileStore) -> None:
     """It is only displayed."""
     entry = an_open_entry()
     source = replace(entry.ask.source, directory="/srv/[red]\x1b[2J\u202e")
@@ -293,7 +295,7 @@ async def test_what_agents_write_moves_no_cursor_and_makes_no_markup(store: Stor
     assert json.loads(to_json(status))["entries"][0]["header"] == "[bold]a\nb\ud800"
 
 
-async def test_an_ask_without_questions_is_named_by_its_session(store: Store) -> None:
+async def test_an_ask_without_questions_is_named_by_its_session(store: FileStore) -> None:
     """And a project without a folder by its machine."""
     entry = an_open_entry()
     source = replace(entry.ask.source, directory="", session_title="Fix the shop")
@@ -301,7 +303,7 @@ async def test_an_ask_without_questions_is_named_by_its_session(store: Store) ->
     assert "k7 | 65 min | desk | Fix the shop | waits for you | –" in rows(await look(store))
 
 
-async def test_the_keys_for_programs_are_stable(store: Store) -> None:
+async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
     """Who reads them may rely on them."""
     await store.create(an_open_entry())
     told = json.loads(to_json(await look(store, a_server("one"))))
@@ -352,7 +354,7 @@ async def test_the_keys_for_programs_are_stable(store: Store) -> None:
     assert told["version"] == __version__
 
 
-async def test_all_is_well_in_one_line(store: Store) -> None:
+async def test_all_is_well_in_one_line(store: FileStore) -> None:
     """Somebody listens, and Telegram answered within three minutes; an agent that is away is a remark."""
 
     async def health(server: OpenCode) -> str:
@@ -360,7 +362,7 @@ async def test_all_is_well_in_one_line(store: Store) -> None:
 
     await store.create(an_open_entry())
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S))
-    with store.hold(LISTENER, "hermes listen"):
+    with store.home.hold(LISTENER, "hermes listen"):
         assert verdict(await look(store)) == (False, "all is well, 1 open")
         await store.lock_phone()
         assert verdict(await look(store, a_server("one"), health=health)) == (
@@ -369,16 +371,16 @@ async def test_all_is_well_in_one_line(store: Store) -> None:
         )
 
 
-async def test_what_is_wrong_is_one_line(store: Store) -> None:
+async def test_what_is_wrong_is_one_line(store: FileStore) -> None:
     """Each by itself: no listener, no poll, an old poll, a chat in trouble, files that cannot be read."""
     assert verdict(await look(store)) == (True, "nobody is listening; Telegram was not reached yet")
-    with store.hold(LISTENER, "hermes listen"):
+    with store.home.hold(LISTENER, "hermes listen"):
         await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S - 1))
         assert verdict(await look(store)) == (True, "Telegram was last reached 3 min ago")
         await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
         assert verdict(await look(store)) == (True, "the bot was blocked")
         await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S))
-        damaged, newer = store.root / "pending/aaaa2222.json", store.root / "pending/bbbb2222.json"
+        damaged, newer = store.home.root / "pending/aaaa2222.json", store.home.root / "pending/bbbb2222.json"
         damaged.write_bytes(b"")
         assert verdict(await look(store)) == (True, f"{damaged} cannot be read")
         damaged.unlink()
@@ -390,7 +392,7 @@ async def test_what_is_wrong_is_one_line(store: Store) -> None:
     ("age_s", "shown"),
     [(-5, "0 s"), (119, "119 s"), (120, "2 min"), (3900, "65 min"), (7200, "2 h"), (90_000, "25 h"), (172_800, "2 d")],
 )
-async def test_ages_are_shown_in_one_unit(store: Store, age_s: float, shown: str) -> None:
+async def test_ages_are_shown_in_one_unit(store: FileStore, age_s: float, shown: str) -> None:
     """The largest of which there are two."""
     await store.create(replace(an_open_entry(), asked_s=NOW_S - age_s))
     assert f"  {shown}  " in words(await look(store))
@@ -399,10 +401,10 @@ async def test_ages_are_shown_in_one_unit(store: Store, age_s: float, shown: str
 @pytest.mark.parametrize(
     ("lasted_s", "shown"), [(8, "8 s"), (60, "1 min"), (3600, "1 h 00 min"), (7500, "2 h 05 min"), (90_000, "1 d 1 h")]
 )
-async def test_how_long_it_listens_is_shown_in_two_units(store: Store, lasted_s: float, shown: str) -> None:
+async def test_how_long_it_listens_is_shown_in_two_units(store: FileStore, lasted_s: float, shown: str) -> None:
     """At most."""
-    with store.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.root), store, now=lambda: NOW_S + lasted_s)
+    with store.home.hold(LISTENER, "hermes listen"):
+        status = await gather(a_config(store.home.root), store, now=lambda: NOW_S + lasted_s)
     assert f"for {shown} · " in words(status)
 
 
@@ -429,7 +431,7 @@ def of_every_kind() -> list[Entry]:
     return found
 
 
-async def test_each_state_has_its_words(store: Store) -> None:
+async def test_each_state_has_its_words(store: FileStore) -> None:
     """A permission is told as what it is; of several questions the first one and how many more."""
     for entry in of_every_kind():
         await store.create(entry)
@@ -441,7 +443,7 @@ async def test_each_state_has_its_words(store: Store) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-async def test_the_table_keeps_its_shape(store: Store, width: int) -> None:
+async def test_the_table_keeps_its_shape(store: FileStore, width: int) -> None:
     """One line an ask at any width, whatever agents write; state and time are never cut."""
     for entry in of_every_kind():
         await store.create(entry)
@@ -452,11 +454,11 @@ async def test_the_table_keeps_its_shape(store: Store, width: int) -> None:
     assert sum(line.endswith("  –") for line in table) == len(status.entries)
 
 
-async def test_a_low_terminal_shows_the_first_and_counts_the_rest(store: Store) -> None:
+async def test_a_low_terminal_shows_the_first_and_counts_the_rest(store: FileStore) -> None:
     """The head and what is wrong stay on the screen."""
     for entry in of_every_kind():
         await store.create(entry)
-    await store.quarantine("x", b"x", "why")
+    store.home.quarantine("x", b"x", "why")
     out = io.StringIO()
     console = Console(file=out, width=80, height=11, color_system=None)
     console.print(fitting(await look(store), console))
@@ -485,7 +487,7 @@ def on_screen(screen: pyte.Screen) -> str:
     return "\n".join(line.rstrip() for line in screen.display)
 
 
-async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: Store, tmp_path: Path) -> None:
+async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: FileStore, tmp_path: Path) -> None:
     """A real process in a terminal of 80 columns: an ask comes and goes; Ctrl-C is status 0."""
     child = watching(a_file(store, tmp_path))
     screen = pyte.Screen(80, 20)
@@ -503,7 +505,7 @@ async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: St
         await sees("nobody listens")
         entry = await store.create(an_open_entry())
         await sees("Colour: Which colour?")
-        with store.hold(LISTENER, "hermes listen"):
+        with store.home.hold(LISTENER, "hermes listen"):
             await sees("hermes listen (pid")
         await store.settle(entry.id)
         await sees("Colour: Which colour?", gone=True)
@@ -515,7 +517,7 @@ async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: St
     assert child.exitstatus == 0
 
 
-async def test_watching_ends_cleanly_when_it_is_told_to(store: Store, tmp_path: Path) -> None:
+async def test_watching_ends_cleanly_when_it_is_told_to(store: FileStore, tmp_path: Path) -> None:
     """SIGTERM, too, leaves no hidden cursor."""
     child = watching(a_file(store, tmp_path))
     try:
@@ -528,7 +530,7 @@ async def test_watching_ends_cleanly_when_it_is_told_to(store: Store, tmp_path: 
 
 
 @pytest.mark.parametrize("arguments", [["--watch"], ["--watch", "--json"]])
-def test_watching_needs_a_terminal(store: Store, tmp_path: Path, arguments: list[str]) -> None:
+def test_watching_needs_a_terminal(store: FileStore, tmp_path: Path, arguments: list[str]) -> None:
     """Into a pipe it would be a mess: status 2, and one sentence."""
     place = str(a_file(store, tmp_path))
     ended = subprocess.run(
@@ -538,7 +540,7 @@ def test_watching_needs_a_terminal(store: Store, tmp_path: Path, arguments: list
     assert ended.stderr.startswith("hermes: --watch draws on a terminal")
 
 
-def test_watching_needs_a_terminal_that_can_be_redrawn(store: Store, tmp_path: Path) -> None:
+def test_watching_needs_a_terminal_that_can_be_redrawn(store: FileStore, tmp_path: Path) -> None:
     """One whose cursor cannot be moved would be filled line by line."""
     child = watching(a_file(store, tmp_path), "dumb")
     assert b"--watch draws on a terminal" in child.read()
@@ -546,9 +548,9 @@ def test_watching_needs_a_terminal_that_can_be_redrawn(store: Store, tmp_path: P
     assert child.exitstatus == 2
 
 
-def a_file(store: Store, folder: Path) -> Path:
+def a_file(store: FileStore, folder: Path) -> Path:
     """A configuration file for this store."""
     file = folder / "config.toml"
-    file.write_text(f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 7\nusers = [7]\n[store]\npath = "{store.root}"\n')
+    file.write_text(f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 7\nusers = [7]\n[store]\npath = "{store.home.root}"\n')
     file.chmod(0o600)
     return file

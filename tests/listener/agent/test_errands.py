@@ -31,10 +31,10 @@ from hermes.model.errand import Doubted, Errand, HookTook, NewsCame, RequestCame
 from hermes.model.events import Ended, Tapped
 from hermes.model.signals import Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
-from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
 from tests.at_once import at_once
 from tests.books import a_book, entry_of
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class Way:
         self.back_s = 0.0  # how far the wall clock was set back
         self.servers: dict[str, Desk] = {}
         self.hooks = Hooks(root)
-        self.book = a_book(Store(root, now=lambda: self.now_s))
+        self.book = a_book(a_store(root, now=lambda: self.now_s))
         one = ask(question())
         self.id = at_once(self.book.create(replace(one, source=replace(one.source, server="desk")))).id
         servers = cast("dict[str, OpenCodeServer]", self.servers)
@@ -166,7 +166,7 @@ async def test_what_was_proven_while_the_disk_was_full_is_noted_later(way: Way) 
     """By then the session was deleted, and its server proves nothing any more."""
     way.servers["desk"] = Desk([SQLITE, Dead()])
     way.sent_by("server")
-    (pending,) = (way.book.store.root / "pending").glob("*.json")
+    (pending,) = (way.book.store.home.root / "pending").glob("*.json")
     blocked = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
     blocked.mkdir()
     with pytest.raises(NotSaved):

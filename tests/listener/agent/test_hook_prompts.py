@@ -26,8 +26,8 @@ from hermes.model.prompt import Content, Prompt, Sight, Target
 from hermes.model.prompt_events import Addressed, Seen, Trying
 from hermes.model.signals import SessionEnded, TurnBegan, TurnEnded, TurnStopped
 from hermes.model.state import Part
-from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ class House:
     def __init__(self, root: Path) -> None:
         self.now_s = 1001.0
         self.root = root
-        self.store = Store(root, now=lambda: self.now_s)
+        self.store = a_store(root, now=lambda: self.now_s)
         self.kept = Kept(self.store, NoticeRules(has_prompts=True), Wakes())
         self.turns = Turns(self.kept)
         self.way = HookPrompts(AGENT, "oh-my-pi", CAN, root=root, host="laptop", kept=self.kept, sleep=self.sleep)

@@ -16,10 +16,10 @@ from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.listener.agent.inbox import VERSION, Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.model.signals import Asked, Signal, TurnEnded
-from hermes.storage.store import Store
 from tests.asks import ask, question
 from tests.at_once import at_once
 from tests.listening import a_request
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ class Kept:
     """What came out of an inbox."""
 
     def __init__(self, root: Path, failing: Callable[[Signal], None] | None = None) -> None:
-        self.store = Store(root)
+        self.store = a_store(root)
         at_once(self.store.open())
         self.signals: list[Signal] = []
         self.words: list[tuple[str, str]] = []
@@ -46,7 +46,7 @@ class Kept:
 
     def names(self) -> list[str]:
         """The names of what is still in the inbox."""
-        return [path.name for path in spool.listing(self.store.root)]
+        return [path.name for path in spool.listing(self.store.home.root)]
 
 
 def record(**changes: object) -> dict[str, object]:
@@ -119,7 +119,7 @@ def test_what_cannot_be_understood_goes_to_quarantine(
     damaged.write_bytes(content)
     spool.drop(root, record())
     at_once(kept.inbox.drain())
-    (put,) = at_once(kept.store.quarantined())
+    (put,) = kept.store.home.quarantined()
     assert put.read_bytes() == content
     assert damaged.name in put.name
     assert damaged.name in caplog.text
@@ -139,7 +139,7 @@ def test_a_refusal_that_the_program_hears_needs_no_quarantine(
     if waits:
         spool.hold_wait(root, name)
     at_once(kept.inbox.drain())
-    assert len(at_once(kept.store.quarantined())) == quarantined
+    assert len(kept.store.home.quarantined()) == quarantined
     assert ("the program that asked was told" in caplog.text) == waits
     assert kept.names() == []
 

@@ -21,10 +21,10 @@ from hermes.model.entry import Entry
 from hermes.model.errand import Fact, NewsCame, RequestCame
 from hermes.model.events import Delivered, Ended
 from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, Signal
-from hermes.storage.store import Store
 from tests.asks import ANN, ask, question
 from tests.at_once import at_once
 from tests.books import a_book, entry_of, no_records
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ class Desk:
     """A book, and what takes signals in."""
 
     def __init__(self, root: Path) -> None:
-        self.book = a_book(Store(root, now=lambda: NOW_S))
+        self.book = a_book(a_store(root, now=lambda: NOW_S))
         self.places = Places(root)
         self.waiting = self.places.requests
         self.errands = Noted(self.book, self.places)

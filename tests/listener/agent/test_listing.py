@@ -15,8 +15,8 @@ from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
 from hermes.model.card import Listed
 from hermes.model.prompt import PromptAbilities, Target
-from hermes.storage.store import Store
 from tests.listening import House, house
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from hermes.listener.kept import Cards
@@ -68,7 +68,7 @@ async def test_a_session_is_listed_where_it_runs_or_ran_last(
         {without_server("opencode"): Agent(plugged, other), "desk": Agent(served)},
     ):
         lists = SessionLists(Wakes())
-        cards = cast("Cards", Store(tmp_path).cards)
+        cards = cast("Cards", a_store(tmp_path).cards)
         assert await Listing(ways, lists, cards, (), now=lambda: 0.0).list_all("") is None
         assert lists.silent == ()
         found = {one.target.source.session_id: one.target.source.server for one in lists.found}

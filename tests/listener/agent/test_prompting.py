@@ -16,8 +16,8 @@ from hermes.model.ask import Source
 from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Seen, Trying
 from hermes.model.state import Part
-from hermes.storage.store import Store
 from tests.asks import ANN, CHAT_ID
+from tests.stores import a_store
 
 TARGET = Target(Source("opencode", "laptop", "ses_1"), "OpenCode", PromptAbilities())
 FRESH = Prompt("prompt_a", ANN, CHAT_ID, (Part(7, "fix it"),), 0.0)
@@ -32,7 +32,7 @@ class House:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 2.0
-        self.store = Store(root, now=lambda: self.now_s)
+        self.store = a_store(root, now=lambda: self.now_s)
         self.prompts = Prompts(self.store.prompts, Wakes(), now=self.store.now)
         self.prompting = Prompting(self.prompts, {}, self.store, ())
 

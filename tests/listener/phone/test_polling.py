@@ -7,9 +7,9 @@ import pytest
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.model.chat_memory import ChatMemory
 from hermes.sandbox.botapi import Chat
-from hermes.storage.store import Store
 from tests.at_once import at_once
 from tests.listening import House, house, question, until
+from tests.stores import a_store
 
 ASKED = "Which database?"
 GROUP = -4_001
@@ -19,7 +19,7 @@ team = house("new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP)
 
 def memory(home: House) -> ChatMemory:
     """What the bot remembers on disk."""
-    return at_once(Store(home.store).load_chat(home.config().telegram.bot_id))
+    return at_once(a_store(home.store).load_chat(home.config().telegram.bot_id))
 
 
 async def two_asked(home: House) -> None:

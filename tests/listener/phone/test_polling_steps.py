@@ -19,10 +19,10 @@ from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.polling import ABSENCE_S, SAVE_OFFSET_S, Connection
 from hermes.listener.sd_notify import Supervisor
-from hermes.storage.store import Store
 from tests.asks import ask, question
 from tests.at_once import at_once
 from tests.books import a_book, no_records
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Line:
 
     def __init__(self, root: Path) -> None:
         self.now_s = 1_757_000_000.0
-        self.store = Store(root, now=lambda: self.now_s)
+        self.store = a_store(root, now=lambda: self.now_s)
         at_once(self.store.open())
         self.phone = Phone()
         self.memory = self.remembered()
@@ -143,7 +143,7 @@ def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(
     """The disk was full for one of the entries: said, and the refusal of the message stays what it is."""
     line.asked()
     first = line.book.all()[0]
-    with unwritable(line.store.root / "pending" / f"{first.id}.json"):
+    with unwritable(line.store.home.root / "pending" / f"{first.id}.json"):
         at_once(line.link.refused(ChatRefused("upgraded", moved_to=MOVED)))
     assert "nothing was saved" in caplog.text
     assert {one.phone.chat_id for one in line.book.all()} >= {CONFIGURED}
@@ -171,7 +171,7 @@ def test_a_full_disk_at_a_start_is_said_and_the_others_are_drawn_afresh(
     at_once(line.memory.save(last_poll_s=line.now_s))
     line.now_s += ABSENCE_S + 1
     first = line.book.all()[0]
-    with unwritable(line.store.root / "pending" / f"{first.id}.json"):
+    with unwritable(line.store.home.root / "pending" / f"{first.id}.json"):
         at_once(line.connection.recover())
     assert sorted(one.phone.drawn for one in line.book.all()) == ["", "x"]
     assert f"entry {first.id} is not drawn afresh" in caplog.text
@@ -187,7 +187,7 @@ def test_a_place_that_could_not_be_saved_is_saved_with_the_next_one(
         line.connection.note_offset(Offset(next_id, line.now_s))
         await asyncio.sleep(2 * SAVE_OFFSET_S)
 
-    with unwritable(line.store.root / "telegram.json"):
+    with unwritable(line.store.home.root / "telegram.json"):
         asyncio.run(noted(5))
         assert "the place in Telegram's queue was not saved" in caplog.text
     asyncio.run(noted(6))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.errors import AgentRefused, NotSaved
+from hermes.errors import AgentRefused
 from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.prompt_events import Declined
 from hermes.sandbox.botapi import Chat
+from tests.listener.gates import unsaved
 from tests.listening import ANN, BOB, House, a_request, house, living, question, until
 from tests.prompted import PROMPTS, Desked
 
@@ -46,17 +47,8 @@ def shop(desk: Desked) -> Source:
 @contextmanager
 def full_disk(desk: Desked, kind: str = "prompts") -> Iterator[None]:
     """Let no record of this kind be written in the block."""
-    records = getattr(desk.kept, kind)
-    real = records._files.save
-
-    async def save(_: object) -> object:
-        raise NotSaved("the disk is full", disk_full=True)
-
-    records._files.__dict__["save"] = save
-    try:
+    with unsaved(getattr(desk.kept, kind)):
         yield
-    finally:
-        records._files.__dict__["save"] = real
 
 
 async def replied(desk: Desked, shop: Source, text: str = "Rename it") -> tuple[ShownMessage, int]:
@@ -430,29 +422,18 @@ async def test_a_line_that_cannot_be_noted_is_posted_once(desk: Desked, shop: So
     """However long the disk is full, and although time goes on in it."""
     shown = await desk.notice(shop)
     desk.desk.sessions[shop.session_id].is_busy = True
-    real = desk.kept.prompts._files.save
-    saved = 0
-
-    async def save(record: object) -> object:
-        nonlocal saved
-        saved += 1
-        if getattr(record, "line").message_id is not None:  # noqa: B009
-            raise NotSaved("the disk is full", disk_full=True)
-        return await real(record)  # type: ignore[arg-type]
-
-    desk.kept.prompts._files.__dict__["save"] = save
-    desk.home.person.write("Rename it", to=shown)
-    await desk.home.person.sees("Waits for the current turn")
-    desk.desk.sessions[shop.session_id].is_busy = False
-    await desk.looks()
-    await desk.phase("running")
-    for _ in range(3):
-        desk.home.clock.advance(61.0)
+    with unsaved(desk.kept.prompts, lambda prompt: prompt.line.message_id is not None):
+        desk.home.person.write("Rename it", to=shown)
+        await desk.home.person.sees("Waits for the current turn")
+        desk.desk.sessions[shop.session_id].is_busy = False
         await desk.looks()
-        await asyncio.sleep(0.1)
-    said = [one for one in desk.home.person.shown() if one.reply_to and "Fix login flow · OpenCode" in one.text]
-    assert len(said) == 1
-    desk.kept.prompts._files.__dict__["save"] = real
+        await desk.phase("running")
+        for _ in range(3):
+            desk.home.clock.advance(61.0)
+            await desk.looks()
+            await asyncio.sleep(0.1)
+        said = [one for one in desk.home.person.shown() if one.reply_to and "Fix login flow · OpenCode" in one.text]
+        assert len(said) == 1
     await desk.looks()
     await desk.home.person.sees("▶️ Working · 3 min")
 

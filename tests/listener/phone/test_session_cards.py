@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.errors import NotSaved
 from hermes.model.notice import Turn
 from hermes.model.signals import TurnEnded
+from tests.listener.gates import unsaved
 from tests.listening import House, house, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
-    from hermes.model.card import Card
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections=PROMPTS)
@@ -107,14 +106,8 @@ async def test_a_page_that_cannot_be_saved_is_told(desk: Desked) -> None:
     for number in range(10):
         desk.desk.session(f"Session {number}")
     shown = await listed(desk)
-    real = desk.kept.cards._files.save
-
-    async def save(_: object) -> object:
-        raise NotSaved("the disk is full", disk_full=True)
-
-    desk.kept.cards._files.__dict__["save"] = save
-    assert "I could not save that" in await desk.home.person.taps(shown, "▶")
-    desk.kept.cards._files.__dict__["save"] = real
+    with unsaved(desk.kept.cards):
+        assert "I could not save that" in await desk.home.person.taps(shown, "▶")
     await desk.home.person.taps(shown, "▶")
     await until(lambda: "◀" in labels(desk.home.person.message(shown.message_id)), "the next page")
 
@@ -230,20 +223,12 @@ async def test_a_card_that_cannot_be_noted_is_posted_once(desk: Desked) -> None:
     """However long the disk is full."""
     desk.desk.session("Fix login flow")
     shown = await listed(desk)
-    real = desk.kept.cards._files.save
-
-    async def save(found: Card) -> Card:
-        if found.shown is not None:
-            raise NotSaved("the disk is full", disk_full=True)
-        return await real(found)
-
-    desk.kept.cards._files.__dict__["save"] = save
-    await desk.home.person.taps(shown, "Fix login flow")
-    await desk.home.person.sees("Fix login flow 💤 waits for you")
-    for _ in range(4):
-        desk.home.listener._parts.steps.kick("card", desk.kept.cards.all()[0].id)
-        await asyncio.sleep(0.05)
-    desk.kept.cards._files.__dict__["save"] = real
+    with unsaved(desk.kept.cards, lambda card: card.shown is not None):
+        await desk.home.person.taps(shown, "Fix login flow")
+        await desk.home.person.sees("Fix login flow 💤 waits for you")
+        for _ in range(4):
+            desk.home.listener._parts.steps.kick("card", desk.kept.cards.all()[0].id)
+            await asyncio.sleep(0.05)
     desk.home.listener._parts.steps.kick("card", desk.kept.cards.all()[0].id)
     await until(lambda: desk.kept.cards.all()[0].shown, "the card noted")
     assert len([one for one in desk.home.person.shown() if "waits for you" in one.text]) == 1

@@ -92,7 +92,11 @@ class Ears:
     def store(self) -> Self:
         return self
 
-    async def quarantine(self, _: str, data: bytes, __: str) -> None:
+    @property
+    def home(self) -> Self:
+        return self
+
+    def quarantine(self, _: str, data: bytes, __: str) -> None:
         if self.full:
             raise self.full
         self.aside.append(data.decode())

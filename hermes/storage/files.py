@@ -1,0 +1,366 @@
+"""A store of files: pending entries, settled entries, the records beside them and the chat memory, in one folder.
+
+Each entry has a file, so the cost of a change does not depend on the number of entries. An entry is read, changed and
+written under one file lock. A damaged file goes to quarantine and is never overwritten; a file that a newer Hermes
+wrote stays unchanged.
+
+Its coroutines block for about the time of one fsync, which is shorter than handing the work to a thread. Every method
+that writes raises `NotSaved`, with a sentence for people, if the disk refuses; then nothing has changed.
+
+One machine has such a store: it is always the phone side, and no other process changes an ask.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from hermes import disk
+from hermes.errors import Conflict, Missing, StoreError, Stuck, TooNew, Unreadable
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry
+from hermes.storage import folders, names
+from hermes.storage.archive import Done, entry_files
+from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
+from hermes.storage.home import Home
+from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
+from hermes.storage.records import RecordFiles
+from hermes.storage.store import Changed, Machine, Missed
+
+log = logging.getLogger(__name__)
+
+
+class FileStore:
+    """The entries under one folder. Several threads may share one object; several objects may share the folder.
+
+    The last `open` or `pending` leaves in `too_new` the files that a newer Hermes wrote, and in `unread` the files that
+    could not be read at that time; `put_away` counts the damaged files that went into quarantine.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.now = home.now
+        self.too_new: list[Path] = []
+        self.unread: list[Path] = []
+        self.put_away = 0
+        root = home.root
+        self._root = root
+        self._pending = root / "pending"
+        self._chat = root / "telegram.json"
+        self._phone_lock = root / "locked"
+        self._done = Done(root / "done")
+        self._quarantine = home.spoilt
+        notices, prompts, cards = (root / name for name in folders.RECORDS)
+        self.notices = RecordFiles(notices, NOTICES, self._quarantine)
+        self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
+        self.cards = RecordFiles(cards, CARDS, self._quarantine)
+        self._machine = Machine("", "", "", 0.0)
+
+    @property
+    def has_unread(self) -> bool:
+        """Tell whether the last `open` left entries alone that it could not read."""
+        return bool(self.too_new or self.unread)
+
+    # --- one machine, which is the phone side -------------------------------------------------------------------------
+
+    async def join(self, name: str, version: str) -> None:
+        """Do nothing: the listener's lock keeps other processes away."""
+        self._machine = Machine(self.home.machine(), name, version, 0.0, is_phone=True)
+
+    async def take_phone(self) -> bool:
+        """Return true."""
+        return True
+
+    def is_phone(self) -> bool:
+        """Return true."""
+        return True
+
+    async def renew(self, servers: tuple[tuple[str, bool], ...]) -> None:
+        """Note the state of the servers."""
+        self._machine = replace(self._machine, servers=servers)
+
+    async def leave(self) -> None:
+        """Do nothing."""
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """Return this machine."""
+        return (self._machine,)
+
+    async def changes(self) -> AsyncIterator[Changed | Missed]:
+        """Yield nothing, for ever."""
+        await asyncio.Event().wait()
+        yield Missed()
+
+    # --- the lock against a lost phone -----------------------------------------------------------------
+
+    async def is_phone_locked(self) -> bool:
+        """Tell whether the phone is locked: Hermes takes no answers from it."""
+        return _is_there(self._phone_lock)
+
+    async def lock_phone(self) -> None:
+        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
+        with disk.saving(self._root):
+            disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
+
+    async def unlock_phone(self) -> bool:
+        """Unlock the phone, and tell whether it was locked. Raises NotSaved."""
+        with disk.saving(self._root):
+            try:
+                self._phone_lock.unlink()
+            except FileNotFoundError:
+                return False
+            disk.sync_folder(self._root)
+        return True
+
+    async def open(self) -> list[Entry]:
+        """Make or check the folders, remove leftover temporary files, and return the pending entries.
+
+        Raises:
+            StoreError: the folder belongs to another user, or holds other things.
+            NotSaved: the folder cannot be made.
+        """
+        self.home.make()
+        with self.home.writing():
+            records = (self._root / name for name in folders.RECORDS)
+            places = (self._root, self._pending, self._root / "quarantine", *records, *self._done.months())
+            swept = sum(disk.sweep(folder) for folder in places)
+            for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
+                self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))
+        if swept:
+            log.warning("removed %d temporary files that a process left when it died", swept)
+        return await self.pending()
+
+    # --- pending entries -------------------------------------------------------------------------------
+
+    async def survey(self) -> Survey:
+        """Read all pending entries and change nothing, for callers that only look."""
+        with disk.reading(self._pending):
+            return surveyed(entry_files(self._pending))
+
+    async def survey_done(self, since_s: float) -> Survey:
+        """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
+        with disk.reading(self._root):
+            return surveyed(self._done.since(since_s))
+
+    async def pending(self) -> list[Entry]:
+        """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
+        survey = await self.survey()
+        self.put_away += sum([self._put_away(path, read_entry) for path, _ in survey.damaged])
+        for _, why in survey.unread:
+            log.error("left alone for now: %s", why)
+        self.unread = [path for path, _ in survey.unread]
+        for path in sorted({*survey.too_new}.difference(self.too_new)):
+            log.error("left alone: %s was written by a newer Hermes; upgrade this one", path)
+        self.too_new = list(survey.too_new)
+        return list(survey.entries)
+
+    async def new_id(self) -> str:
+        """Return an id of eight characters that no pending or settled entry has."""
+        while True:
+            entry_id = names.random_id()
+            path = self._path(entry_id)
+            if not path.exists() and not self._done.places(path.name):
+                return entry_id
+
+    async def new_code(self, open_entries: Iterable[Entry]) -> str:
+        """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
+        taken = {entry.code for entry in open_entries}
+        while True:
+            code = names.random_code()
+            with disk.reading(self._root):
+                if code not in taken and not self._done.has_code(code):
+                    return code
+
+    async def create(self, entry: Entry) -> Entry:
+        """Save a new entry and return it, at revision 1.
+
+        Raises:
+            Conflict: there is a pending entry with this id.
+            NotSaved: the disk refuses.
+        """
+        return self._add(replace(entry, revision=1))
+
+    async def get(self, entry_id: str) -> Entry:
+        """Return the pending entry.
+
+        Raises:
+            Missing: no pending entry has this id.
+            Unreadable: the file is damaged; it was put into quarantine.
+            TooNew: a newer Hermes wrote the file.
+        """
+        return self._get(self._path(entry_id))
+
+    async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
+        """Read the entry, apply `fn` and save the result, all under the lock; return the saved entry.
+
+        The store sets the revision; `fn` need not. If `fn` changes nothing, nothing is written. If `fn` raises an
+        error, it reaches the caller, and nothing has changed. If the file is damaged or gone, it is written again from
+        `known` first.
+
+        Raises:
+            Missing, Unreadable, TooNew: as `get`.
+            Stuck: the damaged file could not be put into quarantine, and is not written over.
+            NotSaved: the disk refuses.
+        """
+        path = self._path(entry_id)
+        with self.home.writing():
+            entry = self._whole(path, known)
+            changed = replace(fn(entry), revision=entry.revision)
+            if changed == entry:
+                return entry
+            if changed.id != entry.id:
+                raise StoreError(f"entry {entry.id} cannot become {changed.id}")
+            changed = replace(changed, revision=entry.revision + 1)
+            disk.write(path, ENTRIES.encode(changed))
+            return changed
+
+    async def keep(self, entry: Entry) -> Entry:
+        """Write an entry from memory if its file is lost or has a lower revision; return the one to go on with.
+
+        Raises:
+            TooNew: as `get`.
+            Stuck: as `change`.
+            NotSaved: the disk refuses.
+        """
+        path = self._path(entry.id)
+        with self.home.writing():
+            found = self._whole(path, entry)
+            if found.revision < entry.revision:
+                disk.write(path, ENTRIES.encode(entry))
+                return entry
+            return found
+
+    async def settle(self, entry_id: str, known: Entry | None = None) -> None:
+        """Move a pending entry to the settled ones. Raises as `change`."""
+        path = self._path(entry_id)
+        with self.home.writing():
+            line = ""
+            with contextlib.suppress(TooNew):
+                line = closed_line(self._whole(path, known))
+            self._done.take(path, self.now(), line)
+
+    # --- settled entries ----------------------------------------------------------------
+
+    async def done(self, entry_id: str) -> Entry:
+        """Return a settled entry.
+
+        Raises:
+            Missing: no settled entry has this id, or it was removed.
+            Unreadable, TooNew: as `get`.
+        """
+        name = self._path(entry_id).name
+        with disk.reading(self._root):
+            places = self._done.places(name)
+        for path in places:
+            return self._get(path)
+        raise Missing(f"there is no settled entry {entry_id}")
+
+    async def done_by(self, wait_id: str) -> str | None:
+        """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
+        with disk.reading(self._root):
+            return self._done.closed_by(wait_id)
+
+    async def newest_done(self, most: int) -> list[Entry]:
+        """Return the `most` entries that were settled last, newest first, but none that cannot be read."""
+        entries = []
+        with disk.reading(self._root):
+            paths = self._done.since(0.0)[:most]
+        for path in paths:
+            with contextlib.suppress(Missing, Unreadable, TooNew):
+                entries.append(self._get(path))
+        return entries
+
+    async def days_done(self) -> dict[str, float]:
+        """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
+        with disk.reading(self._root):
+            return self._done.days()
+
+    async def forget_done(self, days: Collection[str]) -> int:
+        """Remove the entries that were settled on these days (as `days_done` names them), and return how many.
+
+        Raises:
+            NotSaved: the disk refuses.
+        """
+        with self.home.writing():
+            return self._done.forget(days)
+
+    def _put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
+        """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
+        try:
+            with self.home.writing():
+                try:
+                    read(path)
+                except Unreadable as error:
+                    target = self._quarantine.take(path)
+                    log.error("%s is damaged (%s); moved it to %s", path, error, target)  # noqa: TRY400
+                    return True
+        except StoreError as error:
+            log.error("%s is left alone: %s", path, error)  # noqa: TRY400
+        return False
+
+    async def load_chat(self, bot_id: int) -> ChatMemory:
+        """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
+
+        Raises:
+            TooNew: a newer Hermes wrote the file.
+            StoreError: the file cannot be read now.
+        """
+        memory = ChatMemory(bot_id)
+        try:
+            memory = read_chat(self._chat)
+        except Unreadable:
+            self._put_away(self._chat, read_chat)
+        except Missing:
+            pass
+        return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
+
+    async def save_chat(self, memory: ChatMemory) -> None:
+        """Save the memory of a bot.
+
+        Raises:
+            NotSaved: the disk refuses.
+        """
+        with self.home.writing():
+            disk.write(self._chat, CHATS.encode(memory))
+
+    def _add(self, entry: Entry) -> Entry:
+        path = self._path(entry.id)
+        with self.home.writing():
+            if _is_there(path):
+                raise Conflict(f"there is an entry {entry.id} already")
+            disk.write(path, ENTRIES.encode(entry))
+            return entry
+
+    def _whole(self, path: Path, known: Entry | None) -> Entry:
+        """Return the entry in this file, which is written again from `known` if it is damaged or gone."""
+        try:
+            return self._get(path)
+        except (Missing, Unreadable) as error:
+            if known is None:
+                raise
+            log.error("entry %s: its file is damaged (%s), and is written again", known.id, error)  # noqa: TRY400 (no defect)
+            try:
+                return self._add(known)
+            except Conflict:
+                message = f"the damaged file of entry {known.id} could not be put into quarantine"
+                raise Stuck(f"{message}, and is not written over") from error
+
+    def _path(self, entry_id: str) -> Path:
+        # Ids also come from the phone: a text that is not an id must not name a file.
+        if not names.is_id(entry_id):
+            raise Missing("there is no entry with such an id")
+        return self._pending / f"{entry_id}.json"
+
+    def _get(self, path: Path) -> Entry:
+        try:
+            return read_entry(path)
+        except Unreadable:
+            self._put_away(path, read_entry)
+            raise
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path)

@@ -1,0 +1,140 @@
+"""The folder of one machine: its id, its locks, the quarantine, and what plugins and hooks read.
+
+Each machine has one, also if its asks are kept in a database. Hooks leave their records in it.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from hermes import disk
+from hermes.errors import NotSaved
+from hermes.hook import spool
+from hermes.storage import folders, process_lock
+from hermes.storage.archive import Quarantine
+
+log = logging.getLogger(__name__)
+
+LISTENER: Final = "listener"
+"""The name of the lock that the listener of a folder holds."""
+
+
+class Home:
+    """The folder `root` of one machine. Several processes may use it at the same time.
+
+    `now` returns epoch seconds. If another process does not release the lock within `lock_timeout_s`, nothing is saved
+    (NotSaved). The quarantine keeps the newest `quarantine_files` files and `quarantine_bytes` bytes.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        now: Callable[[], float] = time.time,
+        lock_timeout_s: float = 10.0,
+        quarantine_files: int = 100,
+        quarantine_bytes: int = 20_000_000,
+    ) -> None:
+        self.root = root
+        self.now = now
+        self.spoilt = Quarantine(root / "quarantine", now=now, files=quarantine_files, max_bytes=quarantine_bytes)
+        # A soft lock would outlive a killed process; a file system without flock gets no store.
+        self._lock = FileLock(
+            root / "store.lock",
+            mode=0o600,
+            timeout=lock_timeout_s,
+            poll_interval=0.002,
+            fallback_to_soft=False,
+        )
+
+    def make(self) -> None:
+        """Make or check the folders.
+
+        Raises:
+            StoreError: the folder belongs to another user, or holds other things.
+            NotSaved: the folder cannot be made.
+        """
+        folders.make(self.root)
+
+    def is_whole(self) -> bool:
+        """Tell whether none of its folders was removed."""
+        return folders.are_whole(self.root)
+
+    def machine(self) -> str:
+        """Return the id of this machine. Raises NotSaved: it does not exist yet and cannot be made."""
+        with disk.saving(self.root):
+            return spool.machine(self.root)
+
+    def keep_machine(self, machine: str) -> None:
+        """Write this machine id again after the folder was removed. Raises NotSaved."""
+        with disk.saving(self.root):
+            spool.keep_machine(self.root, machine)
+
+    # --- what plugins and hooks must know -----------------------------------------------------------------------------
+
+    def takes_prompts(self) -> bool:
+        """Tell whether plugins and hooks are told that prompts from the phone are on."""
+        return spool.takes_prompts(self.root)
+
+    def let_prompts(self, *, on: bool) -> None:
+        """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
+        folders.let_prompts(self.root, on=on)
+
+    # --- quarantine ---------------------------------------------------------------------------------------------------
+
+    def quarantine(self, name: str, data: bytes, reason: str) -> Path:
+        """Save unreadable data in quarantine, log an error, and return the path of the file. Raises NotSaved."""
+        with self.writing():
+            path = self.spoilt.put(name, data)
+        log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
+        return path
+
+    def quarantined(self) -> list[Path]:
+        """Return the files in quarantine, oldest first. Raises StoreError."""
+        with disk.reading(self.root):
+            return self.spoilt.files()
+
+    # --- locks --------------------------------------------------------------------------------------------------------
+
+    def hold(self, name: str, who: str) -> process_lock.Holding:
+        """Take the lock `name` of this folder until `release` or the end of this process.
+
+        Raises:
+            Held: another process has the lock; the sentence says which.
+            StoreError, NotSaved: as `make`.
+        """
+        folders.make(self.root)
+        with disk.saving(self._locks):
+            return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
+
+    def holder(self, name: str) -> process_lock.Holder | None:
+        """Return the process that holds the lock `name`, or None."""
+        with disk.reading(self._locks):
+            return process_lock.holder(self._locks / f"{name}.lock")
+
+    def stop_listener(self) -> process_lock.Holder | None:
+        """Stop the listener, wait until it has ended, and return its process, or None if none ran. Raises Held."""
+        with disk.reading(self._locks):
+            return process_lock.stop(self._locks / f"{LISTENER}.lock")
+
+    @property
+    def _locks(self) -> Path:
+        return self.root / "locks"
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock under which files of the store are written. Raises NotSaved."""
+        with disk.saving(self.root):
+            self.root.stat()  # if the folder was removed, the lock would make it again, open to others
+            try:
+                lock = self._lock.acquire()
+            except Timeout:
+                message = f"nothing was saved in {self.root}: another process does not let go of store.lock"
+                raise NotSaved(f"{message}; `fuser` says which one") from None
+            with lock:
+                yield
