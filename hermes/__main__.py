@@ -1,5 +1,6 @@
 """`python -m hermes`: start `hermes.hook.run` directly for the command `hook`, else the command line."""
 
+import os
 import sys
 
 # Optional imports of libraries that work without them. They are hidden because a listener would keep them in memory:
@@ -16,6 +17,8 @@ def main() -> None:
         from hermes.hook import run
 
         sys.exit(run.main(sys.argv[2:]))
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]  # libpq would read it: see `hermes.storage.postgres.address`
     if sys.argv[1:2] != ["mcp"]:  # its library cannot do without
         sys.modules.update(dict.fromkeys(UNUSED))  # type: ignore[arg-type]
     from hermes.commands import cli

@@ -30,6 +30,7 @@ def load(
     """Return the configuration, and start the log that it describes, as `logs.set_up` does. Raises ConfigError."""
     config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
     secrets = [server.password.get_secret_value() for server in config.opencode]
+    secrets += [config.store.address.password] if config.store.address else []
     secrets.append(config.monitor.ping_url.get_secret_value())
     set_up(config.log, console=console, json_lines=log_json, for_person=for_person, secrets=secrets)
     return config

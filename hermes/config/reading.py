@@ -45,14 +45,16 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     """Return all settings: those of the file that `config_path` names, overridden by `environ`.
 
     The file may be absent if neither `path` nor `$HERMES_CONFIG` names it; then the environment must set every key
-    that has no default. Raises ConfigError with one sentence: place, key, fault, correct form.
+    that has no default: those of [telegram], or HERMES_STORE__URL on an agent-only machine. Raises ConfigError with one
+    sentence: place, key, fault, correct form.
     """
     place = config_path(path, environ=environ)
     text = read_text(place)
     if text is None and (path is not None or environ.get("HERMES_CONFIG")):
         message = f"{place} does not exist; `hermes setup` writes it, or name another file with --config."
         raise ConfigError(message)
-    if text is None and "telegram" not in _overlay(environ):
+    overlay = _overlay(environ)
+    if text is None and "telegram" not in overlay and "url" not in overlay.get("store", {}):
         raise ConfigError(NOT_SET_UP)
     return loads(text or "", place, environ=environ)
 
@@ -156,7 +158,7 @@ def _overlay(environ: Mapping[str, str]) -> _Overlay:
 
 
 def _merged(settings: dict[str, Any], overlay: _Overlay) -> dict[str, Any]:
-    merged: dict[str, Any] = {"telegram": {}} | settings
+    merged = dict(settings)
     for section, texts in overlay.items():
         merged[section] = _above(merged.get(section, {}), texts)
     return merged
@@ -195,8 +197,11 @@ def _wrong(error: Any) -> str:
 
 def _description(key: _Key) -> str:
     whole = len(key) == 1 or isinstance(key[-1], int)
-    fields = Config.model_fields if whole else SECTIONS[str(key[0])].model_fields
-    return str(fields[str(key[0] if whole else key[-1])].description)
+    if whole:
+        return next(
+            str(field.description) for name, field in Config.model_fields.items() if key[0] in (name, field.alias)
+        )
+    return str(SECTIONS[str(key[0])].model_fields[str(key[-1])].description)
 
 
 def _where(key: _Key, place: Path, overlay: _Overlay) -> str:

@@ -10,7 +10,16 @@ from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from hermes.config.values import (
     FullPath,
@@ -26,9 +35,12 @@ from hermes.config.values import (
     Words,
     Zone,
     checked_url,
+    secret_or_file,
 )
 from hermes.core.notices import NoticeRules
 from hermes.core.permission_rules import Rules
+from hermes.errors import ConfigError
+from hermes.storage.postgres.address import Address
 
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
 
@@ -162,13 +174,51 @@ class Prompts(_Section):
 
 
 class Store(_Section):
-    """The folder of the entries, and how long settled entries are kept, in seconds."""
+    """Where the entries are, in a folder or in a database, and how long settled entries are kept, in seconds."""
 
     path: FullPath = Field(
         default_factory=lambda: platformdirs.user_state_path("hermes"),
         description='the absolute path of a folder, such as "~/.local/state/hermes"',
     )
     keep_done: Seconds = Field(default=604800.0, ge=0, description='a duration such as "7d"')
+    password_file: MaybePath = Field(
+        default=None, description='the path of a file that holds the password and nothing else, or "none"'
+    )
+    ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
+    tls: Literal["verify-full", "off"] = Field(default="verify-full", description='"verify-full" or "off"')
+    url: str = Field(
+        default="",
+        description='a URL without password such as "postgresql://user@host:5432/dbname", or "" for the folder',
+    )
+
+    @property
+    def address(self) -> Address | None:
+        """The database, or None if the entries are in the folder. Raises ConfigError: as `values.secret_or_file`."""
+        try:
+            password = secret_or_file("", self.password_file, "password_file")
+        except ValueError as error:
+            raise ConfigError(f"The password of the database {error}.") from None
+        return Address(self.url, password, self.tls, self.ca_file) if self.url else None
+
+    @field_validator("password_file")
+    @classmethod
+    def _some_password(cls, value: Path | None) -> Path | None:
+        try:
+            secret_or_file("", value, "password_file")
+        except ValueError as error:
+            raise ValueError(f"has no password: it {error}") from None
+        return value
+
+    @field_validator("url")
+    @classmethod
+    def _some_database(cls, value: str, info: ValidationInfo) -> str:
+        """Check the URL with the keys before it; if one of those is wrong, its own error counts."""
+        if value and {"tls", "ca_file"} <= info.data.keys():
+            try:
+                Address(value, tls=info.data["tls"], ca_file=info.data["ca_file"]).check()
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return value
 
 
 class Matching(_Section):
@@ -242,10 +292,20 @@ class Monitor(_Section):
         return value
 
 
-class Config(_Section):
-    """All settings, checked and frozen; the `repr` shows no secret."""
+AGENT_ONLY = (
+    "this machine is agent-only: its questions are in the database of [store] url, and another machine, which has the "
+    "bot's token, brings them to the phone. To let this one do so too, write [telegram] into its configuration."
+)
 
-    telegram: Telegram = Field(description="a table [telegram]")
+
+class Config(_Section):
+    """All settings, checked and frozen; the `repr` shows no secret.
+
+    `phone` is the table [telegram], None on an agent-only machine: one whose store is in a database, and which has no
+    such table, or an empty one. Code of the phone side uses `telegram`.
+    """
+
+    phone: Telegram | None = Field(default=None, alias="telegram", description="a table [telegram]")
     questions: Questions = Field(default=Questions(), description="a table [questions]")
     permissions: Permissions = Field(default=Permissions(), description="a table [permissions]")
     notices: Notices = Field(default=Notices(), description="a table [notices]")
@@ -258,6 +318,23 @@ class Config(_Section):
     opencode2: OpenCode2 = Field(default_factory=OpenCode2, description="a table [opencode2]")
     log: Log = Field(default_factory=Log, description="a table [log]")
     monitor: Monitor = Field(default_factory=Monitor, description="a table [monitor]")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needed(cls, value: object) -> object:
+        """Let [telegram] be absent if the store is in a database; without one, report the keys that it must have."""
+        if not isinstance(value, dict) or value.get("telegram"):
+            return value
+        store = value.get("store")
+        in_database = bool(store.get("url") if isinstance(store, dict) else getattr(store, "url", ""))
+        return value | {"telegram": None if in_database else value.get("telegram", {})}
+
+    @property
+    def telegram(self) -> Telegram:
+        """The bot, the chat and the users. Raises ConfigError: this machine is agent-only."""
+        if self.phone is None:
+            raise ConfigError(AGENT_ONLY)
+        return self.phone
 
     def placed(self, *, store: Path | None, log_file: Path | None) -> "Config":
         """Return the same settings with this store folder or log file, if one is given."""

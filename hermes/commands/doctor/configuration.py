@@ -38,8 +38,10 @@ def _file(around: Around) -> list[Finding]:
 
 def _modes(around: Around) -> list[Finding]:
     config = around.config
-    named = [around.config_file, config.telegram.token_file, config.monitor.ping_url_file]
+    named = [around.config_file, config.phone.token_file if config.phone else None, config.monitor.ping_url_file]
     named += [server.password_file for server in config.opencode]
+    if (address := config.store.address) is not None:
+        named += [config.store.password_file, *address.secret_files()]
     secret = [path for path in named if path is not None]
     return _open(secret) or [AREA.good("modes", "closed to others")]
 
@@ -55,7 +57,9 @@ def _open(secret: list[Path]) -> list[Finding]:
 
 
 def _people(around: Around) -> list[Finding]:
-    chat_id, users = around.config.telegram.chat_id, around.config.telegram.users
+    if around.config.phone is None:
+        return []  # the machine with [telegram] says who may answer
+    chat_id, users = around.config.phone.chat_id, around.config.phone.users
     if chat_id > 0 and chat_id not in users:
         seen = f"telegram.chat_id {chat_id} is one person's own chat, and telegram.users does not name that person"
         return [AREA.broken("people", seen, f"add {chat_id} to telegram.users")]

@@ -37,8 +37,7 @@ def holder(around: Around) -> Holder | None:
 
 
 def _lock(around: Around) -> list[Finding]:
-    lock = process_lock.bot_lock(around.config.telegram.bot_id, around.config.store.path)
-    ours, bots = holder(around), process_lock.holder(lock)
+    ours, bots = holder(around), _holder_of_bot(around)
     if ours is not None:
         since = f", for {span(around.now() - ours.since_s)}" if ours.since_s else ""
         return [AREA.good("lock", f"{ours} is at work{since}")]
@@ -49,6 +48,12 @@ def _lock(around: Around) -> list[Finding]:
             return [AREA.broken("lock", f"{bots} runs on, and its folder was removed", f"wait a moment, or {end}")]
         return [AREA.broken("lock", f"{bots} holds this bot, for another store", mend)]
     return [_nobody(around)]
+
+
+def _holder_of_bot(around: Around) -> Holder | None:
+    if around.config.phone is None:
+        return None
+    return process_lock.holder(process_lock.bot_lock(around.config.phone.bot_id, around.config.store.path))
 
 
 def _nobody(around: Around) -> Finding:
@@ -81,9 +86,9 @@ def _sockets(around: Around) -> list[Finding]:
 
 def _poll(around: Around) -> list[Finding]:
     store = around.store()
-    if holder(around) is None:
+    if holder(around) is None or around.config.phone is None:
         return []
-    memory = asyncio.run(store.load_chat(around.config.telegram.bot_id))
+    memory = asyncio.run(store.load_chat(around.config.phone.bot_id))
     found = []
     if asyncio.run(store.is_phone_locked()):
         found.append(

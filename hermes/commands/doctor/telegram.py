@@ -12,7 +12,7 @@ from hermes.chat.bot import Bot, Me
 from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.poll import CONFLICT
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.config.settings import Telegram
+from hermes.config.settings import AGENT_ONLY, Telegram
 from hermes.errors import ChatError, ChatRefused
 from hermes.listener.phone.chat_memory import Memory
 from hermes.storage import process_lock
@@ -72,7 +72,9 @@ def _asking(telegram: Telegram) -> Asking:
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the token; if it is good, run all other checks at once."""
+    """Check the token; if it is good, run all other checks at once. An agent-only machine has none."""
+    if around.config.phone is None:
+        return (AREA.good("token", AGENT_ONLY),)
     return await AREA.guarded("token", _look(around), limit_s=around.watch_s + 4 * CALL_S)
 
 

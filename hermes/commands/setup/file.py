@@ -14,7 +14,7 @@ from tomlkit.items import Array
 from hermes import disk
 from hermes.commands.setup.given import Changes
 from hermes.config import reading as configuration
-from hermes.config.settings import Config
+from hermes.config.settings import AGENT_ONLY, Config
 from hermes.errors import ConfigError
 
 FRESH = """\
@@ -38,6 +38,8 @@ _ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
 class Draft:
     """The file as it is. If its [telegram] is not complete, `config` is None and `lacks` says why ("" without a file).
 
+    An agent-only machine has no [telegram].
+
     `settings` has all other keys of the file, with made-up values for the keys that the setup asks for.
     """
 
@@ -56,7 +58,8 @@ def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
     text, environ = configuration.read_text(place), without_asked(environ)
     settings = configuration.loads(edited(text, _ANYBODY, place), place, environ=environ)
     try:
-        return Draft(place, settings, configuration.loads(text or "", place, environ=environ))
+        config = configuration.loads(text or "", place, environ=environ)
+        return Draft(place, settings, config if config.phone else None, "" if config.phone else AGENT_ONLY)
     except ConfigError as error:
         return Draft(place, settings, None, "" if text is None else str(error))
 

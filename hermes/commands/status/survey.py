@@ -41,6 +41,7 @@ class ListenerStatus:
     - `bot_held_by`: if none runs, the process that holds the bot's lock, so that no listener of this store can start;
       else "". It listens for another store, or for this one, whose folder was removed.
     - `idle`: none runs, and none is needed: nothing is open, and the next ask of a connected agent starts one.
+    - `agent_only`: this machine has no bot; another machine brings its asks to the phone.
     """
 
     running: bool
@@ -52,6 +53,7 @@ class ListenerStatus:
     phone_locked: bool = False
     bot_held_by: str = ""
     idle: bool = False
+    agent_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +161,15 @@ async def gather(
     """
     now_s = now()
     survey = await store.survey()
-    memory, of_memory = await _memory(store, config.telegram.bot_id)
+    bot_id = config.phone.bot_id if config.phone else None
+    memory, of_memory = await _memory(store, bot_id)
     warnings = (*warnings, *of_memory)
     if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
     nothing_waits = not survey.entries and not spool.listing(store.home.root)
-    listener = await _listener(store, memory, may_idle=asks_start_it and nothing_waits)
+    listener = await _listener(store, memory, bot_id, may_idle=asks_start_it and nothing_waits)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
     if listener.running:
@@ -189,16 +192,18 @@ async def gather(
     )
 
 
-async def _memory(store: Store, bot_id: int) -> tuple[ChatMemory, tuple[str, ...]]:
+async def _memory(store: Store, bot_id: int | None) -> tuple[ChatMemory, tuple[str, ...]]:
+    if bot_id is None:
+        return ChatMemory(0), ()
     try:
         return await store.load_chat(bot_id), ()
     except HermesError as error:
         return ChatMemory(bot_id), (str(error),)
 
 
-async def _listener(store: Store, memory: ChatMemory, *, may_idle: bool) -> ListenerStatus:
+async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may_idle: bool) -> ListenerStatus:
     holder = store.home.holder(LISTENER)
-    other = _bot_holder(memory.bot_id, store.home.root) if holder is None else None
+    other = _bot_holder(bot_id, store.home.root) if holder is None and bot_id is not None else None
     return ListenerStatus(
         running=holder is not None,
         pid=holder.pid if holder else 0,
@@ -209,6 +214,7 @@ async def _listener(store: Store, memory: ChatMemory, *, may_idle: bool) -> List
         phone_locked=await store.is_phone_locked(),
         bot_held_by=str(other or ""),
         idle=may_idle and holder is None and other is None,
+        agent_only=bot_id is None,
     )
 
 

@@ -121,6 +121,8 @@ def _held(listener: ListenerStatus, store: str) -> str:
 
 def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
     name = Text("Telegram")
+    if listener.agent_only:
+        return _IDLE, name, Text("agent-only: another machine brings the questions of this one to the phone", "dim")
     if listener.trouble:
         return _BAD, name, plain(listener.trouble, "bold red")
     if listener.last_poll_s is None:
@@ -273,8 +275,8 @@ def _wrong(status: Status) -> list[str]:
         wrong.append("nobody is listening")
     if listener.trouble:
         wrong.append(listener.trouble)
-    if listener.idle:
-        pass  # Telegram is asked when the next listener runs
+    if listener.idle or listener.agent_only:
+        pass  # Telegram is asked when the next listener runs, or by another machine
     elif listener.last_poll_s is None:
         wrong.append("Telegram was not reached yet")
     elif status.at_s - listener.last_poll_s > SILENT_S:

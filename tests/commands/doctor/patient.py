@@ -71,7 +71,8 @@ class Patient:
 
     def write(self, **telegram: Any) -> None:
         """Write the configuration, closed to others; `telegram` is laid over its table."""
-        self.tables["telegram"] |= telegram
+        if telegram:
+            self.tables["telegram"] |= telegram
         lines = []
         for section, table in self.tables.items():
             for one in table if isinstance(table, list) else [table]:

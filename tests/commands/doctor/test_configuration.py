@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from hermes.commands.doctor import checkup, configuration, plugin
+from hermes.commands.doctor.finding import Finding
+from hermes.config.settings import AGENT_ONLY
 from tests.commands.doctor.patient import Patient, named, told
 
 
@@ -13,6 +15,39 @@ async def test_a_sound_configuration_has_four_good_lines(patient: Patient) -> No
     found = await configuration.look(patient.around())
     assert told(found) == {"file": "good", "modes": "good", "people": "good", "log": "good"}
     assert named(found, "file").seen == str(patient.config_file)
+
+
+async def test_an_agent_only_machine_has_no_bot_to_check(patient: Patient) -> None:
+    """Nothing of it is broken for that."""
+    del patient.tables["telegram"]
+    patient.tables["store"]["url"] = "postgresql://ci@127.0.0.1/hermes"
+    patient.write()
+    found = await checkup.examine(patient.config_file, environ=patient.environ)
+    assert [one for one in found if one.area == "Telegram"] == [Finding("Telegram", "token", "good", AGENT_ONLY)]
+    assert not [one for one in found if one.area == "Configuration" and one.verdict != "good"]
+    lock = named([one for one in found if one.area == "Listener"], "lock")
+    assert lock.seen == "nobody listens, and no agent would start a listener"
+
+
+async def test_a_password_of_the_database_that_others_may_read_is_broken(patient: Patient) -> None:
+    """Its own file, that of libpq, and a service that has one; a service without one may be read."""
+    home, own = patient.home, patient.root / "password"
+    own.write_text("hush")
+    (home / ".pgpass").write_text("*:*:*:*:hush")
+    service = home / ".pg_service.conf"
+    service.write_text("[hermes]\nuser=ann\ndbname=hermes\n")
+    patient.tables["store"] |= {"url": "postgresql:///?service=hermes", "password_file": str(own)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patient.write()
+        around = patient.around()
+        for file in (own, home / ".pgpass", service):
+            file.chmod(0o604)
+        opened = [one.seen for one in await configuration.look(around) if one.check == "modes"]
+        assert opened == [f"others may read or change {file}" for file in (own, home / ".pgpass")]
+        service.write_text("[hermes]\nuser=ann\ndbname=hermes\npassword=hush\n")
+        opened = [one.seen for one in await configuration.look(around) if one.check == "modes"]
+        assert opened[2:] == [f"others may read or change {service}"]
 
 
 async def test_what_cannot_be_read_is_the_first_finding_and_nearly_the_only_one(patient: Patient) -> None:

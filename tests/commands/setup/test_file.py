@@ -9,6 +9,7 @@ import pytest
 
 from hermes.commands.setup import file
 from hermes.commands.setup.given import Changes
+from hermes.config.settings import AGENT_ONLY
 from hermes.errors import ConfigError
 
 PLACE = Path("/nowhere/config.toml")
@@ -91,6 +92,16 @@ def test_what_somebody_wrote_meanwhile_stays(tmp_path: Path) -> None:
     told = tomllib.loads(place.read_text())
     assert (told["telegram"]["chat_id"], told["questions"]["ttl"]) == (7, "2h")
     assert not file.write(place, Changes(chat_id=7), environ={})
+
+
+def test_an_agent_only_machine_has_no_bot_yet(tmp_path: Path) -> None:
+    """The setup says so, and gives it one."""
+    place = tmp_path / "config.toml"
+    place.write_text('store.url = "postgresql://ci@127.0.0.1/hermes"\n')
+    draft = file.read(place, environ={})
+    assert (draft.config, draft.lacks) == (None, AGENT_ONLY)
+    assert file.write(place, ALL, environ={})
+    assert file.read(place, environ={}).config is not None
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

@@ -303,6 +303,16 @@ async def test_an_ask_without_questions_is_named_by_its_session(store: FileStore
     assert "k7 | 65 min | desk | Fix the shop | waits for you | –" in rows(await look(store))
 
 
+async def test_a_machine_without_a_bot_lacks_nothing(store: FileStore) -> None:
+    """Another machine reaches Telegram for it."""
+    url = "postgresql://ci@127.0.0.1/hermes"
+    config = Config.model_validate({"store": {"path": store.home.root, "url": url}})
+    with store.home.hold(LISTENER, "hermes listen"):
+        status = await gather(config, store, now=lambda: NOW_S)
+    assert verdict(status) == (False, "all is well, 0 open")
+    assert "Telegram agent-only: another machine brings the questions of this one to the phone" in words(status)
+
+
 async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
     """Who reads them may rely on them."""
     await store.create(an_open_entry())
@@ -330,6 +340,7 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "phone_locked",
         "bot_held_by",
         "idle",
+        "agent_only",
     ]
     assert told["prompts"] == {"enabled": False, "projects": []}
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble", "idle"]
