@@ -10,9 +10,9 @@ No environment variable decides anything about the connection, whoever starts th
   must work there, too.
 
 So `Address.parameters` has a value for each of these keywords, because libpq looks at a variable only if the keyword is
-absent; Hermes reads the service file of the home itself; and `hermes.__main__` deletes all variables of libpq, for the
-few that have no keyword (PGSERVICE), or whose keyword has no neutral value (PGREQUIREAUTH): those can only make the
-connection fail.
+absent, and Hermes reads the service file of the home itself. A few keywords have no neutral value (`service`,
+`require_auth`, the versions of the protocol); their variables could only make the connection fail. `hermes.__main__`
+deletes all variables of libpq, so that they do not.
 
 Secrets come from `[store] password_file`, from the password file of libpq (`~/.pgpass`, or `passfile` in the URL), and
 from the service file (`service` in the URL), and never from the URL itself: it is copied into files and commands.
@@ -57,6 +57,7 @@ _DEFAULTS = {
     "sslcrl": "",
     "sslcrldir": "",
     "sslkey": "",
+    "sslkeylogfile": "",
     "tcp_user_timeout": "15000",
 }
 """What the URL may change. libpq takes "" for its own default, but only for the keywords that have it here."""
