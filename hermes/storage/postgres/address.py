@@ -30,8 +30,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-import certifi
-
 from hermes.errors import ConfigError
 
 Tls = Literal["verify-full", "off"]
@@ -148,6 +146,8 @@ class Address:
             mode = "verify-full"
         authorities = str(self.ca_file or said.get("sslrootcert", ""))
         if not authorities and mode.startswith("verify-"):
+            import certifi  # noqa: PLC0415 (it belongs to the extra)
+
             authorities = certifi.where()
         if authorities and not Path(authorities).is_file():
             raise ConfigError(f"needs the certificate authorities in {authorities}, which is not a file")

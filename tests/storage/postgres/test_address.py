@@ -183,6 +183,16 @@ def test_a_service_may_hold_the_password_and_the_url_wins(tmp_path: Path) -> Non
     assert Address("postgresql:///?service=hermes", SECRET, home=tmp_path).parameters()["password"] == SECRET
 
 
+def test_the_files_with_secrets_are_those_that_are_there(tmp_path: Path) -> None:
+    """A service file without a password may be read by others."""
+    service, passwords = tmp_path / ".pg_service.conf", tmp_path / ".pgpass"
+    service.write_text("[one]\nuser=ann\ndbname=hermes\n[two]\nuser=ann\ndbname=hermes\npassword=hush\n")
+    one, two = (Address(f"postgresql:///?service={name}", home=tmp_path) for name in ("one", "two"))
+    assert (one.secret_files(), two.secret_files()) == ((), (service,))
+    passwords.touch()
+    assert (one.secret_files(), two.secret_files()) == ((passwords,), (passwords, service))
+
+
 @given(st.text())
 def test_no_text_makes_it_stumble(text: str) -> None:
     """It is an address or a sentence."""
