@@ -138,10 +138,10 @@ class Entries:
         """Save a new ask, and return its entry. `waits`: a hook waits for the answer. Raises NotSaved."""
         entry = Entry(
             id=await self.store.new_id(),
-            code=await self.store.new_code(list(self._open.values())),
+            code="",
             ask=ask,
             state=dialog.start(ask, matching=matching),
-            phone=Phone(self.chat_id, after_id=self.newest_message),
+            phone=Phone(),
             asked_s=self.now(),
             waits=waits,
         )
@@ -154,6 +154,12 @@ class Entries:
         self._index(entry)
         self.wakes.put(entry.id)
         return entry
+
+    async def place(self, entry: Entry) -> Entry:
+        """Give a new ask its code and its place in the chat; return it, on disk. Raises as `change`."""
+        code = await self.store.new_code(self.all())
+        phone = Phone(self.chat_id, after_id=self.newest_message)
+        return await self.change(entry.id, lambda found: replace(found, code=code, phone=phone), seen=entry)
 
     async def apply(self, entry_id: str, event: Event, *, seen: Entry | None = None) -> Step:
         """Apply an event to an open entry; the result is on disk when this returns. Raises as `change`."""

@@ -24,14 +24,15 @@ class Side:
 class Phone:
     """The messages of an entry on the phone.
 
+    - `chat_id`: their chat, 0 until the phone side has looked at the ask.
     - `message_id`: the main message, None until it is posted. `drawn`: the digest of the screen that it shows.
     - `sides`: the messages beside the main message.
     - `copies`: other messages of the ask, which will be deleted: it was posted again, or a send timed out, but arrived.
     - `since_id`, `since_date_s`: the first message of the ask, and Telegram's date of it. Only a later text counts.
-    - `after_id`: the newest message in the chat when the ask came. All messages of the ask have higher ids.
+    - `after_id`: the newest message in the chat before the ask. All messages of the ask have higher ids.
     """
 
-    chat_id: int
+    chat_id: int = 0
     message_id: int | None = None
     drawn: str = ""
     sides: tuple[Side, ...] = ()
@@ -68,7 +69,7 @@ Route = Literal["server", "waiter"]
 class Entry:
     """An ask with everything that must survive a crash.
 
-    - `code`: the short name of the ask in its messages ("k7mx4").
+    - `code`: the short name of the ask in its messages ("k7mx4"), "" until the phone side has looked at the ask.
     - `asked_s`: when Hermes received the ask (epoch).
     - `route`: None until it is chosen.
     - `waits`: a hook is known to wait for the answer, or to have waited. `waiter_taken`: a hook has taken the answer.

@@ -23,10 +23,10 @@ class Survey:
 
 
 def closed_line(entry: Entry) -> str:
-    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" as WAITID if there is no request id."""
+    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" for what the ask does not have."""
     source = entry.ask.source
     wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
-    return f"{wait_id} {entry.code} {source.agent}"
+    return f"{wait_id} {entry.code or '-'} {source.agent}"
 
 
 def _content(path: Path) -> bytes:

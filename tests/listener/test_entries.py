@@ -137,12 +137,12 @@ def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_
 
 def test_a_code_is_never_given_twice(shelf: Shelf, tmp_path: Path) -> None:
     """As long as its ask is kept, also after a restart; a reply to an old message finds no other ask."""
-    entry = at_once(shelf.book.create(an_ask()))
+    entry = at_once(shelf.book.place(at_once(shelf.book.create(an_ask()))))
     end(shelf, entry)
     assert shelf.store._done.has_code(entry.code)
     again = Shelf(tmp_path / "store")
     assert again.store._done.has_code(entry.code)
-    assert at_once(again.book.create(an_ask("que_2"))).code != entry.code
+    assert at_once(again.book.place(at_once(again.book.create(an_ask("que_2"))))).code not in {"", entry.code}
 
 
 def traced() -> int:

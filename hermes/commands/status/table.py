@@ -188,7 +188,7 @@ def _table(entries: tuple[EntryStatus, ...]) -> Table:
     for entry in entries:
         project = _one_line(plain(PurePath(entry.directory).name or entry.machine))
         cells = project, _question(entry), _state(entry), _left(entry)
-        table.add_row(plain(entry.code), _short(entry.age_s), *cells)
+        table.add_row(plain(entry.code or "–"), _short(entry.age_s), *cells)
     return table
 
 

@@ -84,7 +84,7 @@ class ChatLink:
         phone = Phone(self._entries.chat_id)
 
         def brought(entry: Entry) -> Entry:
-            return entry if entry.phone.chat_id == phone.chat_id else replace(entry, phone=phone)
+            return entry if entry.phone.chat_id in {0, phone.chat_id} else replace(entry, phone=phone)
 
         for entry in self._entries.all():
             with self._entries.apart(entry.id):

@@ -109,6 +109,8 @@ class Posting:
             for behind in self._queue.behind(entry):
                 self._entries.wakes.put(behind.id, "phone")
             return None
+        if not entry.phone.chat_id:
+            entry = await self._entries.place(entry)
         wait_s = await self._not_before(entry)
         if wait_s is not None:
             return wait_s

@@ -70,7 +70,7 @@ class Line:
     def asked(self, count: int = 2) -> None:
         """So many asks that are on the phone."""
         for place in range(count):
-            made = at_once(self.book.create(ask(question())))
+            made = at_once(self.book.place(at_once(self.book.create(ask(question())))))
             shown = replace(made.phone, message_id=500 + place, drawn="x")
             at_once(self.book.change(made.id, lambda entry, shown=shown: replace(entry, phone=shown)))  # type: ignore[misc]
 
