@@ -8,6 +8,7 @@
     │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
     │   ├── Stuck              one file cannot be read, replaced or moved to quarantine; others can be saved
     │   ├── Conflict           another process changed the entry first
+    │   ├── Deposed            another process has taken over what this one held; it wrote nothing
     │   ├── Missing            there is no such entry
     │   ├── Unreadable         the file is damaged; the store moves it to quarantine
     │   └── TooNew             a newer Hermes wrote the file; it was left untouched
@@ -62,6 +63,10 @@ class Stuck(StoreError):
 
 class Conflict(StoreError):
     """The entry has another revision than expected, or exists already: another process was first."""
+
+
+class Deposed(StoreError):
+    """Another process has taken over a lease of this one. Nothing was written."""
 
 
 class Missing(StoreError):

@@ -247,7 +247,7 @@ class House:
         """A listener whose steps work and whose loops do not run: time passes where a test says so."""
         self._listener = self.new(idle_s=None, **sections)
         async with self._listener._alone("a test"):
-            await self._listener._recover()
+            assert await self._listener._opens()
             try:
                 yield self._listener
             finally:

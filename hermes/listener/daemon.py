@@ -14,14 +14,16 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import ChatRefused, HermesError, NotSaved
-from hermes.hook import plugin_folders, refusal, sweeping
+import hermes
+from hermes.errors import ChatRefused, HermesError, NotSaved, StoreError, TooNew
+from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
+from hermes.storage.store import RENEW_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -79,22 +81,18 @@ class Listener:
         async with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
             bell = Bell(self._store.home.root)
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self._ending.begin)
+                loop.add_signal_handler(number, self.end)
             try:
-                await self._recover()
-                refusal.remove(self._store.home.root)
-                self.serves = True
-                # What was loaded at the start stays: to look through it again and again would hold taps up.
-                gc.collect()
-                gc.freeze()
-                self._begin(bell)
-                await self._ending.wait()
+                await self._round(bell)
+                while self._ending.another_round:
+                    log.warning("%s", self._ending.another_round)
+                    self._ending = Ending()
+                    await self._round(bell)
                 if not self._ending.restart:
                     self._given.supervisor.stopping()
             finally:
                 # First of all: a hook that finds nobody from now on starts a listener of its own.
                 bell.close()
-                await self._close()
         if self._ending.error is not None and self._idle_s is None:
             raise self._ending.error
         if self._ending.restart:
@@ -103,6 +101,53 @@ class Listener:
         else:
             log.info("stopped", extra={"told": "Stopped. What is open stays on the phone."})
 
+    def end(self) -> None:
+        """End as after a signal."""
+        self._ending.begin()
+
+    async def _round(self, bell: Bell) -> None:
+        """Serve as the phone side or without it, until that changes or the listener ends."""
+        if not await self._opens():
+            return
+        try:
+            refusal.remove(self._store.home.root)
+            self.serves = True
+            # What was loaded at the start stays: to look through it again and again would hold taps up.
+            gc.collect()
+            gc.freeze()
+            self._begin(bell)
+            await self._ending.wait()
+        finally:
+            await self._close()
+
+    async def _opens(self, *, by_timer: bool = False) -> bool:
+        """Take this machine's place in the store, and the phone side if it is free; make all parts and recover.
+
+        False: the listener is to end. A store that cannot be reached is waited for if other machines share it.
+        Raises Held, TooNew, StoreError.
+        """
+        while not self._ending.is_begun:
+            try:
+                await self._store.join(spool.host(), hermes.__version__)
+                if self._given.config.phone is not None:
+                    await self._store.take_phone()
+                await self._make_parts()
+                try:
+                    await self._recover(by_timer=by_timer)
+                except BaseException:
+                    await self._close()
+                    raise
+            except StoreError as error:
+                if isinstance(error, TooNew) or not self._store.is_shared:
+                    raise
+                log.warning("%s; it is tried again", error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RENEW_S):
+                        await self._ending.wait()
+            else:
+                return True
+        return False
+
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.
 
@@ -110,73 +155,92 @@ class Listener:
         ChatRefused if Telegram does not take the token, once all else is done.
         """
         async with self._alone("hermes reap"):
-            connection = self._parts.phone.connection
+            if not await self._opens(by_timer=True):
+                return
+            phone = self._parts.phone_side
             try:
-                await self._recover(by_timer=True)
-                await self._parts.phone.updates.take_in()
+                if phone is not None:
+                    await phone.updates.take_in()
                 await self._loops.take_inbox()
                 await self._loops.compare_servers()
                 await self._parts.steps.idle(REAPING_S)
                 await self._loops.tidy()
-                if connection.refusal:
-                    await self._parts.phone.link.in_trouble(connection.refusal)
-                    raise ChatRefused(connection.refusal)
+                if phone is not None and phone.connection.refusal:
+                    await phone.link.in_trouble(phone.connection.refusal)
+                    raise ChatRefused(phone.connection.refusal)
             finally:
                 await self._close()
 
     @asynccontextmanager
     async def _alone(self, command: str) -> AsyncIterator[None]:
-        """Hold the locks of the store and of the bot, and make all parts."""
-        config = self._given.config
-        self._locks = Locks(self._store, config.telegram.bot_id, f"{command}, store {self._store.home.root}")
+        """Hold the locks of the store and of the bot."""
+        phone = self._given.config.phone
+        bot_id = None if phone is None or self._store.is_shared else phone.bot_id
+        self._locks = Locks(self._store, bot_id, f"{command}, store {self._store.home.root}")
         try:
             self._locks.take()
-            self._parts = await make_parts(self._given, self._store, self._locks)
-            self._loops = Loops(
-                self._parts,
-                self._ending,
-                keep_done_s=config.store.keep_done,
-                monotonic=self._given.monotonic,
-                idle_s=self._idle_s,
-                followed=self._followed,
-            )
             yield
         finally:
+            await self._store.leave()
             self._locks.release()
+
+    async def _make_parts(self) -> None:
+        self._parts = await make_parts(self._given, self._store, self._locks)
+        self._loops = Loops(
+            self._parts,
+            self._ending,
+            monotonic=self._given.monotonic,
+            idle_s=self._idle_s,
+            followed=self._followed,
+            may_be_phone=self._given.config.phone is not None,
+        )
 
     async def _recover(self, *, by_timer: bool = False) -> None:
         """Open the entries and let every worker look at every entry."""
-        parts = self._parts
+        parts, phone = self._parts, self._parts.phone_side
         sweeping.sweep(self._store.home.root)
         plugin_folders.forget_calls(self._store.home.root)
         try:
             await parts.entries.open()
             await parts.kept.open()
         finally:
-            parts.memory.note(damaged=parts.memory.at.damaged + self._store.put_away)
+            if phone is not None:
+                phone.memory.note(damaged=phone.memory.at.damaged + self._store.put_away)
         open_now = parts.entries.all()
         for entry in open_now:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
-        log.info("listening for bot %d; %d asks are open", self._given.config.telegram.bot_id, len(open_now))
+        log.info("%s; %d asks are open", self._told_sides(), len(open_now))
         with suppress(NotSaved):
             self._store.home.let_prompts(on=self._given.config.prompts.enabled)
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             await self._loops.remember()
-        await parts.phone.connection.recover(by_timer=by_timer)
-        parts.background.spawn(parts.phone.connection.report_damaged())
+        with suppress(NotSaved):
+            await parts.kept.list_machine(self._store.home.machine(), spool.host())
+        if phone is not None:
+            await phone.connection.recover(by_timer=by_timer)
+            parts.background.spawn(phone.connection.report_damaged())
         for entry in open_now:
-            if entry.state.phase == "settled":
+            if entry.state.phase == "settled" and parts.entries.is_ours(entry):
                 with suppress(NotSaved):
                     await parts.agent.errands.tell(entry.id, Woke())  # before it is closed: its hook may wait
             parts.entries.wakes.put(entry.id)
         parts.background.supervise(self._loops.wake_workers)
 
+    def _told_sides(self) -> str:
+        phone = self._given.config.phone
+        if self._parts.phone_side is not None and phone is not None:
+            return f"listening for bot {phone.bot_id}"
+        return "listening for the agents of this machine; another one is the phone side"
+
     def _begin(self, bell: Bell) -> None:
         """Start all loops."""
         parts, loops = self._parts, self._loops
-        parts.background.spawn(parts.phone.commands.introduce(parts.phone.bot))
-        parts.background.supervise(parts.phone.updates.run)
+        if parts.phone_side is not None:
+            parts.background.spawn(parts.phone_side.commands.introduce(parts.phone_side.bot))
+            parts.background.supervise(parts.phone_side.updates.run)
+        parts.background.supervise(loops.keep_place)
+        parts.background.supervise(loops.follow_store)
         parts.background.supervise(lambda: loops.read_inbox(bell))
         parts.background.supervise(loops.keep_time)
         for follower in parts.agent.followers:
@@ -185,15 +249,17 @@ class Listener:
             parts.background.supervise(parts.pinger.run)
 
     async def _close(self) -> None:
-        phone = self._parts.phone
+        phone = self._parts.phone_side
         await self._parts.steps.close()
         await self._parts.background.close()
-        phone.connection.close()
+        if phone is not None:
+            phone.connection.close()
         if self._ending.error is None:
-            with suppress(NotSaved):
+            with suppress(StoreError):
                 await self._loops.remember()
-        await phone.outbox.close()
-        with suppress(HermesError):
-            await phone.bot.close()
+        if phone is not None:
+            await phone.outbox.close()
+            with suppress(HermesError):
+                await phone.bot.close()
         for server in self._parts.agent.servers:
             await server.aclose()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
-from hermes.errors import Conflict, NotSaved, StoreError
+from hermes.errors import Conflict, Missing, NotSaved, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
 from hermes.model.entry import Closed, Entry, Phone
@@ -63,6 +63,7 @@ class Entries:
         self.store = store
         self.now = store.now
         self.chat_id = chat_id
+        self._machine = store.home.machine() if store.is_shared else None
         self.newest_message = 0
         self.wakes = Wakes()
         self.arriving = asyncio.Lock()
@@ -100,6 +101,14 @@ class Entries:
     def all(self) -> list[Entry]:
         """Return the open entries, the one that was asked first at the start."""
         return sorted(self._open.values(), key=lambda entry: (entry.asked_s, entry.id))
+
+    def ours(self) -> list[Entry]:
+        """Return the open entries of this machine's agents, as `all` does."""
+        return [entry for entry in self.all() if self.is_ours(entry)]
+
+    def is_ours(self, entry: Entry) -> bool:
+        """Tell whether an agent of this machine asks."""
+        return self._machine in {None, entry.ask.source.machine}
 
     def get(self, entry_id: str) -> Entry | None:
         """Return the open entry with this id, or None if it is closed or never existed."""
@@ -208,13 +217,48 @@ class Entries:
             if not _is_same(self._open.get(entry.id), entry):
                 return False
             await self.store.settle(entry.id, entry)
-            del self._open[entry.id]
-            self._said.pop(entry.id, None)
-            for identity in identities(entry.ask.source):
-                if self._by_identity.get(identity) == entry.id:
-                    del self._by_identity[identity]
-            self._remember_closed(entry)
+            self._drop(entry)
             return True
+
+    async def refresh(self, entry_id: str) -> Entry | None:
+        """Read an entry that another process has changed; if it was closed there, return it as it was closed.
+
+        Such an entry stays here, settled, until it is dropped: its hook may still wait. Raises StoreError.
+        """
+        async with self._lock(entry_id):
+            known = self._open.get(entry_id)
+            try:
+                entry = await self.store.get(entry_id)
+            except Missing:
+                if known is None:
+                    return None
+                with suppress(Missing):
+                    known = await self.store.done(entry_id)
+                self._open[entry_id] = known
+                return known
+            if known is None or known.revision < entry.revision:
+                self._index(entry)
+                self.wakes.put(entry_id)
+            return None
+
+    async def stale(self) -> set[str]:
+        """Return the ids of the entries that are not here as the store has them. Raises StoreError."""
+        found = {entry.id: entry.revision for entry in await self.store.open()}
+        known = {entry.id: entry.revision for entry in self._open.values()}
+        return {entry_id for entry_id, _ in found.items() ^ known.items()}
+
+    def drop(self, entry: Entry) -> None:
+        """Forget an entry that was closed by another process."""
+        if entry.id in self._open:
+            self._drop(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        del self._open[entry.id]
+        self._said.pop(entry.id, None)
+        for identity in identities(entry.ask.source):
+            if self._by_identity.get(identity) == entry.id:
+                del self._by_identity[identity]
+        self._remember_closed(entry)
 
     async def at_rest(self) -> None:
         """Return when the changes that are under way are over."""
@@ -240,8 +284,8 @@ class Entries:
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry
-        for identity in identities(entry.ask.source):
-            self._by_identity[identity] = entry.id
+        if self.is_ours(entry):
+            self._by_identity.update(dict.fromkeys(identities(entry.ask.source), entry.id))
 
     def _remember_closed(self, entry: Entry) -> None:
         self.recently_closed.append(in_short(entry))

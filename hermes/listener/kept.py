@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Final
 from hermes.core import prompts
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
-from hermes.listener.records import Records
-from hermes.model.card import Card
+from hermes.listener.records import Records, Workers
+from hermes.listener.sessions import SessionLists
+from hermes.model.card import Card, MachineList
+from hermes.storage.store import Changed
 
 if TYPE_CHECKING:
     from hermes.core.notices import NoticeRules
     from hermes.listener.wakes import Wakes
-    from hermes.storage.store import Store
+    from hermes.model.notice import Notice
+    from hermes.model.prompt import Prompt
+    from hermes.storage.store import Kind, Store
 
 MOST_CARDS: Final = 200
 """The cards of so many sessions are kept; the one whose session was used the longest ago goes first."""
@@ -43,15 +47,44 @@ class Kept:
     """The records of one store."""
 
     def __init__(self, store: Store, rules: NoticeRules, wakes: Wakes) -> None:
-        self.notices = Notices(store.notices, rules, wakes, now=store.now)
-        self.prompts = Prompts(store.prompts, wakes, now=store.now)
-        self.cards = Cards(store.cards, wakes, ("card", "session"), most=MOST_CARDS, age_s=lambda card: card.used_s)
+        machine, now = store.home.machine() if store.is_shared else None, store.now
+        workers = Workers(phone=("card",), agent=("session",))
+        self.notices = Notices(store.notices, rules, wakes, now=now, machine=machine)
+        self.prompts = Prompts(store.prompts, wakes, now=now, machine=machine)
+        self.cards = Cards(store.cards, wakes, workers, machine=machine, most=MOST_CARDS, age_s=lambda one: one.used_s)
+        self.lists = SessionLists(store.lists, wakes, now=now, machine=machine)
 
     async def open(self) -> None:
         """Read all records, and wake their workers. Raises StoreError."""
         await self.notices.open()
         await self.prompts.open()
         await self.cards.open()
+        await self.lists.open()
+
+    async def list_machine(self, machine: str, name: str) -> None:
+        """Give this machine a list of sessions, and its name. Raises NotSaved."""
+        fresh = MachineList(machine, name)
+        await self.lists.make(lambda one: one.id == machine, lambda: fresh, lambda one: replace(one, name=name))
+
+    async def refresh(self, kind: Kind, record_id: str) -> None:
+        """Read a record that another process has changed. Raises StoreError."""
+        await self._of(kind).refresh(record_id)
+
+    async def stale(self) -> list[Changed]:
+        """Return the records that are not here as the store has them. Raises StoreError."""
+        kinds: tuple[Kind, ...] = ("notices", "prompts", "cards", "lists")
+        return [Changed(kind, one) for kind in kinds for one in await self._of(kind).stale()]
+
+    def _of(self, kind: Kind) -> Records[Notice] | Records[Prompt] | Records[Card] | Records[MachineList]:
+        match kind:
+            case "notices":
+                return self.notices
+            case "prompts":
+                return self.prompts
+            case "cards":
+                return self.cards
+            case _:
+                return self.lists
 
     async def lay_out_again(self) -> None:
         """Write all records from memory into a store whose folder was removed or replaced. Raises NotSaved."""
@@ -66,7 +99,7 @@ class Kept:
 
     async def at_rest(self) -> None:
         """Return when the changes that are under way are over."""
-        for records in (self.notices, self.prompts, self.cards):
+        for records in (self.notices, self.prompts, self.cards, self.lists):
             await records.at_rest()
 
     async def forget_before(self, at_s: float) -> None:

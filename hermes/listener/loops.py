@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import hermes
 from hermes.chat.bot import ANSWER_FIRST_S
-from hermes.chat.screens import hints
-from hermes.errors import AgentError, HermesError, StoreError
+from hermes.errors import AgentError, Deposed, HermesError, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
 from hermes.listener.wakes import due
+from hermes.model.errand import Woke
+from hermes.storage.store import RENEW_S, Changed, Missed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -40,11 +41,15 @@ TURNS_S: Final = 20.0
 
 
 class Ending:
-    """Why a listener ends: it was told to, it must leave (`error`), or it starts again (`restart` says why)."""
+    """Why a listener ends: it was told to, it must leave (`error`), or it starts again (`restart` says why).
+
+    `another_round` says why it goes on at once, as another side.
+    """
 
     def __init__(self) -> None:
         self.error: HermesError | None = None
         self.restart = ""
+        self.another_round = ""
         self._told = asyncio.Event()
 
     def begin(self) -> None:
@@ -62,6 +67,16 @@ class Ending:
         self.restart = why
         self._told.set()
 
+    def change_sides(self, why: str) -> None:
+        """End this round, and begin another one in which this machine is the phone side, or is it no longer."""
+        self.another_round = why
+        self._told.set()
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether the listener is to end."""
+        return self._told.is_set()
+
     async def wait(self) -> None:
         """Return when the listener is to end."""
         await self._told.wait()
@@ -70,8 +85,8 @@ class Ending:
 class Loops:
     """Keeps the parts of a listener at work.
 
-    `idle_s` ends the listener after nothing was open for this long; `keep_done_s` is the age at which settled asks are
-    deleted. If the configuration file that was `followed` is another by now, the listener starts again.
+    `idle_s` ends the listener after nothing was open for this long. If the configuration file that was `followed` is
+    another by now, the listener starts again. `may_be_phone`: this machine has a bot, and can be the phone side.
     """
 
     def __init__(
@@ -79,19 +94,18 @@ class Loops:
         parts: Parts,
         ending: Ending,
         *,
-        keep_done_s: float,
         monotonic: Callable[[], float],
         idle_s: float | None = None,
         followed: Followed | None = None,
+        may_be_phone: bool = True,
     ) -> None:
         self._parts = parts
         self._ending = ending
         self._store = parts.entries.store
-        self._keep_done_s = keep_done_s
         self._monotonic = monotonic
         self._idle_s = idle_s
         self._followed = followed
-        self._times_unsaved_told = 0
+        self._may_be_phone = may_be_phone
         self._inbox_read_s = -math.inf
 
     # --- workers ------------------------------------------------------------------------------------------------------
@@ -114,12 +128,17 @@ class Loops:
         entry = parts.entries.get(wake.entry_id)
         if entry is None:
             return
-        parts.agent.errands.changed(entry)
+        is_ours = parts.entries.is_ours(entry)
+        if is_ours:
+            parts.agent.errands.changed(entry)
         is_tapped = entry.phone.message_id is not None and entry.state.phase != "settled"
         for worker in due(entry):
+            if worker == "errand" and not is_ours:
+                continue
             parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker == "phone" else 0.0)
-        for behind in parts.phone.queue.behind(entry):
-            parts.steps.kick("phone", behind.id)
+        if parts.phone_side is not None:
+            for behind in parts.phone_side.queue.behind(entry):
+                parts.steps.kick("phone", behind.id)
 
     # --- the inbox ----------------------------------------------------------------------------------------------------
 
@@ -170,17 +189,15 @@ class Loops:
     async def keep_time(self) -> None:
         """Do, each at its time, all that depends on the clock."""
         remembered_s = tidied_s = doubted_s = idle_since_s = self._monotonic()
-        entries = self._parts.entries
+        entries, phone = self._parts.entries, self._parts.phone_side
         while True:
             at_s = self._monotonic()
             try:
-                await self._parts.phone.timekeeper.tick(answerable=await self._is_answerable())
+                if phone is not None:
+                    await phone.upkeep.tick()
                 if at_s - remembered_s > REMEMBER_S:
                     remembered_s = at_s
-                    await self.remember()
-                    self._look_at_configuration()
-                    await self._parts.agent.strays.release()
-                    self._parts.agent.errands.forget_closed()
+                    await self._look_around()
                 if at_s - doubted_s > DOUBT_S:
                     doubted_s = at_s
                     for follower in self._parts.agent.followers:
@@ -190,9 +207,7 @@ class Loops:
                     await self.tidy()
             except StoreError as error:
                 log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
-            self._tell_of_unsaved()
-            if self._parts.pinger:
-                self._parts.pinger.is_well = self.is_well()
+            self._report()
             if entries.all() or self._parts.steps.busy or spool.listing(self._store.home.root):
                 idle_since_s = at_s
             if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
@@ -200,41 +215,82 @@ class Loops:
                 self._ending.begin()
             await asyncio.sleep(TICK_S if entries.all() else SLOW_TICK_S)
 
+    async def _look_around(self) -> None:
+        """Do what is due every few seconds. Raises StoreError."""
+        await self.remember()
+        self._look_at_configuration()
+        await self._parts.agent.strays.release()
+        self._parts.agent.errands.forget_closed()
+
+    def _report(self) -> None:
+        """Tell the person of what could not be saved, and the monitor whether all is well."""
+        if self._parts.phone_side is not None:
+            self._parts.phone_side.upkeep.tell_of_unsaved()
+        if self._parts.pinger:
+            self._parts.pinger.is_well = self.is_well()
+
     def is_well(self) -> bool:
         """Tell whether answers and questions arrive."""
-        return self._parts.phone.connection.answerable and self._monotonic() - self._inbox_read_s < INBOX_WELL_S
+        phone = self._parts.phone_side
+        hears = phone is None or phone.connection.answerable
+        return hears and self._monotonic() - self._inbox_read_s < INBOX_WELL_S
 
-    async def _is_answerable(self) -> bool:
-        return self._parts.phone.connection.answerable and not await self._store.is_phone_locked()
+    # --- other machines -----------------------------------------------------------------------------------------------
 
-    def _tell_of_unsaved(self) -> None:
-        """Say on the phone, once for each time of trouble, that a new question could not be saved."""
-        unsaved, messenger = self._parts.entries.unsaved, self._parts.phone.messenger
-        if unsaved.error is not None and unsaved.times != self._times_unsaved_told:
-            self._times_unsaved_told = unsaved.times
-            why = "disk full" if unsaved.error.disk_full else "see its log"
-            messenger.insist(hints.question_not_saved(messenger.machine, why))
+    async def keep_place(self) -> None:
+        """Say that this machine is there; end the round if it becomes the phone side, or is it no longer.
+
+        A round also ends if another process has this machine's id: `join` then says so.
+        """
+        was_phone = self._parts.phone_side is not None
+        while True:
+            try:
+                await self._store.renew(tuple(self._parts.connected.items()))
+                if not was_phone and self._may_be_phone and await self._store.take_phone():
+                    self._ending.change_sides("this machine is the phone side now")
+            except Deposed as error:
+                self._ending.change_sides(str(error))
+            except StoreError as error:
+                log.warning("%s", error)
+            if was_phone and not self._store.is_phone():
+                self._ending.change_sides("this machine is no longer the phone side")
+            await asyncio.sleep(RENEW_S)
+
+    async def follow_store(self) -> None:
+        """Take in what other machines change."""
+        async for change in self._store.changes():
+            try:
+                for one in await self._missed() if isinstance(change, Missed) else [change]:
+                    await self._take_in(one)
+            except StoreError as error:
+                log.warning("%s", error)  # what was missed is found a minute later
+
+    async def _missed(self) -> list[Changed]:
+        entries = [Changed("entries", one) for one in await self._parts.entries.stale()]
+        return [*entries, *await self._parts.kept.stale()]
+
+    async def _take_in(self, change: Changed) -> None:
+        if change.kind != "entries":
+            await self._parts.kept.refresh(change.kind, change.id)
+            return
+        closed = await self._parts.entries.refresh(change.id)
+        if closed is not None:
+            if self._parts.entries.is_ours(closed):
+                await self._parts.agent.errands.tell(closed.id, Woke())  # its hook may still wait
+            self._parts.entries.drop(closed)
 
     # --- housekeeping -------------------------------------------------------------------------------------------------
 
     async def remember(self) -> None:
         """Save the clocks, and how far the events of each server are known. Raises NotSaved."""
-        clock, memory, now_s = self._parts.times.clock, self._parts.memory, self._store.now()
-        memory.live(now_s=now_s, steady_s=self._monotonic())
-        await memory.save(
-            answerable_s=clock.counted_s,
-            known_at_s=now_s,
-            gap_at=clock.gap_at,
-            followed=tuple(follower.followed() for follower in self._parts.agent.followers),
-        )
+        self._store.home.save_followed(tuple(follower.followed() for follower in self._parts.agent.followers))
+        if self._parts.phone_side is not None:
+            await self._parts.phone_side.upkeep.remember()
 
     async def tidy(self) -> None:
         """Delete old settled asks and leftover files; start again with a newly installed version. Raises StoreError."""
-        memory = self._parts.memory
-        memory.live(now_s=self._store.now(), steady_s=self._monotonic())
-        if over := memory.outlived(await self._store.days_done(), self._keep_done_s):
-            await self._store.forget_done(over)
-        await self._parts.kept.forget_before(self._store.now() - self._keep_done_s)
+        if self._parts.phone_side is not None:
+            await self._parts.phone_side.upkeep.tidy(self._parts.kept)
         sweeping.sweep(self._store.home.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")

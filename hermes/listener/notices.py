@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core import notices
 from hermes.errors import NotSaved
-from hermes.listener.records import Records
+from hermes.listener.records import Records, Workers
 from hermes.model.notice import Notice
 from hermes.model.signals import Busy, Quiet, Retrying, SessionEnded, TurnBegan, TurnEnded, TurnStopped
 from hermes.storage.names import random_id
@@ -34,9 +34,15 @@ class Notices(Records[Notice]):
     """The notice of each session whose turns Hermes has heard of. `now` is the epoch clock of the store."""
 
     def __init__(
-        self, store: RecordStore[Notice], rules: NoticeRules, wakes: Wakes, *, now: Callable[[], float]
+        self,
+        store: RecordStore[Notice],
+        rules: NoticeRules,
+        wakes: Wakes,
+        *,
+        now: Callable[[], float],
+        machine: str | None = None,
     ) -> None:
-        super().__init__(store, wakes, ("notice",), most=MOST, age_s=_heard_s)
+        super().__init__(store, wakes, Workers(phone=("notice",)), machine=machine, most=MOST, age_s=_heard_s)
         self.rules = rules
         self.now = now
 
@@ -97,7 +103,7 @@ class Notices(Records[Notice]):
         """Change the notice of this session; `fn` is pure. Raises NotSaved."""
         return await self.make(
             lambda one: (one.agent, one.session_id) == (agent, session_id),
-            lambda: Notice(random_id(), agent, session_id),
+            lambda: Notice(random_id(), agent, session_id, machine=self._machine or ""),
             fn,
         )
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.chat.bot import tls_context
+from hermes.config.settings import AGENT_ONLY
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
+from hermes.errors import ConfigError
 from hermes.hook import spool
 from hermes.listener.agent.parts import AgentParts, Given as AgentGiven, agent_parts
 from hermes.listener.background import Background
@@ -16,9 +18,8 @@ from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.parts import Given, PhoneParts, phone_parts
 from hermes.listener.ping import Pinger
-from hermes.listener.sessions import SessionLists
 from hermes.listener.store_watch import StoreWatch
-from hermes.listener.workers import Steps
+from hermes.listener.workers import Step, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hermes.config.settings import Config, Questions
     from hermes.listener.sd_notify import Supervisor
     from hermes.listener.store_watch import Locks
+    from hermes.listener.wakes import Worker
     from hermes.storage.store import Store
 
 
@@ -45,75 +47,91 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a listener."""
+    """All parts of a listener. `phone_side` is None where this machine is not the phone side now."""
 
     background: Background
-    memory: Memory
     times: AnswerTimes
     entries: Entries
     kept: Kept
-    phone: PhoneParts
+    phone_side: PhoneParts | None
     agent: AgentParts
+    connected: dict[str, bool]
     steps: Steps
     watch: StoreWatch
     pinger: Pinger | None
+
+    @property
+    def phone(self) -> PhoneParts:
+        """The parts of the phone side. Raises ConfigError where this machine is not the phone side."""
+        if self.phone_side is None:
+            raise ConfigError(AGENT_ONLY)
+        return self.phone_side
 
 
 async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     """Make the parts of a listener, whose `locks` are taken. Raises StoreError."""
     config, monotonic, machine = given.config, given.monotonic, spool.host()
-    background, memory = Background(), Memory(store, await store.load_chat(config.telegram.bot_id))
-    times = _times(config.questions, memory, store, monotonic)
-    entries = Entries(store, times, chat_id=memory.chat_id(config.telegram.chat_id))
+    memory = Memory(store, await store.load_chat(config.telegram.bot_id)) if store.is_phone() else None
+    background, times = Background(), _times(config.questions, memory, store, monotonic)
+    entries = Entries(store, times, chat_id=0 if memory is None else memory.chat_id(config.telegram.chat_id))
     has_prompts = config.prompts.enabled
     rules = config.notices.rules(post_after_s=config.questions.post_after, has_prompts=has_prompts)
-    kept, lists = Kept(store, rules, entries.wakes), SessionLists(entries.wakes)
+    kept = Kept(store, rules, entries.wakes)
     connected: dict[str, bool] = {}
-    phone = phone_parts(
-        config,
-        Given(
-            entries,
-            kept,
-            lists,
-            memory,
-            times,
-            background,
-            given.supervisor,
-            connected,
-            PROMPT_ABILITIES if has_prompts else {},
-            machine,
-            monotonic,
-            rate_scale=given.rate_scale,
-        ),
-    )
-    agent = agent_parts(
-        config,
-        AgentGiven(entries, kept, lists, memory.at.followed, background, connected, machine, monotonic),
-    )
-    steps = Steps(
-        {
-            "phone": phone.posting.step,
-            "errand": agent.errands.step,
-            "join": phone.updates.join,
-            "notice": phone.turn_notices.step,
-            "prompt": agent.prompting.step,
-            "line": phone.prompt_lines.step,
-            "joining": phone.updates.join_prompt,
-            "card": phone.cards.step,
-            "session": agent.listing.serve,
-            "list": agent.listing.list_all,
-            "listed": phone.cards.show_lists,
-        },
-        entries.wakes,
-    )
-    watch = StoreWatch(locks, entries, kept, agent.errands, memory, phone.messenger)
-    return Parts(background, memory, times, entries, kept, phone, agent, steps, watch, _pinger(config))
+    phone = None
+    if memory is not None:
+        abilities = PROMPT_ABILITIES if has_prompts else {}
+        supervisor, scale = given.supervisor, given.rate_scale
+        phone = phone_parts(
+            config,
+            Given(
+                entries,
+                kept,
+                memory,
+                times,
+                background,
+                supervisor,
+                connected,
+                abilities,
+                machine,
+                monotonic,
+                rate_scale=scale,
+            ),
+        )
+    known = store.home.followed()
+    if known is None:  # an earlier version kept it in the memory of the chat
+        known = () if memory is None else memory.at.followed
+    agent = agent_parts(config, AgentGiven(entries, kept, known, background, connected, machine, monotonic))
+    steps = Steps({**_agent_steps(agent), **({} if phone is None else _phone_steps(phone))}, entries.wakes)
+    watch = StoreWatch(locks, entries, kept, agent.errands, phone)
+    return Parts(background, times, entries, kept, phone, agent, connected, steps, watch, _pinger(config))
 
 
-def _times(questions: Questions, memory: Memory, store: Store, monotonic: Callable[[], float]) -> AnswerTimes:
+def _agent_steps(agent: AgentParts) -> dict[Worker, Step]:
+    return {
+        "errand": agent.errands.step,
+        "prompt": agent.prompting.step,
+        "session": agent.listing.serve,
+        "list": agent.listing.list_all,
+    }
+
+
+def _phone_steps(phone: PhoneParts) -> dict[Worker, Step]:
+    return {
+        "phone": phone.posting.step,
+        "join": phone.updates.join,
+        "notice": phone.turn_notices.step,
+        "line": phone.prompt_lines.step,
+        "joining": phone.updates.join_prompt,
+        "card": phone.cards.step,
+        "listed": phone.cards.show_lists,
+    }
+
+
+def _times(questions: Questions, memory: Memory | None, store: Store, monotonic: Callable[[], float]) -> AnswerTimes:
     hours = questions.quiet_hours
     return AnswerTimes(
-        AnswerableClock(memory.at.answerable_s, monotonic=monotonic),
+        AnswerableClock(0.0 if memory is None else memory.at.answerable_s, monotonic=monotonic),
         Pace(questions.ttl, questions.remind_at),
         now=store.now,
         quiet=None if hours is None else Quiet(hours.start, hours.end, questions.zone),
@@ -121,6 +139,7 @@ def _times(questions: Questions, memory: Memory, store: Store, monotonic: Callab
 
 
 def _pinger(config: Config) -> Pinger | None:
-    telegram, url = config.telegram, config.monitor.ping_url.get_secret_value()
-    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    return Pinger(url, proxy=proxy, tls=tls_context(telegram.ca_file, proxy, url)) if url else None
+    telegram, url = config.phone, config.monitor.ping_url.get_secret_value()
+    proxy = telegram.proxy.get_secret_value() if telegram and telegram.proxy else None
+    ca_file = telegram.ca_file if telegram else None
+    return Pinger(url, proxy=proxy, tls=tls_context(ca_file, proxy, url)) if url else None

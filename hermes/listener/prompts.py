@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import prompts
-from hermes.listener.records import Records
+from hermes.listener.records import Records, Workers
 from hermes.model.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -30,8 +30,11 @@ _OPEN_S: Final = 1e12
 class Prompts(Records[Prompt]):
     """All prompts that are known. `now` is the epoch clock of the store."""
 
-    def __init__(self, store: RecordStore[Prompt], wakes: Wakes, *, now: Callable[[], float]) -> None:
-        super().__init__(store, wakes, ("prompt", "line", "joining"), most=MOST, age_s=_age_s)
+    def __init__(
+        self, store: RecordStore[Prompt], wakes: Wakes, *, now: Callable[[], float], machine: str | None = None
+    ) -> None:
+        workers = Workers(phone=("line", "joining"), agent=("prompt",))
+        super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=_age_s)
         self.now = now
 
     async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from hermes.errors import Missing
 from hermes.storage.store import Record
 
 if TYPE_CHECKING:
@@ -16,8 +19,18 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Record)
 
 
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers that look at a record: of the phone side, and of the agent side on the machine of the record."""
+
+    phone: tuple[Worker, ...] = ()
+    agent: tuple[Worker, ...] = ()
+
+
 class Records(Generic[R]):
     """All records of one kind. A changed one goes to the queue of these `workers`.
+
+    Those of the agent side get the records of `machine` alone; None: there is one machine.
 
     At most `most` records are kept; the one for which `age_s` returns the lowest number goes first.
     """
@@ -26,14 +39,16 @@ class Records(Generic[R]):
         self,
         store: RecordStore[R],
         wakes: Wakes,
-        workers: tuple[Worker, ...],
+        workers: Workers,
         *,
+        machine: str | None,
         most: int,
         age_s: Callable[[R], float],
     ) -> None:
         self._store = store
         self._wakes = wakes
         self._workers = workers
+        self._machine = machine
         self._most = most
         self._age_s = age_s
         self._known: dict[str, R] = {}
@@ -47,7 +62,9 @@ class Records(Generic[R]):
 
     def wake(self, record_id: str) -> None:
         """Let the workers look at this record soon."""
-        for worker in self._workers:
+        record = self._known.get(record_id)
+        is_ours = record is not None and self._machine in {None, record.machine}
+        for worker in (*self._workers.phone, *(self._workers.agent if is_ours else ())):
             self._wakes.put(record_id, worker)
 
     def all(self) -> list[R]:
@@ -69,6 +86,25 @@ class Records(Generic[R]):
             for record in self.all():
                 self._known[record.id] = await self._store.keep(record)
 
+    async def refresh(self, record_id: str) -> None:
+        """Read a record that another process has changed, made or forgotten. Raises StoreError."""
+        async with self._lock:
+            known = self._known.get(record_id)
+            try:
+                record = await self._store.get(record_id)
+            except Missing:
+                self._known.pop(record_id, None)
+                return
+            if known is None or known.revision < record.revision:
+                self._known[record_id] = record
+                self.wake(record_id)
+
+    async def stale(self) -> set[str]:
+        """Return the ids of the records that are not here as the store has them. Raises StoreError."""
+        found = {record.id: record.revision for record in await self._store.all()}
+        known = {record.id: record.revision for record in self._known.values()}
+        return {record_id for record_id, _ in found.items() ^ known.items()}
+
     async def forget(self, is_old: Callable[[R], bool]) -> None:
         """Forget these records. Raises NotSaved."""
         async with self._lock:
@@ -80,14 +116,21 @@ class Records(Generic[R]):
         async with self._lock:
             found = next((record for record in self.all() if find(record)), None)
             if found is not None:
-                return await self._changed(found, fn)
+                with suppress(Missing):  # another process has forgotten it
+                    return await self._changed(found, fn)
+                del self._known[found.id]
             return await self._noted(await self._store.create(fn(new())))
 
     async def change(self, record_id: str, fn: Callable[[R], R]) -> R | None:
         """Change a record; return it, on disk, or None if it is unknown. `fn` is pure. Raises NotSaved."""
         async with self._lock:
             record = self._known.get(record_id)
-            return None if record is None else await self._changed(record, fn)
+            if record is None:
+                return None
+            with suppress(Missing):
+                return await self._changed(record, fn)
+            del self._known[record_id]  # another process has forgotten it
+            return None
 
     async def _changed(self, known: R, fn: Callable[[R], R]) -> R:
         saved = await self._store.change(known, fn)

@@ -1,45 +1,87 @@
-"""The lists of sessions that a person asks for: the phone side asks, the agent side finds, the phone side shows."""
+"""The lists of sessions that a person asks for: the phone side asks, the agent sides find, the phone side shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.listener.records import Records, Workers
+from hermes.model.card import MachineList
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes.listener.wakes import Wakes
     from hermes.model.card import Listed, Wanted
+    from hermes.storage.store import RecordStore
 
 ID: Final = "sessions"
-"""Under this id the workers "list" and "listed" are woken, and the buttons of a list name it."""
+"""Under this id the worker "listed" is woken, and the buttons of a list name it."""
+MOST: Final = 1000
+"""The lists of so many machines are kept."""
+PATIENCE_S: Final = 7.0
+"""A machine that has not listed its sessions after this time is left out. Its agents have 5 s of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListWish:
-    """A person's wish for a list, and the message that said so."""
+    """A person's wish for a list at `at_s` (epoch), and the message that said so.
+
+    `awaited` are the ids of the machines that are waited for.
+    """
 
     wanted: Wanted
     message_id: int
+    at_s: float
+    awaited: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class SessionLists:
-    """The wishes that are not shown yet, and the newest list. Both are in memory alone: a person can ask again.
+class SessionLists(Records[MachineList]):
+    """The list of each machine.
 
-    `silent` are the names of the agents and servers that did not answer. `shown` has what each message lists.
+    The wishes that are not shown yet, and `shown` with what each message lists, are in memory alone: a person can ask
+    again.
     """
 
-    wakes: Wakes
-    wishes: list[ListWish] = field(default_factory=list)
-    found: tuple[Listed, ...] = ()
-    silent: tuple[str, ...] = ()
-    shown: dict[int, Wanted] = field(default_factory=dict)
+    def __init__(
+        self, store: RecordStore[MachineList], wakes: Wakes, *, now: Callable[[], float], machine: str | None
+    ) -> None:
+        workers = Workers(agent=("list",))
+        super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=lambda one: one.listed_s)
+        self.now = now
+        self.wishes: list[ListWish] = []
+        self.shown: dict[int, Wanted] = {}
 
-    def want(self, wish: ListWish) -> None:
-        """Let the agent side make a new list for this wish."""
-        self.wishes.append(wish)
-        self.wakes.put(ID, "list")
+    def wake(self, record_id: str) -> None:
+        """Let the agent side look at its list, and the phone side at all of them."""
+        super().wake(record_id)
+        self._wakes.put(ID, "listed")
 
-    def fill(self, found: tuple[Listed, ...], silent: tuple[str, ...]) -> None:
-        """Give the list to the phone side, which shows it for all wishes."""
-        self.found, self.silent = found, silent
-        self.wakes.put(ID, "listed")
+    async def want(self, wanted: Wanted, message_id: int) -> None:
+        """Let all machines list their sessions anew. Raises NotSaved.
+
+        A machine that has not done what was asked of it the last time is asked, but not waited for.
+        """
+        now_s = self.now()
+        awaited = tuple(one.id for one in self.all() if one.listed_s >= one.wanted_s)
+        for one in self.all():
+            await self.change(one.id, lambda found: replace(found, wanted_s=max(now_s, found.wanted_s + 0.001)))
+        self.wishes.append(ListWish(wanted, message_id, now_s, awaited))
+        self._wakes.put(ID, "listed")
+
+    def missing_s(self, wish: ListWish) -> float:
+        """Return how long the list for this wish may still wait for machines, 0 if it waits for none."""
+        lists = (self.get(machine) for machine in wish.awaited)
+        if all(one is None or one.listed_s >= wish.at_s for one in lists):
+            return 0.0
+        return max(0.0, PATIENCE_S - abs(self.now() - wish.at_s))
+
+    def found(self) -> list[Listed]:
+        """Return the sessions of all machines, those that run first, then by their last use."""
+        found = [listed for one in self.all() for listed in one.found]
+        return sorted(found, key=lambda one: (one.state == "busy", one.used_s), reverse=True)
+
+    def silent(self) -> tuple[str, ...]:
+        """Return the names of the machines, agents and servers that did not answer."""
+        late = tuple(one.name for one in self.all() if one.listed_s < one.wanted_s)
+        return (*late, *(name for one in self.all() for name in one.silent))

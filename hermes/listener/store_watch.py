@@ -16,25 +16,29 @@ if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
     from hermes.listener.entries import Entries
     from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.parts import PhoneParts
     from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
 
 class Locks:
-    """The locks of one listener: of its store, and of the bot with this id. `who` tells others who holds them."""
+    """The locks of one listener: of its folder, and of the bot with this id. `who` tells others who holds them.
 
-    def __init__(self, store: Store, bot_id: int, who: str) -> None:
+    `bot_id` is None where no bot is configured, or where a lease in the store says which machine has the bot.
+    """
+
+    def __init__(self, store: Store, bot_id: int | None, who: str) -> None:
         self.store = store
         self._bot_id = bot_id
         self._who = who
         self._held: list[process_lock.Holding] = []
 
     def take(self) -> None:
-        """Take both. Raises Held: another listener has one of them; StoreError."""
+        """Take them. Raises Held: another listener has one of them; StoreError."""
         self._held.append(self.store.home.hold(LISTENER, self._who))
+        if self._bot_id is None:
+            return
         self._held.append(process_lock.hold_bot(self._bot_id, self.store.home.root, self._who, now=self.store.now))
 
     def release(self) -> None:
@@ -48,22 +52,19 @@ class Locks:
 
     def has_bot(self) -> bool:
         """Tell whether the file of the bot's lock is there, and ours; a logout removes it."""
-        return bool(self._held) and self._held[1].is_there()
+        return bool(self._held) and all(held.is_there() for held in self._held[1:])
 
 
 class StoreWatch:
     """Makes the store again if its folder was removed while asks, prompts or notices are open."""
 
-    def __init__(
-        self, locks: Locks, entries: Entries, kept: Kept, errands: Errands, memory: Memory, messenger: Messenger
-    ) -> None:
+    def __init__(self, locks: Locks, entries: Entries, kept: Kept, errands: Errands, phone: PhoneParts | None) -> None:
         self._locks = locks
         self._kept = kept
         self._store = locks.store
         self._entries = entries
         self._errands = errands
-        self._memory = memory
-        self._messenger = messenger
+        self._phone = phone
         self._machine = self._store.home.machine()
         self._phone_was_locked = False
         self._took_prompts = False
@@ -78,7 +79,8 @@ class StoreWatch:
         Raises:
             HermesError: the listener must leave. It holds nothing any more.
         """
-        is_locked = await self._store.is_phone_locked()  # before the store is judged: a removed one shows no lock
+        # Before the store is judged: a removed one shows no lock.
+        is_locked = not self._store.is_shared and await self._store.is_phone_locked()
         takes_prompts = self._store.home.takes_prompts()
         is_ours = self._locks.has_store()
         if is_ours and self._store.home.is_whole():
@@ -100,8 +102,9 @@ class StoreWatch:
                 return
             raise
         log.error("%s was removed while Hermes listened: made again, with %d open asks", self._store.home.root, count)
-        if count:
-            self._messenger.insist(hints.store_made_again(count, self._messenger.machine))
+        if count and self._phone is not None:
+            messenger = self._phone.messenger
+            messenger.insist(hints.store_made_again(count, messenger.machine))
 
     async def _make_again(self) -> None:
         self._store.home.keep_machine(self._machine)
@@ -112,7 +115,8 @@ class StoreWatch:
         self._errands.hint_all(PlacesGone())
         await self._entries.lay_out_again()
         await self._kept.lay_out_again()
-        await self._memory.save()
+        if self._phone is not None:
+            await self._phone.memory.save()
 
     def _was_written_to(self) -> bool:
         """Tell whether a hook has made the folder again, and left something there."""

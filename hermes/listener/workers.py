@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import AgentError, ChatAway, ChatError, HermesError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from hermes.listener.wakes import Wakes, Worker
 
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S: Final = 0.3
 LONGEST_PAUSE_S: Final = 30.0
+
+
+Step = Callable[[str], Awaitable[float | None]]
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class Steps:
 
     def __init__(
         self,
-        steps: Mapping[Worker, Callable[[str], Awaitable[float | None]]],
+        steps: Mapping[Worker, Step],
         wakes: Wakes,
     ) -> None:
         self._steps = dict(steps)
@@ -51,7 +55,7 @@ class Steps:
 
         One that has nothing under way begins `after_s` later.
         """
-        if self._closed:
+        if self._closed or name not in self._steps:  # no worker of this side
             return
         run = self._runs.get((name, entry_id))
         if run is None:

@@ -25,6 +25,28 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineList:
+    """The sessions of the agents of one machine, as it listed them last.
+
+    Its id is that of the machine, whose name for people is `name`. `wanted_s` and `listed_s`: when a list was asked for
+    last, and the request that the newest one answers (epoch). `silent` are the agents and servers that did not answer.
+    """
+
+    id: str
+    name: str
+    wanted_s: float = 0.0
+    listed_s: float = 0.0
+    found: tuple[Listed, ...] = ()
+    silent: tuple[str, ...] = ()
+    revision: int = 0
+
+    @property
+    def machine(self) -> str:
+        """The id of the machine."""
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """A session that was listed on the phone, or a project in which a prompt begins a new session.
 

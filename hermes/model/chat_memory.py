@@ -14,6 +14,13 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
+class Servers:
+    """How far the events of each server of this machine are known."""
+
+    followed: tuple[Followed, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SettledDay:
     """A day (UTC, "YYYY-MM-DD") on which asks were settled; they age from this value of `ChatMemory.lived_s`."""
 
@@ -30,7 +37,7 @@ class ChatMemory:
       `gap_at`: its value when it last stood still.
     - `chat_id`: the id of the supergroup that the configured group `moved_from` has become.
     - `trouble`: the sentence about why the chat does not work, or "".
-    - `followed`: how far the events of each server are known.
+    - `followed`: as in `Servers`. It is only read: an earlier version kept it here.
     - `damaged`: the number of unreadable asks that the person was not told about yet.
     - `newest_message`: the highest known message id in the chat.
     - `lived_s`: how long Hermes has run in all; of a pause between two runs at most an hour is added. Settled asks age

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from hermes.errors import TooNew, Unreadable
 from hermes.model.answer import Allowed, Always, Answers, Once, Refused, Response
-from hermes.model.card import Card
-from hermes.model.chat_memory import ChatMemory
+from hermes.model.card import Card, MachineList
+from hermes.model.chat_memory import ChatMemory, Servers
 from hermes.model.entry import Entry
 from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt
@@ -188,3 +188,5 @@ CHATS = Codec("chat", ChatMemory)
 NOTICES = Codec("notice", Notice)
 PROMPTS = Codec("prompt", Prompt)
 CARDS = Codec("card", Card)
+SERVERS = Codec("servers", Servers)
+LISTS = Codec("list", MachineList)

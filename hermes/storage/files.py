@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hermes import disk
 from hermes.errors import Conflict, Missing, StoreError, Stuck, TooNew, Unreadable
+from hermes.model.card import MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage import folders, names
@@ -27,7 +28,7 @@ from hermes.storage.archive import Done, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import Home
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
-from hermes.storage.records import RecordFiles
+from hermes.storage.records import MemoryRecords, RecordFiles
 from hermes.storage.store import Changed, Machine, Missed
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class FileStore:
     The last `open` or `pending` leaves in `too_new` the files that a newer Hermes wrote, and in `unread` the files that
     could not be read at that time; `put_away` counts the damaged files that went into quarantine.
     """
+
+    is_shared = False
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -57,6 +60,7 @@ class FileStore:
         self.notices = RecordFiles(notices, NOTICES, self._quarantine)
         self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
         self.cards = RecordFiles(cards, CARDS, self._quarantine)
+        self.lists: MemoryRecords[MachineList] = MemoryRecords()
         self._machine = Machine("", "", "", 0.0)
 
     @property

@@ -11,7 +11,7 @@ from hermes.hook import spool
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
 _MARKS = {"pending", "inbox", "store.lock"}
-_FILES = {"telegram.json", "locked", "machine", "refused", spool.TAKES_PROMPTS}
+_FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
 _KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "wait", "run", "log", "plugins"}
 
 

@@ -13,10 +13,12 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from hermes import disk
-from hermes.errors import NotSaved
+from hermes.errors import NotSaved, StoreError
 from hermes.hook import spool
+from hermes.model.chat_memory import Followed, Servers
 from hermes.storage import folders, process_lock
 from hermes.storage.archive import Quarantine
+from hermes.storage.codec import SERVERS
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +87,20 @@ class Home:
         """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
         folders.let_prompts(self.root, on=on)
 
+    # --- the servers of its agents ------------------------------------------------------------------------------------
+
+    def followed(self) -> tuple[Followed, ...] | None:
+        """Return how far the events of each server are known; None if this was never saved, or is damaged."""
+        try:
+            return SERVERS.decode(disk.read(self._servers)).followed
+        except (OSError, StoreError):
+            return None  # what was asked while nobody listened is not looked for
+
+    def save_followed(self, followed: tuple[Followed, ...]) -> None:
+        """Save how far the events of each server are known. Raises NotSaved."""
+        with self.writing():
+            disk.write(self._servers, SERVERS.encode(Servers(followed)))
+
     # --- quarantine ---------------------------------------------------------------------------------------------------
 
     def quarantine(self, name: str, data: bytes, reason: str) -> Path:
@@ -121,6 +137,10 @@ class Home:
         """Stop the listener, wait until it has ended, and return its process, or None if none ran. Raises Held."""
         with disk.reading(self._locks):
             return process_lock.stop(self._locks / f"{LISTENER}.lock")
+
+    @property
+    def _servers(self) -> Path:
+        return self.root / "servers.json"
 
     @property
     def _locks(self) -> Path:

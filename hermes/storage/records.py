@@ -89,7 +89,7 @@ class RecordFiles(Generic[R]):
         return self._save(record)
 
     def _save(self, record: R) -> R:
-        saved = dataclasses.replace(record, revision=record.revision + 1)  # type: ignore[type-var]
+        saved = _next_revision(record)
         with disk.saving(self._folder):
             self._make_folder()
             disk.write(self._path(saved.id), self._codec.encode(saved))
@@ -109,3 +109,49 @@ class RecordFiles(Generic[R]):
         if not names.is_id(record_id):
             raise StoreError("there is no record with such an id")
         return self._folder / f"{record_id}.json"
+
+
+class MemoryRecords(Generic[R]):
+    """Records that need not outlive the process."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, R] = {}
+
+    async def survey(self) -> list[R]:
+        """Return all records."""
+        return list(self._records.values())
+
+    async def all(self) -> list[R]:
+        """Return all records."""
+        return list(self._records.values())
+
+    async def get(self, record_id: str) -> R:
+        """Return this record. Raises Missing."""
+        if record_id not in self._records:
+            raise Missing(f"there is no record {record_id}")
+        return self._records[record_id]
+
+    async def create(self, record: R) -> R:
+        """Keep a new record, and return it at its next revision."""
+        return self._kept(record)
+
+    async def change(self, known: R, fn: Callable[[R], R]) -> R:
+        """Apply `fn` to `known`, and return the result, at its next revision."""
+        changed = fn(known)
+        return known if changed == known else self._kept(changed)
+
+    async def keep(self, record: R) -> R:
+        """Keep this record."""
+        return self._kept(record)
+
+    async def forget(self, record_id: str) -> None:
+        """Remove a record."""
+        self._records.pop(record_id, None)
+
+    def _kept(self, record: R) -> R:
+        kept = self._records[record.id] = _next_revision(record)
+        return kept
+
+
+def _next_revision(record: R) -> R:
+    return dataclasses.replace(record, revision=record.revision + 1)  # type: ignore[type-var]

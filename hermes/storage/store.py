@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable
 
-    from hermes.model.card import Card
+    from hermes.model.card import Card, MachineList
     from hermes.model.chat_memory import ChatMemory
     from hermes.model.entry import Entry
     from hermes.model.notice import Notice
@@ -130,6 +130,11 @@ class Store(Protocol):
     put_away: int
 
     @property
+    def is_shared(self) -> bool:
+        """Tell whether other machines can share this store, so that a lease says which one is the phone side."""
+        ...
+
+    @property
     def has_unread(self) -> bool:
         """Tell whether the last `open` left asks alone that it could not read."""
         ...
@@ -147,6 +152,11 @@ class Store(Protocol):
     @property
     def cards(self) -> RecordStore[Card]:
         """The cards of sessions."""
+        ...
+
+    @property
+    def lists(self) -> RecordStore[MachineList]:
+        """For each machine, the sessions that a person may write to. Such a list need not outlive the listener."""
         ...
 
     def now(self) -> float:

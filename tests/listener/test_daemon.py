@@ -131,7 +131,7 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
         lambda: (at_once(store.load_chat(bot_id)).known_at_s or 0.0) > home.clock.now() - 5, "the clock on disk"
     )
     home.clock.advance(HOUSEKEEPING_S + 1)
-    await until(lambda: home.listener._parts.memory.at.settled_days, "the day of the old entry noted")
+    await until(lambda: home.listener._parts.phone.memory.at.settled_days, "the day of the old entry noted")
     home.clock.advance(REMEMBER_S + 1)
     await until(lambda: at_once(store.load_chat(bot_id)).settled_days, "the day on disk")
     home.clock.advance(HOUSEKEEPING_S + 3601)
@@ -150,7 +150,7 @@ async def test_a_wall_clock_that_is_wrong_forgets_nothing(home: House) -> None:
     bot_id = home.config().telegram.bot_id
     home.clock.set_back(-30 * 86400.0)
     for _ in range(2):
-        memory = home.listener._parts.memory
+        memory = home.listener._parts.phone.memory
         until_s = memory.at.lived_s + HOUSEKEEPING_S
         home.clock.advance(HOUSEKEEPING_S + 1)
         await until(lambda: memory.at.lived_s > until_s, "housekeeping")  # noqa: B023
@@ -262,7 +262,7 @@ async def test_what_was_damaged_while_nobody_listened_is_said(home: House, troub
     await home.start()
     await home.person.sees(unreadable(1, spool.host()).text)
     await until(lambda: len(seen(home, ASKED)) == 2, "the question again")
-    await until(lambda: not home.listener._parts.memory.at.damaged, "a note that it was said")
+    await until(lambda: not home.listener._parts.phone.memory.at.damaged, "a note that it was said")
     await home.stop()
     await home.start()
     assert len(seen(home, "can't be read")) == 1

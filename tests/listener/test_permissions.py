@@ -485,7 +485,10 @@ async def test_a_locked_phone_takes_nothing_and_time_stands_still(home: House) -
     await home.start()
     home.person.write("/status")
     await until(lambda: len([one for one in home.person.shown() if "hermes unlock" in one.text]) == 2, "the same word")
-    assert not await home.listener._loops._is_answerable()
+    counted_s = home.listener._parts.times.clock.counted_s
+    home.clock.advance(60.0)
+    await until(lambda: home.listener._parts.phone.upkeep._is_locked, "the lock to be seen")
+    assert home.listener._parts.times.clock.counted_s == counted_s
     assert home.agent.came_of(request_id) == []
     assert await home.listener._store.unlock_phone()
     assert not await home.listener._store.unlock_phone()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import NotSaved
-from hermes.listener.records import Records
+from hermes.listener.records import Records, Workers
 from hermes.listener.wakes import Wake, Wakes
 from hermes.model.notice import Notice
 from tests.stores import a_store
@@ -26,7 +26,12 @@ class House:
         self.store = a_store(root)
         self.wakes = Wakes()
         self.records = Records[Notice](
-            self.store.notices, self.wakes, ("notice", "phone"), most=2, age_s=lambda one: one.heard_s
+            self.store.notices,
+            self.wakes,
+            Workers(phone=("notice", "phone")),
+            machine=None,
+            most=2,
+            age_s=lambda one: one.heard_s,
         )
 
     async def keep(self, notice: Notice) -> Notice:

@@ -88,7 +88,7 @@ async def test_a_tap_on_an_ask_that_is_being_closed_is_late(home: House) -> None
 async def test_a_place_that_moves_on_during_a_save_is_saved_too(alone: House) -> None:
     """Else a restart would run the last command again."""
     async with alone.still() as listener:
-        connection, memory, store = listener._parts.phone.connection, listener._parts.memory, listener._store
+        connection, memory, store = listener._parts.phone.connection, listener._parts.phone.memory, listener._store
         async with held(store, "save_chat") as gate:
             connection.note_offset(Offset(10, alone.clock.now()))
             await gate.begun()

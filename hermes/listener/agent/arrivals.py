@@ -112,7 +112,7 @@ class Arrivals:
             try:
                 _, folders = await self._list_all(folders)
                 # An ask may have ended during its listing, and its event came when no entry had it.
-                for entry in self._entries.all():
+                for entry in self._entries.ours():
                     if entry.ask.source.server == self._server.name:
                         self._errands.hint(entry.id, Doubted())
             except StoreError as error:

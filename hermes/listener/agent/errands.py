@@ -130,7 +130,7 @@ class Errands:
 
     def hint_all(self, fact: Fact) -> None:
         """Take in a fact that is true of all open entries, as `hint` does."""
-        for entry in self._entries.all():
+        for entry in self._entries.ours():
             self.hint(entry.id, fact)
 
     async def step(self, entry_id: str) -> float | None:
@@ -182,7 +182,7 @@ class Errands:
 
     def look_for_hooks(self) -> None:
         """Tell each entry that depends on a hook whether one waits, if that is news."""
-        hanging = [entry for entry in self._entries.all() if self._depends_on_a_hook(entry)]
+        hanging = [entry for entry in self._entries.ours() if self._depends_on_a_hook(entry)]
         waiting = self._hooks.all_waiting() if hanging else set()
         for entry in hanging:
             waits, known = wait_id(entry.ask) in waiting, self.get(entry.id)
@@ -196,7 +196,7 @@ class Errands:
 
         Raises StoreError: the word is to be taken again.
         """
-        for entry in self._entries.all():
+        for entry in self._entries.ours():
             if entry.ask.source.request_id is not None and wait_id(entry.ask) == wait:
                 if kind == "receipt":
                     await self._entries.change(entry.id, lambda found: replace(found, waiter_taken=True))
@@ -249,7 +249,7 @@ class Errands:
         session_id, now_s = entry.ask.source.session_id, self._entries.now()
         words: list[tuple[float, LastingWord]]
         words = [(one.ended_s, one.word) for one in self._entries.recently_closed if one.session_id == session_id]
-        for other in self._entries.all():
+        for other in self._entries.ours():
             if other.id != entry.id and other.ask.source.session_id == session_id:
                 outcome = other.state.outcome
                 if outcome is not None:

@@ -142,7 +142,7 @@ class Strays:
         """
         if self._entries.store.has_unread:
             return  # an unread file may be the ask that a hook waits for
-        names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.all()}
+        names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.ours()}
         if names:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
             names -= {name for name in names if await self._entries.closed_by(name) in keeping}

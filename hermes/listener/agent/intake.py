@@ -161,7 +161,7 @@ class Intake:
 
     def _unheard(self, session_id: str) -> tuple[Closed, ...]:
         """Return the closed and the settled asks of this session whose news is still to come, the oldest first."""
-        closed, entries = self._entries.recently_closed, self._entries.all()
+        closed, entries = self._entries.recently_closed, self._entries.ours()
         known = {one.id for one in closed} | {entry.id for entry in entries}
         for ids in (self._heard, self._again):
             ids.intersection_update(known)
@@ -172,4 +172,4 @@ class Intake:
         return (one.awaits_news or one.id in self._again) and one.id not in self._heard
 
     def _of(self, session_id: str) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self._entries.all() if entry.ask.source.session_id == session_id)
+        return tuple(entry for entry in self._entries.ours() if entry.ask.source.session_id == session_id)

@@ -46,14 +46,17 @@ class Listing:
         self._projects = projects
         self._now = now
 
-    async def list_all(self, _: str) -> float | None:
-        """Make the list of all sessions, those that run first, then by their last use."""
+    async def list_all(self, machine: str) -> float | None:
+        """Step: list the sessions of this machine, if that is wanted. Raises NotSaved."""
+        before = self._lists.get(machine)
+        if before is None or before.listed_s >= before.wanted_s:
+            return None
         answers = await asyncio.gather(*(self._of(name, has.prompts) for name, has in self._ways.items()))
         found = _each_once(one for listed in answers if listed is not None for one in listed)
         mine = [one for one in found if is_in(one.target.source, self._projects)]
-        mine.sort(key=lambda one: (one.state == "busy", one.used_s), reverse=True)
         silent = tuple(name for name, listed in zip(self._ways, answers, strict=True) if listed is None)
-        self._lists.fill(tuple(mine), silent)
+        made = replace(before, listed_s=before.wanted_s, found=tuple(mine), silent=silent)
+        await self._lists.change(machine, lambda found: replace(made, wanted_s=found.wanted_s))
         return None
 
     async def _of(self, name: str, way: PromptWay) -> tuple[Listed, ...] | None:

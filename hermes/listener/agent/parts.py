@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
     from hermes.listener.kept import Kept
-    from hermes.listener.sessions import SessionLists
     from hermes.model.chat_memory import Followed
 
 
@@ -63,7 +62,6 @@ class Given:
 
     entries: Entries
     kept: Kept
-    lists: SessionLists
     known: Sequence[Followed]
     background: Background
     connected: dict[str, bool]
@@ -94,7 +92,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
     projects = config.prompts.projects
     prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
-    listing = Listing(ways, given.lists, kept.cards, projects, now=entries.now)
+    listing = Listing(ways, kept.lists, kept.cards, projects, now=entries.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
     )

@@ -145,7 +145,7 @@ class Follower:
             self._look_for_ends()
 
     def _mine(self) -> list[Entry]:
-        return [entry for entry in self._entries.all() if entry.ask.source.server == self.server.name]
+        return [entry for entry in self._entries.ours() if entry.ask.source.server == self.server.name]
 
     def _without_server(self) -> list[Entry]:
         def is_one(entry: Entry) -> bool:
@@ -153,7 +153,7 @@ class Follower:
             has_no_server = source.agent == self.server.agent and source.request_id is not None and not source.server
             return has_no_server and entry.ask.answerable and entry.state.phase == "open"
 
-        return [entry for entry in self._entries.all() if is_one(entry)]
+        return [entry for entry in self._entries.ours() if is_one(entry)]
 
     def _look_for_ends(self) -> None:
         """Look at the asks that a hook brought: this server may have told of their end before."""
@@ -161,7 +161,7 @@ class Follower:
             self._errands.hint(entry.id, NewsCame(Quiet(entry.ask.source.session_id), self.server.name))
 
     def _look_for_requests(self) -> None:
-        for entry in self._entries.all():
+        for entry in self._entries.ours():
             if entry.state.phase == "matching":
                 self._errands.hint(entry.id, Doubted())
 

@@ -80,7 +80,7 @@ class Commands:
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
         if name in hints.PROMPT_COMMANDS and self._has_prompts:
-            self._cards.want(name, text)
+            await self._cards.want(name, text)
             return Ran(None)
         return Ran(await self._answer(name))
 

@@ -26,6 +26,7 @@ from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
+from hermes.listener.phone.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.sd_notify import Supervisor
-    from hermes.listener.sessions import SessionLists
     from hermes.model.prompt import PromptAbilities
 
 
@@ -58,6 +58,8 @@ class PhoneParts:
     prompt_lines: PromptLines
     cards: SessionCards
     timekeeper: Timekeeper
+    memory: Memory
+    upkeep: Upkeep
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,6 @@ class Given:
 
     entries: Entries
     kept: Kept
-    lists: SessionLists
     memory: Memory
     times: AnswerTimes
     background: Background
@@ -91,7 +92,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     kept, has_prompts = given.kept, bool(given.abilities)
     link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
     prompt_texts = PromptTexts(kept, outbox, messenger, given.abilities, config.prompts.projects)
-    cards = SessionCards(kept, given.lists, entries, outbox, look, link, given.background, prompt_texts)
+    cards = SessionCards(kept, entries, outbox, look, link, given.background, prompt_texts)
     commands = Commands(entries, look, cards, has_prompts=has_prompts, machine=given.machine, connected=given.connected)
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
@@ -102,6 +103,17 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
+    timekeeper = Timekeeper(entries, given.times, look, messenger)
+    upkeep = Upkeep(
+        entries,
+        given.memory,
+        given.times,
+        timekeeper,
+        connection,
+        messenger,
+        keep_done_s=config.store.keep_done,
+        monotonic=given.monotonic,
+    )
     poller = Poller(bot, connection.offset(), now=entries.now)
     return PhoneParts(
         bot,
@@ -116,7 +128,9 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         turn_notices,
         PromptLines(kept.prompts, entries, outbox, given.times, link),
         cards,
-        Timekeeper(entries, given.times, look, messenger),
+        timekeeper,
+        given.memory,
+        upkeep,
     )
 
 

@@ -11,7 +11,7 @@ from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
 from hermes.errors import ChatError, ChatRefused, NotSaved
-from hermes.listener.sessions import ID, ListWish
+from hermes.listener.sessions import ID
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed
 from hermes.model.events import Disarmed
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.prompt_texts import PromptTexts
-    from hermes.listener.sessions import SessionLists
     from hermes.model.actions import Action
     from hermes.model.card import Wanted
     from hermes.model.events import Tap, Text
@@ -51,7 +50,6 @@ class SessionCards:
     def __init__(
         self,
         kept: Kept,
-        lists: SessionLists,
         entries: Entries,
         outbox: Outbox,
         look: Look,
@@ -62,7 +60,7 @@ class SessionCards:
         self._prompts = prompts
         self._notices = kept.notices
         self._cards = kept.cards
-        self._lists = lists
+        self._lists = kept.lists
         self._entries = entries
         self._outbox = outbox
         self._look = look
@@ -71,9 +69,9 @@ class SessionCards:
         # Cards that were sent but could not be noted (a full disk), by their ids: (chat, message, digest).
         self._unnoted: dict[str, tuple[int, int, str]] = {}
 
-    def want(self, command: str, text: Text) -> None:
-        """Show the list that this command asks for, as soon as it is made."""
-        self._lists.want(ListWish(COMMANDS[command], text.message_id))
+    async def want(self, command: str, text: Text) -> None:
+        """Show the list that this command asks for, as soon as it is made. Raises NotSaved."""
+        await self._lists.want(COMMANDS[command], text.message_id)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -81,6 +79,8 @@ class SessionCards:
         """Step: show the newest list to all who wished for one. Raises ChatError and NotSaved."""
         while self._lists.wishes:
             wish = self._lists.wishes[0]
+            if wait_s := self._lists.missing_s(wish):
+                return wait_s
             screen = screens.session_list(await self._page(wish.wanted, 0), self._look, self._entries.now())
             sent = await self._outbox.send(self._entries.chat_id, screen, reply_to=wish.message_id, silent=True)
             self._entries.note_message(sent.message_id)
@@ -91,11 +91,11 @@ class SessionCards:
         return None
 
     async def _page(self, wanted: Wanted, number: int) -> Page:
-        listed = _chosen(wanted, self._lists.found)
+        listed = _chosen(wanted, self._lists.found())
         pages = max(1, -(-len(listed) // PAGE))
         number = min(number, pages - 1)
         cards = [await self._card(one) for one in listed[number * PAGE : (number + 1) * PAGE]]
-        return Page(wanted, tuple(cards), self._lists.silent, number, pages)
+        return Page(wanted, tuple(cards), self._lists.silent(), number, pages)
 
     async def _card(self, listed: Listed) -> Card:
         """Return the card of a listed session, with the state that the list gives. Raises NotSaved."""

@@ -13,8 +13,9 @@ from hermes.listener.agent.listing import Listing
 from hermes.listener.sessions import SessionLists
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
-from hermes.model.card import Listed
+from hermes.model.card import Listed, MachineList
 from hermes.model.prompt import PromptAbilities, Target
+from hermes.storage.records import MemoryRecords
 from tests.listening import House, house
 from tests.stores import a_store
 
@@ -67,11 +68,15 @@ async def test_a_session_is_listed_where_it_runs_or_ran_last(
         {"desk": Agent(served), without_server("opencode"): Agent(plugged, other)},
         {without_server("opencode"): Agent(plugged, other), "desk": Agent(served)},
     ):
-        lists = SessionLists(Wakes())
+        lists = SessionLists(MemoryRecords(), Wakes(), now=lambda: 9.0, machine=None)
+        made = MachineList("laptop", "Laptop")
+        await lists.make(lambda _: False, lambda made=made: made, lambda one: one)  # type: ignore[misc]
+        await lists.want("sessions", 5)
         cards = cast("Cards", a_store(tmp_path).cards)
-        assert await Listing(ways, lists, cards, (), now=lambda: 0.0).list_all("") is None
-        assert lists.silent == ()
-        found = {one.target.source.session_id: one.target.source.server for one in lists.found}
+        assert await Listing(ways, lists, cards, (), now=lambda: 0.0).list_all("laptop") is None
+        assert lists.silent() == ()
+        assert lists.missing_s(lists.wishes[0]) == 0
+        found = {one.target.source.session_id: one.target.source.server for one in lists.found()}
         assert found == {"ses_1": wanted, "ses_2": ""}
 
 

@@ -370,7 +370,7 @@ async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
         team.person.write("DuckDB", to=typing, user_id=BOB.id, chat_id=GROUP)
         ended = await team.person.sees("✅ “DuckDB”", chat=GROUP)
         assert "Bob" in ended.text
-        assert team.listener._parts.memory.at.chat_id is None
+        assert team.listener._parts.phone.memory.at.chat_id is None
         assert len(team.agent.effects) == 1
 
 

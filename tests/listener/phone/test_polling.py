@@ -91,7 +91,7 @@ async def test_a_rival_is_told_of_once(home: House, caplog: pytest.LogCaptureFix
     assert "another program receives" in memory(home).trouble
     await until(lambda: home.api.control.state().polling, "a poll that nobody disturbs")
     await home.polled()
-    await until(lambda: not home.listener._parts.memory.at.trouble, "the end of the trouble")
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "the end of the trouble")
     assert count(home, "Another program") == 1
     assert "the chat does not work" in caplog.text
 
@@ -106,7 +106,7 @@ async def test_an_unknown_token_is_loud(home: House) -> None:
     await until(lambda: home.api.control.state().polling, "a poll that goes well")
     await home.polled()
     await until(lambda: home.listener._parts.phone.connection.answerable, "its end")
-    assert not home.listener._parts.memory.at.trouble
+    assert not home.listener._parts.phone.memory.at.trouble
 
 
 async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> None:
@@ -124,7 +124,7 @@ async def test_a_blocked_bot_is_said_until_it_is_let_in_again(home: House) -> No
     home.api.control.unblock()
     home.listener._parts.steps.kick("phone", home.entry().id)
     await home.person.sees(ASKED)
-    await until(lambda: not home.listener._parts.memory.at.trouble, "the end of the trouble")
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "the end of the trouble")
 
 
 async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: House) -> None:
@@ -136,7 +136,7 @@ async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: 
     await home.stop()
     await home.start()
     await home.polled()
-    await until(lambda: not home.listener._parts.memory.at.trouble, "its end")
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "its end")
 
 
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
@@ -146,7 +146,7 @@ async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     home.api.control.block(chat_id=6666)
     home.agent.ask([question()])
     await home.person.sees(ASKED)
-    assert home.listener._parts.memory.at.trouble == ""
+    assert home.listener._parts.phone.memory.at.trouble == ""
 
 
 async def test_trouble_on_a_full_disk_is_said_all_the_same(home: House, caplog: pytest.LogCaptureFixture) -> None:
@@ -217,7 +217,7 @@ async def test_a_move_that_was_not_saved_is_told_by_the_next_refusal(
     await team.person.sees("And now?", chat=new)
     await team.person.sees(ASKED, chat=new)
     await team.listener._parts.phone.link.moved(new)
-    assert team.listener._parts.memory.at.moved_from == GROUP
+    assert team.listener._parts.phone.memory.at.moved_from == GROUP
 
 
 async def test_another_chat_in_the_configuration_counts(team: House) -> None:
