@@ -1,0 +1,81 @@
+"""The closed asks in the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.errors import Missing, TooNew, Unreadable
+from hermes.storage import names
+from hermes.storage.postgres.entries import with_phone
+from hermes.storage.postgres.leases import IS_HELD
+from hermes.storage.postgres.rows import as_entry, surveyed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hermes.model.entry import Entry
+    from hermes.storage.postgres.writing import Writer
+    from hermes.storage.reading import Survey
+
+_CLOSED: Final = "SELECT id, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL"
+_AGENT: Final = """
+SELECT agent FROM hermes.entries WHERE bot = %(bot)s AND wait_id = %(wait_id)s AND closed_s IS NOT NULL LIMIT 1
+"""
+_DAY: Final = "to_char(to_timestamp(closed_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+_DAYS: Final = f"""
+SELECT {_DAY}, max(closed_s) FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL GROUP BY 1
+"""
+_FORGET: Final = f"""
+DELETE FROM hermes.entries
+WHERE bot = %(bot)s AND closed_s IS NOT NULL AND {_DAY} = ANY(%(days)s) AND {IS_HELD}
+RETURNING id
+"""
+
+
+class ClosedEntries:
+    """The closed asks that this user may see."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._identity = writer.identity
+
+    async def since(self, since_s: float) -> Survey:
+        """Return the asks that were closed at `since_s` (epoch) or later. Raises StoreError."""
+        return surveyed(await self._found(" AND closed_s >= %(since_s)s", since_s=since_s))
+
+    async def get(self, entry_id: str) -> Entry:
+        """Return a closed ask. Raises Missing, Unreadable, TooNew, StoreError."""
+        if names.is_id(entry_id):
+            for row in await self._found(" AND id = %(id)s", id=entry_id):
+                return as_entry(*row)
+        raise Missing("there is no closed ask with such an id")
+
+    async def agent_of(self, wait_id: str) -> str | None:
+        """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
+        values = {"bot": self._identity.bot, "wait_id": wait_id}
+        rows = await self._writer.connection.read(_AGENT, values)
+        return str(rows[0][0]) if rows else None
+
+    async def newest(self, most: int) -> list[Entry]:
+        """Return the `most` asks that were closed last, newest first, but none that cannot be read."""
+        found = []
+        for row in await self._found(" ORDER BY closed_s DESC, id DESC LIMIT %(most)s", most=most):
+            try:
+                found.append(as_entry(*row))
+            except (Unreadable, TooNew):
+                continue
+        return found
+
+    async def days(self) -> dict[str, float]:
+        """Map each day on which asks were closed to the time of its last one."""
+        return dict(await self._writer.connection.read(_DAYS, {"bot": self._identity.bot}))
+
+    async def forget(self, days: Collection[str]) -> int:
+        """Delete the asks that were closed on these days, and return how many. Agent-only users delete none."""
+        if not self._identity.sees_phone or not days:
+            return 0
+        return await self._writer.write_again(_FORGET, {"bot": self._identity.bot, "days": list(days)})
+
+    async def _found(self, which: str, **values: object) -> list[tuple[Any, ...]]:
+        statement = with_phone(_CLOSED, sees_phone=self._identity.sees_phone) + which
+        return await self._writer.connection.read(statement, values | {"bot": self._identity.bot})

@@ -1,0 +1,175 @@
+"""One connection to the database, which is made again if it breaks. Statements take turns.
+
+No statement makes its caller wait for more than a few seconds, also if the server is frozen or the network swallows
+everything: then the connection is cut. A write whose connection breaks may have been done or not (`UnknownError`).
+Each statement is a transaction of its own, so no transaction stays open while Hermes waits for anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from hermes.errors import NotSaved, StoreError
+from hermes.storage.postgres.sentences import told
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from hermes.storage.postgres.address import Address
+
+    Row = tuple[Any, ...]
+
+PATIENCE_S: Final = 5.0
+"""How long a statement may take in all."""
+_SERVER_MS: Final = 4000
+_KEEPALIVES: Final = {
+    "connect_timeout": "4",
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+    "application_name": "hermes",
+    "client_encoding": "UTF8",
+}
+_SETTINGS: Final = f"""
+SELECT set_config('synchronous_commit', 'on', false), set_config('statement_timeout', '{_SERVER_MS}', false),
+       set_config('default_transaction_isolation', 'read committed', false)
+"""
+
+
+class UnknownError(Exception):
+    """The connection broke while a statement was under way: it was done, or not, or will be done in a moment."""
+
+
+class Connection:
+    """A connection that is made when it is needed."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._found: psycopg.AsyncConnection[Row] | None = None
+        self._turn = asyncio.Lock()
+
+    async def read(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
+        """Return the rows of a statement that changes nothing. Raises StoreError."""
+        for is_last in (False, True):
+            try:
+                return await self._run(statement, values, writes=False)
+            except UnknownError as error:
+                if is_last:
+                    raise StoreError(str(error)) from None
+        raise AssertionError
+
+    async def write(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
+        """Return the rows of a statement that changes something. Raises NotSaved, Conflict, UnknownError."""
+        return await self._run(statement, values, writes=True)
+
+    async def repeat(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
+        """Do a write that may be done twice. Raises NotSaved, Conflict."""
+        try:
+            return await self._run(statement, values, writes=True)
+        except UnknownError:
+            try:
+                return await self._run(statement, values, writes=True)
+            except UnknownError as error:
+                raise NotSaved(f"it is not known whether this was saved: {error}") from None
+
+    async def close(self) -> None:
+        """Close the connection; the next statement makes another one."""
+        found, self._found = self._found, None
+        if found is not None:
+            await found.close()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        """Take the connection for several statements that are done as a whole. Raises NotSaved."""
+        async with self._taken(writes=True) as connection:
+            try:
+                async with connection.transaction():
+                    yield connection
+            except psycopg.Error as error:
+                raise told(error, self._address, writes=True) from None
+
+    async def _run(self, statement: str, values: Mapping[str, object] | None, *, writes: bool) -> list[Row]:
+        async with self._taken(writes=writes) as connection:
+            try:
+                return await finished(connection, statement, values)
+            except psycopg.Error as error:
+                if connection.closed:
+                    raise UnknownError(str(told(error, self._address, writes=False))) from None
+                raise told(error, self._address, writes=writes) from None
+
+    @contextlib.asynccontextmanager
+    async def _taken(self, *, writes: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise _late(writes=writes) from None
+        try:
+            if self._found is None or self._found.closed:
+                self._found = await connected(self._address, writes=writes)
+            yield self._found
+        finally:
+            self._turn.release()
+
+
+async def connected(address: Address, *, writes: bool = False) -> psycopg.AsyncConnection[Row]:
+    """Return a connection with the settings that Hermes needs. Raises StoreError, or NotSaved if it `writes`."""
+    parameters: dict[str, Any] = _KEEPALIVES | address.parameters()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+    except TimeoutError:
+        raise _late(writes=writes) from None
+    except psycopg.Error as error:
+        raise told(error, address, writes=writes) from None
+    try:
+        await finished(connection, _SETTINGS)
+    except psycopg.Error as error:
+        await connection.close()
+        raise told(error, address, writes=writes) from None
+    return connection
+
+
+async def finished(
+    connection: psycopg.AsyncConnection[Row], statement: str, values: Mapping[str, object] | None = None
+) -> list[Row]:
+    """Return the rows of the statement. Raises psycopg.Error.
+
+    If it takes too long, or nobody waits for it any more, the connection is cut. Psycopg
+    itself would ask the server to stop, and wait for a frozen one.
+    """
+    work = asyncio.create_task(_rows(connection, statement, values))
+    try:
+        await asyncio.wait({work}, timeout=PATIENCE_S)
+    finally:
+        if not work.done():
+            _cut(connection)
+            await asyncio.wait({work})
+    return work.result()
+
+
+async def _rows(
+    connection: psycopg.AsyncConnection[Row], statement: str, values: Mapping[str, object] | None
+) -> list[Row]:
+    cursor = await connection.execute(statement.encode(), values)
+    return await cursor.fetchall() if cursor.description else []
+
+
+def _cut(connection: psycopg.AsyncConnection[Row]) -> None:
+    with contextlib.suppress(OSError), socket.socket(fileno=connection.fileno()) as cable:
+        try:
+            cable.shutdown(socket.SHUT_RDWR)
+        finally:
+            cable.detach()  # the descriptor belongs to the connection
+
+
+def _late(*, writes: bool) -> StoreError:
+    words = f"the database did not answer within {PATIENCE_S:.0f} seconds"
+    return NotSaved(f"nothing was saved: {words}") if writes else StoreError(words)

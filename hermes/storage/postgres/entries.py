@@ -1,0 +1,202 @@
+"""The open asks in the database.
+
+Each change names the revision that it began with. If another process was first, the ask is read again and the change
+is made again from there. If the connection breaks in the statement, the ask is read again too, to see whether it was
+changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hermes.errors import Conflict, Missing, NotSaved, StoreError
+from hermes.model.entry import Phone
+from hermes.storage import names
+from hermes.storage.postgres.connection import UnknownError
+from hermes.storage.postgres.leases import IS_HELD
+from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, surveyed
+from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hermes.model.entry import Entry
+    from hermes.storage.postgres.writing import Writer
+    from hermes.storage.reading import Survey
+
+OWNER: Final = """
+coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s), current_user)
+"""
+"""The user of the machine that a row is for."""
+
+_CREATE: Final = f"""
+INSERT INTO hermes.entries
+    (bot, id, machine, owner, agent, wait_id, code, phase, revision, asked_s, body {{phone}})
+SELECT %(bot)s, %(id)s, %(machine)s, {OWNER}, %(agent)s, %(wait_id)s, %(code)s, %(phase)s, %(revision)s, %(asked_s)s,
+    %(body)s::json {{phone_value}}
+WHERE {IS_HELD}
+ON CONFLICT (bot, id) {{on_conflict}}
+RETURNING {TELL}
+"""
+_KEEP: Final = """
+DO UPDATE SET code = excluded.code, phase = excluded.phase, revision = excluded.revision, wait_id = excluded.wait_id,
+    body = excluded.body {phone_again}
+WHERE entries.closed_s IS NULL AND entries.revision < excluded.revision
+"""
+_CHANGE: Final = f"""
+UPDATE hermes.entries
+SET code = %(code)s, phase = %(phase)s, revision = %(revision)s, wait_id = %(wait_id)s, body = %(body)s::json
+    {{phone_set}}
+WHERE bot = %(bot)s AND id = %(id)s AND revision = %(before)s AND closed_s IS NULL AND {IS_HELD}
+RETURNING {TELL}
+"""
+_SETTLE: Final = f"""
+UPDATE hermes.entries SET closed_s = extract(epoch FROM clock_timestamp())
+WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
+RETURNING {TELL}
+"""
+_OPEN: Final = "SELECT id, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
+_HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
+_HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s)"
+
+
+class OpenEntries:
+    """The open asks."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._connection = writer.connection
+        self._identity = writer.identity
+        self._log_once = LogOnce()
+
+    async def survey(self, *, machine: str | None = None) -> Survey:
+        """Return the open asks of this machine, or all that this user may see. Raises StoreError."""
+        statement = self._with_phone(_OPEN) + ("" if machine is None else " AND machine = %(machine)s")
+        return surveyed(await self._connection.read(statement, {"bot": self._identity.bot, "machine": machine}))
+
+    async def load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
+        """As `survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
+        survey = await self.survey(machine=machine)
+        for path, why in survey.damaged:
+            self._log_once(str(path), why)
+        for path in survey.too_new:
+            self._log_once(str(path), "a newer Hermes has written it; upgrade this one")
+        return list(survey.entries), bool(survey.damaged or survey.too_new)
+
+    async def get(self, entry_id: str) -> Entry:
+        """Return an open ask. Raises Missing, Unreadable, TooNew, StoreError."""
+        rows = []
+        if names.is_id(entry_id):  # ids also come from the phone
+            statement = self._with_phone(_OPEN) + " AND id = %(id)s"
+            rows = await self._connection.read(statement, {"bot": self._identity.bot, "id": entry_id})
+        for row in rows:
+            return as_entry(*row)
+        raise Missing("there is no open ask with such an id")
+
+    async def new_id(self) -> str:
+        """Return an id that no ask has."""
+        while True:
+            entry_id = names.random_id()
+            if await self._connection.read(_HAS_ID, {"bot": self._identity.bot, "id": entry_id}) == [(False,)]:
+                return entry_id
+
+    async def new_code(self, open_entries: Iterable[Entry]) -> str:
+        """Return a code that no ask has."""
+        taken = {entry.code for entry in open_entries}
+        while True:
+            code = names.random_code()
+            values = {"bot": self._identity.bot, "code": code}
+            if code not in taken and await self._connection.read(_HAS_CODE, values) == [(False,)]:
+                return code
+
+    async def create(self, entry: Entry) -> Entry:
+        """Save a new ask. Raises Conflict, NotSaved, Deposed."""
+        wanted = self._seen(replace(entry, revision=1))
+        statement = self._with_phone(_CREATE).format(on_conflict="DO NOTHING")
+        try:
+            is_new = await self._writer.write(statement, self._values(wanted))
+        except UnknownError:
+            if await surely(self._is_saved(wanted)):
+                return wanted
+            # The statement may still be under way: then this one waits for it, and finds the ask there.
+            if not (await surely(self._writer.write(statement, self._values(wanted)))):
+                is_new = await surely(self._is_saved(wanted))
+            else:
+                is_new = True
+        if not is_new:
+            raise Conflict(f"there is an ask {entry.id} already")
+        return wanted
+
+    async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
+        """Apply `fn` to the newest version of an open ask. Raises as `protocol.Store.change`."""
+        entry = known if known is not None else await self.get(entry_id)
+        for _ in range(MOST_TRIES):
+            changed = replace(fn(entry), revision=entry.revision)
+            if changed == entry:
+                return entry
+            if changed.id != entry_id:
+                raise StoreError(f"entry {entry_id} cannot become {changed.id}")
+            wanted = self._seen(replace(changed, revision=entry.revision + 1))
+            try:
+                if await self._writer.write(self._with_phone(_CHANGE), self._values(wanted, before=entry.revision)):
+                    return wanted
+                entry = await self.get(entry_id)
+            except UnknownError:
+                entry = await surely(self.get(entry_id))
+                if entry == wanted:
+                    return wanted
+        raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
+
+    async def keep(self, entry: Entry) -> Entry:
+        """Write an open ask from memory if the database has lost it or is behind. Raises Missing, NotSaved, Deposed."""
+        wanted = self._seen(entry)
+        statement = self._with_phone(_CREATE).format(on_conflict=self._with_phone(_KEEP))
+        if await self._writer.write_again(statement, self._values(wanted)):
+            return wanted
+        return await self.get(entry.id)
+
+    async def settle(self, entry_id: str, known: Entry | None) -> None:
+        """Close an ask. Raises Missing, NotSaved, Deposed."""
+        if known is None:
+            await self.get(entry_id)
+        values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)
+        try:
+            is_closed = await self._writer.write(_SETTLE, values)
+        except UnknownError:
+            await surely(self._writer.write(_SETTLE, values))  # it may be closed already
+            is_closed = True
+        if not is_closed:
+            raise Missing(f"there is no open ask {entry_id}")
+
+    async def _is_saved(self, wanted: Entry) -> bool:
+        try:
+            return await self.get(wanted.id) == wanted
+        except Missing:
+            return False
+
+    def _seen(self, entry: Entry) -> Entry:
+        """Return the ask as this user reads it."""
+        return entry if self._identity.sees_phone else replace(entry, phone=Phone(0))
+
+    def _values(self, entry: Entry, *, before: int = 0) -> dict[str, object]:
+        news = self._writer.news("entries", entry.id)
+        return as_row(entry) | {"bot": self._identity.bot, "before": before} | news
+
+    def _with_phone(self, statement: str) -> str:
+        """Name the column of the phone in this statement, if this user may see it."""
+        return with_phone(statement, sees_phone=self._identity.sees_phone)
+
+
+def with_phone(statement: str, *, sees_phone: bool) -> str:
+    """Name the column of the phone in this statement, or leave it out."""
+    places = {
+        "{phone}": "phone::text" if statement.lstrip().startswith("SELECT") else ", phone",
+        "{phone_value}": ", %(phone)s::json",
+        "{phone_again}": ", phone = excluded.phone",
+        "{phone_set}": ", phone = %(phone)s::json",
+    }
+    for place, words in places.items():
+        without = "NULL" if words == "phone::text" else ""
+        statement = statement.replace(place, words if sees_phone else without)
+    return statement

@@ -1,0 +1,134 @@
+"""What other processes change: a connection of its own listens for it.
+
+What is heard is only a hint. It may get lost, so everything is to be read again now and then, and after each connection
+(`Missed`). A pooler that lends a connection for one transaction alone loses all of it, and is found out by `check`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, get_args
+
+import psycopg
+from psycopg import sql
+
+from hermes.errors import StoreError
+from hermes.storage.postgres.connection import connected, finished
+from hermes.storage.protocol import Changed, Kind, Missed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from hermes.storage.postgres.address import Address
+    from hermes.storage.postgres.connection import Connection, Row
+    from hermes.storage.postgres.identity import Identity
+
+AGAIN_S: Final = 60.0
+"""How often everything is to be read again."""
+_HEARS_S: Final = 3.0
+_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 15.0
+_POOLER: Final = (
+    "between Hermes and the database is a pooler that lends a connection for one transaction alone; "
+    "use the address of the database itself, or the pooler's session mode"
+)
+
+
+class Feed:
+    """The changes by other processes."""
+
+    def __init__(
+        self,
+        address: Address,
+        identity: Identity,
+        is_phone: Callable[[], bool],
+        monotonic: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._address = address
+        self._identity = identity
+        self._is_phone = is_phone
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._listening: psycopg.AsyncConnection[Row] | None = None
+        self._is_closed = False
+
+    async def check(self, connection: Connection) -> None:
+        """Raise StoreError if what this process tells is not heard by it, or two connections are one."""
+        listening = await connected(self._address)
+        try:
+            channel, word = f"hermes_{secrets.token_hex(8)}", secrets.token_hex(8)
+            await finished(listening, sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_string())
+            [(mine,)] = await finished(listening, "SELECT pg_backend_pid()")
+            [(other, _)] = await connection.read(
+                "SELECT pg_backend_pid(), pg_notify(%(channel)s, %(word)s)", {"channel": channel, "word": word}
+            )
+            heard = [news.payload async for news in listening.notifies(timeout=_HEARS_S, stop_after=1)]
+        except psycopg.Error:
+            raise StoreError("the connection to the database broke; try again") from None
+        finally:
+            await listening.close()
+        if mine == other or heard != [word]:
+            raise StoreError(_POOLER)
+
+    async def changes(self) -> AsyncIterator[Changed | Missed]:
+        """Yield what other processes change, until `close`. A lost connection is made again."""
+        pause_s = _PAUSE_S
+        while not self._is_closed:
+            try:
+                self._listening = await self._connected()
+                pause_s = _PAUSE_S
+                yield Missed()
+                async for change in self._heard(self._listening):
+                    yield change
+            except (psycopg.Error, StoreError):
+                if not self._is_closed:
+                    await self._sleep(pause_s)
+                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            finally:
+                await self._leave()
+
+    async def close(self) -> None:
+        """End `changes`."""
+        self._is_closed = True
+        await self._leave()
+
+    async def _leave(self) -> None:
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            await listening.close()
+
+    async def _connected(self) -> psycopg.AsyncConnection[Row]:
+        listening = await connected(self._address)
+        try:
+            for channel in self._channels():
+                await finished(listening, f"LISTEN {channel}")
+        except BaseException:
+            await listening.close()
+            raise
+        return listening
+
+    def _channels(self) -> list[str]:
+        own = [self._identity.channel(self._identity.machine)]
+        return [*own, self._identity.channel()] if self._identity.sees_phone else own
+
+    async def _heard(self, listening: psycopg.AsyncConnection[Row]) -> AsyncIterator[Changed | Missed]:
+        again_at = self._monotonic() + AGAIN_S
+        while True:
+            async for news in listening.notifies(timeout=max(0.0, again_at - self._monotonic()), stop_after=1):
+                change = self._change(news)
+                if change is not None:
+                    yield change
+            if self._monotonic() >= again_at:
+                await finished(listening, "SELECT 1")  # a connection that died in silence is found out
+                yield Missed()
+                again_at = self._monotonic() + AGAIN_S
+
+    def _change(self, news: psycopg.Notify) -> Changed | None:
+        kind, _, rest = news.payload.partition(" ")
+        thing_id, _, session = rest.partition(" ")
+        # The phone side hears of every change; its machine's channel would only say it twice.
+        wanted = self._identity.channel("" if self._is_phone() else self._identity.machine)
+        if session == self._identity.session or news.channel != wanted:
+            return None
+        return next((Changed(each, thing_id) for each in get_args(Kind) if each == kind), None)

@@ -1,0 +1,165 @@
+"""The records of one kind in the database, such as the notices of sessions."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.storage import names
+from hermes.storage.postgres.connection import UnknownError
+from hermes.storage.postgres.entries import OWNER
+from hermes.storage.postgres.identity import plain
+from hermes.storage.postgres.leases import IS_HELD
+from hermes.storage.postgres.rows import LogOnce
+from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
+from hermes.storage.protocol import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.storage.codec import Codec
+    from hermes.storage.postgres.writing import Writer
+    from hermes.storage.protocol import Kind
+
+log = logging.getLogger(__name__)
+R = TypeVar("R", bound=Record)
+
+_ALL: Final = "SELECT id, body::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
+_CREATE: Final = f"""
+INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body)
+SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json WHERE {IS_HELD}
+ON CONFLICT (bot, kind, id) DO NOTHING
+RETURNING {TELL}
+"""
+_CHANGE: Final = f"""
+UPDATE hermes.records SET revision = %(revision)s, body = %(body)s::json {{moved}}
+WHERE bot = %(bot)s AND kind = %(kind)s AND id = %(id)s AND revision = %(before)s AND {IS_HELD}
+RETURNING {TELL}
+"""
+_MOVED: Final = f", machine = %(machine)s, owner = {OWNER}"
+_FORGET: Final = f"""
+DELETE FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s AND id = %(id)s AND {IS_HELD}
+RETURNING {TELL}
+"""
+
+
+class Records(Generic[R]):
+    """The records of one kind that this user may see."""
+
+    def __init__(self, writer: Writer, kind: Kind, codec: Codec[R]) -> None:
+        self._writer = writer
+        self._connection = writer.connection
+        self._identity = writer.identity
+        self._kind = kind
+        self._codec = codec
+        self._log_once = LogOnce()
+
+    async def survey(self) -> list[R]:
+        """Return all records that can be read. Raises StoreError."""
+        return [record for record in await self._read() if not isinstance(record, StoreError)]
+
+    async def all(self) -> list[R]:
+        """As `survey`; the others are logged."""
+        return [record for record in await self._read(loudly=True) if not isinstance(record, StoreError)]
+
+    async def get(self, record_id: str) -> R:
+        """Return this record. Raises Missing, Unreadable, TooNew, StoreError."""
+        await self._writer.ready()
+        if names.is_id(record_id):
+            for row in await self._connection.read(_ALL + " AND id = %(id)s", self._key(record_id)):
+                return self._decoded(*row)
+        raise Missing("there is no record with such an id")
+
+    async def create(self, record: R) -> R:
+        """Save a new record. Raises Conflict, NotSaved, Deposed."""
+        await self._writer.ready()
+        if not names.is_id(record.id):
+            raise StoreError("a record cannot have such an id")
+        wanted = _at(record, 1)
+        try:
+            is_new = bool(await self._writer.write(_CREATE, self._values(wanted)))
+        except UnknownError:
+            is_new = await surely(self._is_saved(wanted))
+            if not is_new:  # the statement may still be under way: then this one waits for it
+                is_new = bool(await surely(self._writer.write(_CREATE, self._values(wanted))))
+                is_new = is_new or await surely(self._is_saved(wanted))
+        if not is_new:
+            raise Conflict(f"there is a record {record.id} already")
+        return wanted
+
+    async def change(self, known: R, fn: Callable[[R], R]) -> R:
+        """Apply `fn` to the newest version of a record. Raises Missing, NotSaved, Deposed."""
+        await self._writer.ready()
+        record = known
+        for _ in range(MOST_TRIES):
+            changed = _at(fn(record), record.revision)
+            if changed == record:
+                return record
+            wanted = _at(changed, record.revision + 1)
+            try:
+                if await self._writer.write(self._change(), self._values(wanted, before=record.revision)):
+                    return wanted
+                record = await self.get(known.id)
+            except UnknownError:
+                record = await surely(self.get(known.id))
+                if record == wanted:
+                    return wanted
+        raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
+
+    async def keep(self, record: R) -> R:
+        """Write a record from memory if the database has lost it, and return the one to go on with. Raises NotSaved."""
+        await self._writer.ready()
+        if await self._writer.write_again(_CREATE, self._values(record)):
+            return record
+        return await self.get(record.id)
+
+    async def forget(self, record_id: str) -> None:
+        """Remove a record. Raises NotSaved, Deposed."""
+        await self._writer.ready()
+        if not names.is_id(record_id):
+            raise StoreError("there is no record with such an id")
+        news = self._writer.news(self._kind, record_id)
+        await self._writer.write_again(_FORGET, self._key(record_id) | news)
+
+    def _change(self) -> str:
+        # A user of an agent-only machine cannot move a row to another machine.
+        return _CHANGE.format(moved=_MOVED if self._identity.sees_phone else "")
+
+    async def _is_saved(self, wanted: R) -> bool:
+        try:
+            return await self.get(wanted.id) == wanted
+        except Missing:
+            return False
+
+    async def _read(self, *, loudly: bool = False) -> list[R | StoreError]:
+        await self._writer.ready()
+        found: list[R | StoreError] = []
+        for row in await self._connection.read(_ALL, self._key("")):
+            try:
+                found.append(self._decoded(*row))
+            except (Unreadable, TooNew) as error:
+                found.append(error)
+                if loudly:
+                    self._log_once(f"{self._kind}/{row[0]}", error)
+        return found
+
+    def _decoded(self, record_id: str, body: str) -> R:
+        record = self._codec.decode(body.encode())
+        if record.id != record_id:
+            raise Unreadable(f"it holds another record, {record.id}")
+        return record
+
+    def _key(self, record_id: str) -> dict[str, object]:
+        return {"bot": self._identity.bot, "kind": self._kind, "id": record_id}
+
+    def _values(self, record: R, *, before: int = 0) -> dict[str, object]:
+        body = self._codec.encode(record).decode()
+        values = {"machine": plain(record.machine), "revision": record.revision, "before": before, "body": body}
+        return self._key(record.id) | values | self._writer.news(self._kind, record.id)
+
+
+def _at(record: R, revision: int) -> R:
+    changed: R = dataclasses.replace(record, revision=revision)  # type: ignore[type-var]
+    return changed

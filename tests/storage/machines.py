@@ -1,0 +1,56 @@
+"""Machines that share a database, each with a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.hook import spool
+from hermes.storage.home import Home
+from hermes.storage.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes.storage.postgres.address import Address
+
+BOT = 42
+
+
+class Clock:
+    """A monotonic clock that a test moves; to sleep is to move it."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return asyncio.get_running_loop().time() + self.ahead_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.slept.append(seconds)
+        self.ahead_s += seconds
+        await asyncio.sleep(0.01)
+
+
+def machine(root: Path, name: str, address: Address, *, bot: int | None = BOT, **seams: Any) -> PostgresStore:
+    """The store of this machine, which has not joined yet."""
+    home = root / name
+    home.mkdir(parents=True, exist_ok=True)
+    spool.keep_machine(home, name)
+    return PostgresStore(Home(home), address, bot, **seams)
+
+
+@contextlib.asynccontextmanager
+async def joined(store: PostgresStore, *, phone: bool = False) -> AsyncIterator[PostgresStore]:
+    """The store of a machine that has joined, and that is the phone side if that is wanted."""
+    try:
+        await store.join(store.home.root.name, "1.0")
+        if phone:
+            assert await store.take_phone()
+        yield store
+    finally:
+        await store.leave()
