@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg import sql
@@ -74,9 +74,9 @@ class Database:
         """Do this as the superuser of the server."""
         with psycopg.connect(**self.superuser(), autocommit=True) as connection:
             cursor = connection.execute(statement.encode(), values)
-            return cursor.fetchall() if cursor.description else []
+            return [] if cursor.description is None else cursor.fetchall()
 
-    def superuser(self) -> dict[str, str]:
+    def superuser(self) -> dict[str, Any]:
         """The parameters of the superuser's connection."""
         return {
             "host": "127.0.0.1",
@@ -100,10 +100,8 @@ class Server:
         if os.getuid() == 0:
             for path in (self.folder, secret):
                 shutil.chown(path, "nobody")
-        self._run(
-            "initdb", "--pgdata", str(self.folder / "data"), "--username=postgres", "--pwfile", str(secret), "--no-sync",
-            "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C",
-        )  # fmt: skip
+        usual = ["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--username=postgres"]
+        self._run("initdb", "--pgdata", str(self.folder / "data"), "--pwfile", str(secret), *usual)
         self.start()
 
     def __enter__(self) -> Self:
@@ -138,10 +136,6 @@ class Server:
             self._process.send_signal(sign)
             self._process.wait(_STARTS_S)
             self._process = None
-
-    def freeze(self, connection: int, sign: int = signal.SIGSTOP) -> None:
-        """Send this signal to the process that serves this connection."""
-        os.kill(connection, sign)
 
     @contextlib.contextmanager
     def database(self) -> Iterator[Database]:

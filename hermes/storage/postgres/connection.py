@@ -159,7 +159,7 @@ async def _rows(
     connection: psycopg.AsyncConnection[Row], statement: str, values: Mapping[str, object] | None
 ) -> list[Row]:
     cursor = await connection.execute(statement.encode(), values)
-    return await cursor.fetchall() if cursor.description else []
+    return [] if cursor.description is None else await cursor.fetchall()
 
 
 def _cut(connection: psycopg.AsyncConnection[Row]) -> None:

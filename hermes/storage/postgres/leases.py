@@ -133,6 +133,7 @@ class Leases:
 
     async def leave(self) -> None:
         """Let other processes take all leases at once. Raises StoreError."""
+        self._phone_lost = True
         if self._machine is not None:
             await self._connection.repeat(_LEAVE, self.values())
 

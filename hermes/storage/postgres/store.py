@@ -76,6 +76,7 @@ class PostgresStore:
 
     async def join(self, name: str, version: str) -> None:
         """Take the lease of this machine, which has this name for people. Raises Held, TooNew, StoreError."""
+        self.home.make()
         await self._ready()
         await self._feed.check(self._connection)
         await membership.belong(self._connection, self._identity, name, version)
@@ -116,6 +117,7 @@ class PostgresStore:
 
     async def open(self) -> list[Entry]:
         """Return the open asks, oldest first: of all machines for the phone side, else of this machine."""
+        self.home.make()
         await self._ready()
         machine = None if self.is_phone() else self._identity.machine
         entries, self.has_unread = await self._open.load(machine=machine)

@@ -1,0 +1,165 @@
+"""A database that is away, full, slow or frozen: a clear sentence within seconds, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes.errors import Conflict, NotSaved, StoreError
+from hermes.storage.postgres import connection as connection_module
+from hermes.storage.postgres.address import Address
+from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.sentences import sentence, told
+from tests.harness.postgres import PASSWORD, Database, Server, free_port
+from tests.storage.machines import joined, machine
+from tests.storage.postgres.proxy import proxy
+from tests.storage.store_process import an_entry, one_more
+
+ADDRESS = Address("postgresql://hermes@127.0.0.1/hermes", "s3cret")
+
+
+def _errors(kind: type[psycopg.Error] = psycopg.Error) -> list[type[psycopg.Error]]:
+    return [kind, *(each for sub in kind.__subclasses__() for each in _errors(sub))]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_each_error_of_psycopg_has_a_sentence(writes: bool) -> None:
+    """None of them is left as it is, and none quotes anything."""
+    for kind in {*_errors(), *(each for _, each in inspect.getmembers(psycopg.errors, inspect.isclass))}:
+        if issubclass(kind, psycopg.Error):
+            error = told(kind("row of Ann: s3cret"), ADDRESS, writes=writes)
+            assert isinstance(error, Conflict | NotSaved if writes else StoreError)
+            assert "s3cret" not in str(error)
+            assert kind.sqlstate is None or "Ann" not in str(error)
+            assert str(error).partition(": ")[2 if writes else 0][:3] == "the"
+
+
+def test_the_sentence_of_a_connection_that_was_not_made_says_why() -> None:
+    """In the words of the client library."""
+    error = psycopg.OperationalError('connection failed: FATAL:  no "s3cret"\n here')
+    assert sentence(error, ADDRESS) == 'the database cannot be reached (FATAL: no "…" here)'
+    assert "(x)" in sentence(psycopg.OperationalError("x"), Address("postgresql://a"))
+
+
+def test_a_password_is_not_shown() -> None:
+    """Nor is an address that may have one in it."""
+    assert "s3cret" not in repr(ADDRESS)
+    assert ADDRESS.parameters() == {"user": "hermes", "host": "127.0.0.1", "dbname": "hermes", "password": "s3cret"}
+    assert "password" not in Address("postgresql://hermes@db/hermes").parameters()
+    with pytest.raises(StoreError, match="store.url") as caught:
+        Address("postgresql://ann:%zz-s3cret@db/hermes").parameters()
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_a_full_disk_is_said_and_changes_nothing(database: Database, tmp_path: Path) -> None:
+    """The words are those for people."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store):
+        entry = await store.create(an_entry())
+        database.ask("""
+            CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '53100'; END $$;
+            CREATE TRIGGER full_disk BEFORE UPDATE OR INSERT ON hermes.entries
+            FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
+        """)
+        for work in (store.change(entry.id, one_more), store.create(an_entry("bbbb2222"))):
+            with pytest.raises(NotSaved, match="disk of the database is full") as caught:
+                await work
+            assert caught.value.disk_full
+        assert await store.open() == [entry]
+
+
+async def test_a_database_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
+    """Reading and writing."""
+    store = machine(tmp_path, "desk", Address(f"postgresql://hermes@127.0.0.1:{free_port()}/x", PASSWORD))
+    with pytest.raises(StoreError, match="cannot be reached"):
+        await store.get("aaaa2222")
+    connection = store._connection
+    with pytest.raises(NotSaved, match="nothing was saved: the database cannot be reached"):
+        await connection.write("SELECT 1")
+    with pytest.raises(NotSaved):
+        await connection.repeat("SELECT 1")
+
+
+async def test_a_wrong_password_is_said_without_it(database: Database) -> None:
+    """Nor is the right one there."""
+    connection = Connection(database.address(password="wr0ng"))
+    with pytest.raises(StoreError) as caught:
+        await connection.read("SELECT 1")
+    assert "wr0ng" not in str(caught.value)
+
+
+async def test_a_database_that_is_restarted_loses_nothing(database: Database, postgres: Server, tmp_path: Path) -> None:
+    """The next call makes another connection; a killed server is the same."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store, phone=True):
+        entry = await store.create(an_entry())
+        for sign in (signal.SIGINT, signal.SIGQUIT):
+            postgres.stop(sign)
+            with pytest.raises(StoreError):
+                await store.change(entry.id, one_more)
+            postgres.start()
+            entry = await store.change(entry.id, one_more, entry)
+        assert entry.revision == 3
+        assert await store.open() == [entry]
+        await store.renew(())
+
+
+@pytest.fixture
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "PATIENCE_S", 0.5)
+
+
+@pytest.mark.usefixtures("_hurried")
+async def test_a_frozen_database_keeps_nobody_waiting(database: Database, tmp_path: Path) -> None:
+    """Neither the first who asks, nor those behind, nor a new connection."""
+    async with proxy(database.port) as between:
+        store = machine(tmp_path, "desk", database.address(port=between.port))
+        async with joined(store):
+            entry = await store.create(an_entry())
+            between.is_frozen = True
+            began = time.monotonic()
+            works = [store.get(entry.id), store.change(entry.id, one_more, entry), store.get(entry.id)]
+            results = await asyncio.gather(*works, return_exceptions=True)
+            assert all(isinstance(each, StoreError) for each in results)
+            with pytest.raises(StoreError, match="did not answer"):
+                await store.get(entry.id)
+            with pytest.raises(NotSaved, match="did not answer"):
+                await store.settle(entry.id, entry)
+            assert time.monotonic() - began < 10 * connection_module.PATIENCE_S
+            between.is_frozen = False
+            assert (await store.get(entry.id)).id == entry.id
+
+
+async def test_a_statement_that_nobody_waits_for_any_more_is_cut(database: Database) -> None:
+    """A cancelled task does not wait for the database, and leaves no connection in the middle of something."""
+    connection = Connection(database.address())
+    work = asyncio.create_task(connection.read("SELECT pg_sleep(3)"))
+    await asyncio.sleep(0.3)
+    work.cancel()
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert time.monotonic() - began < 1
+    assert await connection.read("SELECT 1") == [(1,)]
+    await connection.close()
+
+
+async def test_a_slow_statement_is_ended_by_the_server(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has changed nothing then, and the connection stays."""
+    connection = Connection(database.address())
+    await connection.read("SELECT set_config('statement_timeout', '100', false)")
+    with pytest.raises(NotSaved, match="took too long"):
+        await connection.write("SELECT pg_sleep(3)")
+    [(setting,)] = await connection.read("SELECT current_setting('statement_timeout')")
+    assert setting == "100ms"
+    await connection.close()
+    [row] = await connection.read("SELECT current_setting('synchronous_commit'), current_setting('statement_timeout')")
+    assert row == ("on", "4s")
+    await connection.close()

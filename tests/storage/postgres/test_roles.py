@@ -1,0 +1,226 @@
+"""The user of an agent-only machine sees and changes what is its own, and nothing of the chat: the database says so."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry, Phone
+from hermes.model.notice import Notice
+from hermes.storage.postgres import roles
+from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.store import PostgresStore
+from hermes.storage.protocol import Changed, Missed
+from tests.harness.postgres import PASSWORD, Database, programs
+from tests.storage.machines import BOT, joined, machine
+from tests.storage.store_process import an_entry, one_more
+
+SECRET = "a-secret 'of' its own"
+NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="ci")
+
+
+def asked_at(name: str, entry_id: str, code: str = "") -> Entry:
+    """An ask of this machine that is not on the phone yet."""
+    entry = an_entry(entry_id, code=code)
+    return replace(entry, ask=replace(entry.ask, source=replace(entry.ask.source, machine=name)), phone=Phone(0))
+
+
+@pytest.fixture
+async def phone(database: Database, tmp_path: Path) -> AsyncIterator[PostgresStore]:
+    """The machine with the bot's token."""
+    async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
+        yield store
+
+
+@pytest.fixture
+async def user(database: Database, phone: PostgresStore) -> AsyncIterator[str]:
+    """The user of an agent-only machine."""
+    name = f"ci {secrets.token_hex(4)}"
+    await roles.add(phone._connection, name, SECRET, BOT)
+    yield name
+    database.ask(roles.removal(name))
+
+
+def agent(database: Database, tmp_path: Path, user: str, name: str = "ci", bot: int | None = None) -> PostgresStore:
+    """An agent-only machine."""
+    return machine(tmp_path, name, database.address(user.replace(" ", "%20"), SECRET), bot=bot)
+
+
+async def test_an_agent_only_machine_learns_its_bot_and_asks(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """The phone side places its ask; the machine hears of it, and never sees the phone."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        heard = ci.changes()
+        assert await anext(heard) == Missed()
+        entry = await ci.create(asked_at("ci", "aaaa2222"))
+        assert entry.phone == Phone(0)
+        placed = await phone.change(entry.id, lambda found: replace(found, code="k7", phone=Phone(7, message_id=70)))
+        assert await anext(heard) == Changed("entries", entry.id)
+        seen = await ci.change(entry.id, one_more)
+        assert (seen.code, seen.phone, seen.revision) == ("k7", Phone(0), 3)
+        assert await ci.keep(seen) == seen
+        assert await ci.get(entry.id) == seen
+        [whole] = await phone.open()
+        assert whole == replace(one_more(placed), revision=3)
+        assert not await ci.take_phone()
+        assert [each.id for each in await ci.machines()] == ["ci"]
+        assert {each.id for each in await phone.machines()} == {"ci", "desk"}
+        await ci.renew((("opencode", True),))
+        await ci.settle(entry.id, seen)
+        assert await ci.done(entry.id) == seen
+        assert await ci.newest_done(5) == [seen]
+        assert await ci.forget_done(list(await ci.days_done())) == 0
+        assert await phone.forget_done(list(await phone.days_done())) == 1
+        assert await phone.forget_done([]) == 0
+
+
+async def test_an_agent_only_machine_keeps_records(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """Also those that the phone side makes for it; not those of others."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        theirs = await phone.notices.create(NOTICE)
+        await phone.notices.create(replace(NOTICE, id="dddd2222", machine="desk"))
+        assert await ci.notices.all() == [theirs]
+        changed = await ci.notices.change(theirs, lambda found: replace(found, heard_s=1.0))
+        assert await phone.notices.get(theirs.id) == changed
+        own = await ci.notices.create(replace(NOTICE, id="oooo2222"))
+        await ci.notices.forget(own.id)
+        await ci.notices.forget("dddd2222")
+        assert {each.id for each in await phone.notices.all()} == {NOTICE.id, "dddd2222"}
+        with pytest.raises(Conflict):
+            await ci.notices.create(replace(NOTICE, id="dddd2222"))
+
+
+async def test_what_an_agent_only_machine_may_not_do_is_refused(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """By the database, whatever the program tries."""
+    theirs = await phone.create(asked_at("desk", "dddd2222", "d2"))
+    await phone.save_chat(ChatMemory(BOT, offset=7))
+    async with joined(agent(database, tmp_path, user)) as ci:
+        own = await ci.create(asked_at("ci", "aaaa2222"))
+        with pytest.raises(Missing):
+            await ci.get(theirs.id)
+        with pytest.raises(Missing):
+            await ci.change(theirs.id, one_more, theirs)
+        with pytest.raises(StoreError, match="does not let this user"):
+            await ci.load_chat(BOT)
+        for work in (ci.save_chat(ChatMemory(BOT)), ci.lock_phone(), ci.unlock_phone()):
+            with pytest.raises(NotSaved, match="does not let this user"):
+                await work
+        assert not await ci.is_phone_locked()
+        await phone.lock_phone()
+        assert await ci.is_phone_locked()
+    parameters = database.address(user.replace(" ", "%20"), SECRET).parameters()
+    with psycopg.connect(**parameters, autocommit=True) as connection:  # type: ignore[arg-type]
+        for statement in (
+            "SELECT phone FROM hermes.entries",
+            "SELECT * FROM hermes.chats",
+            """UPDATE hermes.entries SET phone = '{"chat_id":1}'""",
+            "UPDATE hermes.entries SET owner = 'hermes'",
+            "DELETE FROM hermes.entries",
+            "INSERT INTO hermes.entries (bot, owner, id, machine, agent, wait_id, code, phase, revision, asked_s, body)"
+            " VALUES (42, 'hermes', 'x', '', '', '', '', '', 1, 1, '{}')",
+            "INSERT INTO hermes.entries (bot, id, machine, agent, wait_id, code, phase, revision, asked_s, body)"
+            " VALUES (43, 'x', '', '', '', '', '', 1, 1, '{}')",
+            "INSERT INTO hermes.leases (bot, name, machine, holder, term, until) VALUES (42, 'phone', '', '', 9, now())",
+            "INSERT INTO hermes.leases (bot, name, machine, holder, term, until) VALUES (42, 'machine:desk', '', '', 9, now())",
+            "INSERT INTO hermes.machines (bot, id, name, version) VALUES (42, 'desk', '', '')",
+            "UPDATE hermes.leases SET name = 'phone'",
+            "INSERT INTO hermes.members VALUES (current_user, 43, 'agent')",
+            "INSERT INTO hermes.locks VALUES (42)",
+            "INSERT INTO hermes.migrations VALUES (99)",
+            "UPDATE hermes.records SET owner = 'hermes'",
+            "CREATE TABLE hermes.mine ()",
+            "SET ROLE hermes",
+        ):
+            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
+                connection.execute(statement.encode())
+        for table in ("entries", "leases", "machines", "members"):
+            [(others,)] = connection.execute(
+                f"SELECT count(*) FROM hermes.{table} WHERE owner <> current_user".encode()
+            )
+            assert others == 0
+        assert connection.execute("UPDATE hermes.entries SET phase = '' WHERE id = 'dddd2222'").rowcount == 0
+    assert await phone.get(theirs.id) == theirs
+    assert (await phone.get(own.id)).id == own.id
+
+
+async def test_a_machine_that_was_removed_changes_nothing_any_more(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """Its asks stay for the phone side to end; its user sees nothing."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        entry = await ci.create(asked_at("ci", "aaaa2222"))
+        assert await roles.remove_machine(phone._connection, BOT, "ci") == user
+        assert await roles.remove_machine(phone._connection, BOT, "ci") is None
+        with pytest.raises(Deposed, match="removed"):
+            await ci.change(entry.id, one_more, entry)
+        with pytest.raises(Deposed, match="removed"):
+            await ci.renew(())
+        assert await ci.open() == []
+        assert await phone.open() == [entry]
+        assert [each.id for each in await phone.machines()] == ["desk"]
+    with pytest.raises(StoreError, match="does not belong to the bot"):
+        await agent(database, tmp_path, user).survey()
+
+
+async def test_a_user_with_another_machine_keeps_it(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """Only the last one takes its rights along."""
+    async with joined(agent(database, tmp_path, user)), joined(agent(database, tmp_path, user, "box")) as box:
+        assert await roles.remove_machine(phone._connection, BOT, "ci") == user
+        await box.renew(())
+    assert await roles.remove_machine(phone._connection, BOT, "desk") == "hermes"
+    assert ("hermes", BOT, "phone") in database.ask("SELECT owner, bot, kind FROM hermes.members")
+
+
+async def test_a_user_of_another_bot_or_of_several_is_told(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """A machine has one bot."""
+    with pytest.raises(StoreError, match="does not belong"):
+        await agent(database, tmp_path, user, bot=43).survey()
+    database.ask("INSERT INTO hermes.members VALUES (%s, 43, 'agent')", user)
+    with pytest.raises(StoreError, match="several bots"):
+        await agent(database, tmp_path, user).survey()
+    await agent(database, tmp_path, user, bot=43).survey()
+
+
+async def test_the_printed_statements_work_and_have_no_password(
+    database: Database, phone: PostgresStore, tmp_path: Path
+) -> None:
+    """For people whose user may not make users."""
+    text = roles.as_text("box", SECRET, BOT)
+    assert SECRET not in text
+    assert "a-secret" not in text
+    place = ["--host=127.0.0.1", f"--port={database.port}", "--username=postgres", database.name]
+    command = [str(programs() / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", *place]
+    subprocess.run(command, input=text, text=True, check=True, env={"PGPASSWORD": PASSWORD})
+    try:
+        async with joined(agent(database, tmp_path, "box", "box")) as box:
+            assert await box.open() == []
+        with pytest.raises(NotSaved):
+            await roles.add(phone._connection, "box", SECRET, BOT)
+        with pytest.raises(StoreError):
+            await Connection(database.address("box", "wrong")).read("SELECT 1")
+    finally:
+        subprocess.run(command, input=roles.removal("box"), text=True, check=True, env={"PGPASSWORD": PASSWORD})
+
+
+@pytest.mark.parametrize(("name", "password"), [("", "x"), ("a\nb", "x"), ("a" * 64, "x"), ("a", ""), ("a", "ä")])
+def test_a_name_or_password_that_cannot_be_used_is_refused(name: str, password: str) -> None:
+    """Before anything is done."""
+    with pytest.raises(StoreError):
+        roles.statements(name, password, BOT)
