@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
 
 BOT = 42
+MADE: list[PostgresStore] = []
+"""The stores of the test that runs."""
 
 
 class Clock:
@@ -41,7 +43,8 @@ def machine(root: Path, name: str, address: Address, *, bot: int | None = BOT, *
     home = root / name
     home.mkdir(parents=True, exist_ok=True)
     spool.keep_machine(home, name)
-    return PostgresStore(Home(home), address, bot, **seams)
+    MADE.append(PostgresStore(Home(home), address, bot, **seams))
+    return MADE[-1]
 
 
 @contextlib.asynccontextmanager

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.connection import Connection
 
 _LOCK: Final = 0x4845524D4553  # "HERMES"
-_STATE: Final = """
-SELECT to_regclass('hermes.migrations') IS NOT NULL,
+# The cache behind `to_regclass` may not know yet what another process has just made.
+_IS_THERE: Final = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'hermes' AND tablename = 'migrations')"
+_STATE: Final = f"""
+SELECT ({_IS_THERE}),
        CASE WHEN to_regnamespace('hermes') IS NULL THEN has_database_privilege(current_database(), 'CREATE')
             ELSE (SELECT pg_has_role(current_user, nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'hermes') END
 """
@@ -61,7 +63,7 @@ async def _version(connection: Connection) -> int:
 async def _bring_forward(connection: Connection) -> None:
     async with connection.transaction() as work:
         await work.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        cursor = await work.execute("SELECT to_regclass('hermes.migrations') IS NOT NULL")
+        cursor = await work.execute(_IS_THERE)
         done = 0
         if await cursor.fetchone() == (True,):  # another process may have been first
             row = await (await work.execute("SELECT max(version) FROM hermes.migrations")).fetchone()
