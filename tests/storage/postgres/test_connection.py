@@ -37,7 +37,10 @@ def test_each_error_of_psycopg_has_a_sentence(writes: bool) -> None:
             assert isinstance(error, Conflict | NotSaved if writes else StoreError)
             assert "s3cret" not in str(error)
             assert kind.sqlstate is None or "Ann" not in str(error)
-            assert isinstance(error, Conflict) or str(error).partition(": ")[2 if writes else 0][:3] in ("the", "ano")  # "the database …", "another process …"
+            assert isinstance(error, Conflict) or str(error).partition(": ")[2 if writes else 0][:3] in (
+                "the",
+                "ano",
+            )  # "the database …", "another process …"
 
 
 def test_the_sentence_of_a_connection_that_was_not_made_says_why() -> None:
