@@ -201,7 +201,8 @@ async def test_records_of_each_kind_are_apart(store: Store) -> None:
     moved = await store.prompts.change(prompt, lambda found: replace(found, target=target))
     assert moved.machine == "desk"
     assert await store.prompts.all() == [moved]
-    assert await store.cards.all() == await store.notices.all() == []
+    assert await store.cards.all() == []
+    assert await store.notices.all() == []
 
 
 async def test_the_chat_is_remembered_for_each_bot(store: Store, kept: Kept) -> None:

@@ -44,24 +44,25 @@ async def listening(store: PostgresStore) -> AsyncIterator[Ear]:
 async def test_a_machine_hears_of_its_asks_and_the_phone_side_of_all(database: Database, tmp_path: Path) -> None:
     """But not of what they did themselves, nor of those of other machines."""
     desk, laptop, phone = (machine(tmp_path, name, database.address()) for name in ("desk", "laptop", "phone"))
-    async with joined(desk), joined(laptop), joined(phone, phone=True):
-        async with listening(desk) as at_desk, listening(laptop) as at_laptop, listening(phone) as at_phone:
-            entry = await desk.create(an_entry())
-            assert await at_phone.next() == Changed("entries", entry.id)
-            await phone.change(entry.id, one_more)
-            assert await at_desk.next() == Changed("entries", entry.id)
-            await phone.notices.create(NOTICE)
-            assert await at_desk.next() == Changed("notices", NOTICE.id)
-            await phone.notices.forget(NOTICE.id)
-            assert await at_desk.next() == Changed("notices", NOTICE.id)
-            await laptop.settle(entry.id)
-            assert await at_phone.next() == Changed("entries", entry.id)
-            await phone.notices.create(replace(NOTICE, id="llll2222", machine="laptop"))
-            assert await at_laptop.next() == Changed("notices", "llll2222")
-            await desk.leave()
-            with pytest.raises(StopAsyncIteration):
-                while True:
-                    assert await at_desk.next() == Changed("entries", entry.id)
+    async with joined(desk), joined(laptop), joined(phone, phone=True), contextlib.AsyncExitStack() as ears:
+        at_desk, at_laptop, at_phone = [
+            await ears.enter_async_context(listening(each)) for each in (desk, laptop, phone)
+        ]
+        entry = await desk.create(an_entry())
+        assert await at_phone.next() == Changed("entries", entry.id)
+        await phone.change(entry.id, one_more)
+        assert await at_desk.next() == Changed("entries", entry.id)
+        await phone.notices.create(NOTICE)
+        assert await at_desk.next() == Changed("notices", NOTICE.id)
+        await phone.notices.forget(NOTICE.id)
+        assert await at_desk.next() == Changed("notices", NOTICE.id)
+        await desk.leave()
+        with pytest.raises(StopAsyncIteration):
+            await at_desk.next()
+        await laptop.settle(entry.id)
+        assert await at_phone.next() == Changed("entries", entry.id)
+        await phone.notices.create(replace(NOTICE, id="llll2222", machine="laptop"))
+        assert await at_laptop.next() == Changed("notices", "llll2222")
 
 
 async def test_a_lost_connection_is_made_again(database: Database, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ async def test_tables_of_a_newer_hermes_are_left_alone(database: Database, tmp_p
     """The sentence says what to do."""
     async with joined(machine(tmp_path, "desk", database.address())):
         database.ask("INSERT INTO hermes.migrations VALUES (99)")
-    with pytest.raises(TooNew, match="newer Hermes.*upgrade"):
+    with pytest.raises(TooNew, match=r"newer Hermes.*upgrade"):
         await machine(tmp_path, "desk", database.address()).join("desk", "1.0")
 
 

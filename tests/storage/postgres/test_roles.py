@@ -26,6 +26,29 @@ from tests.storage.store_process import an_entry, one_more
 SECRET = "a-secret 'of' its own"
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="ci")
 
+_LEASE = "INSERT INTO hermes.leases (bot, name, machine, holder, term, until)"
+_ENTRY = "(bot, id, machine, agent, wait_id, code, phase, revision, asked_s, body"
+REFUSED = (
+    "SELECT phone FROM hermes.entries",
+    "SELECT * FROM hermes.chats",
+    """UPDATE hermes.entries SET phone = '{"chat_id":1}'""",
+    "UPDATE hermes.entries SET owner = 'hermes'",
+    "DELETE FROM hermes.entries",
+    f"INSERT INTO hermes.entries {_ENTRY}, owner) VALUES (42, 'x', '', '', '', '', '', 1, 1, '{{}}', 'hermes')",
+    f"INSERT INTO hermes.entries {_ENTRY}) VALUES (43, 'x', '', '', '', '', '', 1, 1, '{{}}')",
+    f"{_LEASE} VALUES (42, 'phone', '', '', 9, now())",
+    f"{_LEASE} VALUES (42, 'machine:desk', '', '', 9, now())",
+    "INSERT INTO hermes.machines (bot, id, name, version) VALUES (42, 'desk', '', '')",
+    "UPDATE hermes.leases SET name = 'phone'",
+    "INSERT INTO hermes.members VALUES (current_user, 43, 'agent')",
+    "INSERT INTO hermes.locks VALUES (42)",
+    "INSERT INTO hermes.migrations VALUES (99)",
+    "UPDATE hermes.records SET owner = 'hermes'",
+    "CREATE TABLE hermes.mine ()",
+    "SET ROLE hermes",
+)
+"""What the user of an agent-only machine may not do."""
+
 
 def asked_at(name: str, entry_id: str, code: str = "") -> Entry:
     """An ask of this machine that is not on the phone yet."""
@@ -47,6 +70,11 @@ async def user(database: Database, phone: PostgresStore) -> AsyncIterator[str]:
     await roles.add(phone._connection, name, SECRET, BOT)
     yield name
     database.ask(roles.removal(name))
+
+
+def others_in(table: str) -> bytes:
+    """Count the rows of others in this table."""
+    return f"SELECT count(*) FROM hermes.{table} WHERE owner <> current_user".encode()
 
 
 def agent(database: Database, tmp_path: Path, user: str, name: str = "ci", bot: int | None = None) -> PostgresStore:
@@ -123,27 +151,7 @@ async def test_what_an_agent_only_machine_may_not_do_is_refused(
         assert await ci.is_phone_locked()
     parameters = database.address(user.replace(" ", "%20"), SECRET).parameters()
     with psycopg.connect(**parameters, autocommit=True) as connection:  # type: ignore[arg-type]
-        for statement in (
-            "SELECT phone FROM hermes.entries",
-            "SELECT * FROM hermes.chats",
-            """UPDATE hermes.entries SET phone = '{"chat_id":1}'""",
-            "UPDATE hermes.entries SET owner = 'hermes'",
-            "DELETE FROM hermes.entries",
-            "INSERT INTO hermes.entries (bot, owner, id, machine, agent, wait_id, code, phase, revision, asked_s, body)"
-            " VALUES (42, 'hermes', 'x', '', '', '', '', '', 1, 1, '{}')",
-            "INSERT INTO hermes.entries (bot, id, machine, agent, wait_id, code, phase, revision, asked_s, body)"
-            " VALUES (43, 'x', '', '', '', '', '', 1, 1, '{}')",
-            "INSERT INTO hermes.leases (bot, name, machine, holder, term, until) VALUES (42, 'phone', '', '', 9, now())",
-            "INSERT INTO hermes.leases (bot, name, machine, holder, term, until) VALUES (42, 'machine:desk', '', '', 9, now())",
-            "INSERT INTO hermes.machines (bot, id, name, version) VALUES (42, 'desk', '', '')",
-            "UPDATE hermes.leases SET name = 'phone'",
-            "INSERT INTO hermes.members VALUES (current_user, 43, 'agent')",
-            "INSERT INTO hermes.locks VALUES (42)",
-            "INSERT INTO hermes.migrations VALUES (99)",
-            "UPDATE hermes.records SET owner = 'hermes'",
-            "CREATE TABLE hermes.mine ()",
-            "SET ROLE hermes",
-        ):
+        for statement in REFUSED:
             with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
                 connection.execute(statement.encode())
         for table in ("entries", "leases", "machines", "members"):
