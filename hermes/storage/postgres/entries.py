@@ -115,15 +115,11 @@ class OpenEntries:
         wanted = self._seen(replace(entry, revision=1))
         statement = self._with_phone(_CREATE).format(on_conflict="DO NOTHING")
         try:
-            is_new = await self._writer.write(statement, self._values(wanted))
+            is_new = bool(await self._writer.write(statement, self._values(wanted)))
         except UnknownError:
-            if await surely(self._is_saved(wanted)):
-                return wanted
-            # The statement may still be under way: then this one waits for it, and finds the ask there.
-            if not (await surely(self._writer.write(statement, self._values(wanted)))):
-                is_new = await surely(self._is_saved(wanted))
-            else:
-                is_new = True
+            # If the first statement was done, or is still under way, this one finds the ask there.
+            is_new = bool(await surely(self._writer.write(statement, self._values(wanted))))
+            is_new = is_new or await surely(self._is_saved(wanted))
         if not is_new:
             raise Conflict(f"there is an ask {entry.id} already")
         return wanted

@@ -81,10 +81,9 @@ class Records(Generic[R]):
         try:
             is_new = bool(await self._writer.write(_CREATE, self._values(wanted)))
         except UnknownError:
-            is_new = await surely(self._is_saved(wanted))
-            if not is_new:  # the statement may still be under way: then this one waits for it
-                is_new = bool(await surely(self._writer.write(_CREATE, self._values(wanted))))
-                is_new = is_new or await surely(self._is_saved(wanted))
+            # If the first statement was done, or is still under way, this one finds the record there.
+            is_new = bool(await surely(self._writer.write(_CREATE, self._values(wanted))))
+            is_new = is_new or await surely(self._is_saved(wanted))
         if not is_new:
             raise Conflict(f"there is a record {record.id} already")
         return wanted

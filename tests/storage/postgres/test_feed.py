@@ -82,6 +82,10 @@ async def test_a_lost_connection_is_made_again(database: Database, tmp_path: Pat
             assert await hearing == Missed()
             entry = await other.create(an_entry())
             assert await ear.next() == Changed("entries", entry.id)
+            clock.slept.clear()
+            between.cut_all()
+            assert await ear.next() == Missed()
+            assert clock.slept == [1]
 
 
 async def test_everything_is_read_again_once_a_minute(database: Database, tmp_path: Path) -> None:

@@ -86,6 +86,20 @@ async def test_a_renewal_that_takes_too_long_does_not_bring_the_phone_side_back(
         assert not store.is_phone()
 
 
+async def test_a_renewal_counts_from_its_beginning(database: Database, tmp_path: Path) -> None:
+    """The database may have done it at once, and its answer may have taken long."""
+    clock = Clock()
+    store = machine(tmp_path, "desk", database.address(), monotonic=clock)
+    async with joined(store, phone=True):
+        renew = asyncio.create_task(store.renew(()))
+        await asyncio.sleep(0)
+        clock.ahead_s += 6
+        await renew
+        assert store.is_phone()
+        clock.ahead_s += 5
+        assert not store.is_phone()
+
+
 async def test_a_copied_disk_is_found_out(database: Database, tmp_path: Path) -> None:
     """The second machine with the id waits for the lease of a process that may have died, and says what is wrong."""
     clock = Clock()

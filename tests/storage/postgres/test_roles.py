@@ -151,6 +151,7 @@ async def test_what_an_agent_only_machine_may_not_do_is_refused(
         assert await ci.is_phone_locked()
     parameters = database.address(user.replace(" ", "%20"), SECRET).parameters()
     with psycopg.connect(**parameters, autocommit=True) as connection:  # type: ignore[arg-type]
+        database.ask("DELETE FROM hermes.leases WHERE name = 'phone'")
         for statement in REFUSED:
             with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
                 connection.execute(statement.encode())
@@ -187,8 +188,10 @@ async def test_a_user_with_another_machine_keeps_it(
     database: Database, phone: PostgresStore, user: str, tmp_path: Path
 ) -> None:
     """Only the last one takes its rights along."""
-    async with joined(agent(database, tmp_path, user)), joined(agent(database, tmp_path, user, "box")) as box:
+    async with joined(agent(database, tmp_path, user)) as ci, joined(agent(database, tmp_path, user, "box")) as box:
         assert await roles.remove_machine(phone._connection, BOT, "ci") == user
+        with pytest.raises(Deposed, match="removed"):
+            await ci.create(asked_at("ci", "aaaa2222"))
         await box.renew(())
     assert await roles.remove_machine(phone._connection, BOT, "desk") == "hermes"
     assert ("hermes", BOT, "phone") in database.ask("SELECT owner, bot, kind FROM hermes.members")

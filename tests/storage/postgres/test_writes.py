@@ -313,5 +313,6 @@ async def test_a_record_moves_to_the_machine_of_its_session(database: Database, 
 async def _waits(database: Database, statement: str) -> None:
     """Wait until such a statement waits for a lock in the database."""
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0"
-    while not database.ask(waiting, statement):
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(3):
+        while not database.ask(waiting, statement):
+            await asyncio.sleep(0.02)
