@@ -27,6 +27,9 @@ IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "
 STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
 """The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""
 
+DATABASE = "psycopg"
+"""Only people who have several machines have it, so only their store may load it."""
+
 FILES = sorted((ROOT / "hermes").rglob("*.py"))
 
 
@@ -80,6 +83,8 @@ def trespasses(name: str, source: str) -> list[str]:
     wrong = {other for other in ours if not may_import(name, other)}
     if is_one_of(name, PURE + PURE_IN_AGENTS):
         wrong |= foreign & IMPURE
+    if not name.startswith("storage.postgres"):
+        wrong |= foreign & {DATABASE}
     if is_one_of(name, STANDARD_LIBRARY_ALONE):
         wrong |= foreign - sys.stdlib_module_names
     return sorted(wrong)
@@ -104,6 +109,8 @@ def test_a_room_imports_only_from_lower_floors(file: Path) -> None:
         ("hook.spool", "import hermes.disk, filelock", ["filelock"]),
         ("hook.run", "import json, hermes.hook.spool, hermes.model.ask", ["model.ask"]),
         ("storage.store", "import hermes.core.dialog", ["core.dialog"]),
+        ("storage.files", "from psycopg import sql", ["psycopg"]),
+        ("storage.postgres.feed", "from psycopg import sql", []),
         ("sandbox.phone", "import hermes.commands.cli", ["commands.cli"]),
         ("listener.agent.errands", "import hermes.listener.phone.polling", ["listener.phone.polling"]),
         ("listener.agent.errands", "import hermes.listener.entries, hermes.listener.agent.hooks", []),

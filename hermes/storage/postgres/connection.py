@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 5.0
 """How long a statement may take in all."""
+_WHOLE_S: Final = 20.0
 _SERVER_MS: Final = 4000
 _KEEPALIVES: Final = {
     "connect_timeout": "4",
@@ -90,8 +91,10 @@ class Connection:
         """Take the connection for several statements that are done as a whole. Raises NotSaved."""
         async with self._taken(writes=True) as connection:
             try:
-                async with connection.transaction():
+                async with asyncio.timeout(_WHOLE_S), connection.transaction():
                     yield connection
+            except TimeoutError:
+                raise _late(writes=True) from None
             except psycopg.Error as error:
                 raise told(error, self._address, writes=True) from None
 
@@ -171,5 +174,5 @@ def _cut(connection: psycopg.AsyncConnection[Row]) -> None:
 
 
 def _late(*, writes: bool) -> StoreError:
-    words = f"the database did not answer within {PATIENCE_S:.0f} seconds"
+    words = "the database did not answer in time; look at its load, and at the network"
     return NotSaved(f"nothing was saved: {words}") if writes else StoreError(words)

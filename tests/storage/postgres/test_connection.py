@@ -140,6 +140,38 @@ async def test_a_frozen_database_keeps_nobody_waiting(database: Database, tmp_pa
             assert (await store.get(entry.id)).id == entry.id
 
 
+async def test_several_statements_that_take_too_long_are_given_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is done."""
+    monkeypatch.setattr(connection_module, "_WHOLE_S", 0.3)
+    connection = Connection(database.address())
+
+    async def do() -> None:
+        async with connection.transaction() as work:
+            await work.execute("CREATE TABLE half_done ()")
+            await work.execute("SELECT pg_sleep(3)")
+
+    with pytest.raises(NotSaved, match="did not answer"):
+        await do()
+    assert await connection.read("SELECT to_regclass('half_done') IS NULL") == [(True,)]
+    await connection.close()
+
+
+@pytest.mark.usefixtures("_hurried")
+async def test_a_new_connection_to_a_frozen_database_is_given_up(database: Database) -> None:
+    """Before and after the server has greeted."""
+    async with proxy(database.port) as between:
+        between.is_frozen = True
+        for work in ("read", "write"):
+            with pytest.raises(StoreError, match="did not answer"):
+                await getattr(Connection(database.address(port=between.port)), work)("SELECT 1")
+        between.is_frozen = False
+        between.cut_before = b"synchronous_commit"
+        with pytest.raises(StoreError, match="cannot be reached"):
+            await Connection(database.address(port=between.port)).read("SELECT 1")
+
+
 async def test_a_statement_that_nobody_waits_for_any_more_is_cut(database: Database) -> None:
     """A cancelled task does not wait for the database, and leaves no connection in the middle of something."""
     connection = Connection(database.address())
