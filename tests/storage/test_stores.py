@@ -17,6 +17,7 @@ from hermes.model.entry import Entry
 from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 from hermes.model.state import Part
+from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.protocol import Store
 from tests.storage.machines import BOT
 from tests.storage.store_process import an_entry, one_more
@@ -223,6 +224,7 @@ async def test_the_chat_is_remembered_for_each_bot(store: Store, kept: Kept) -> 
 async def test_one_machine_is_there(store: Store) -> None:
     """It is the phone side, and says so."""
     assert store.is_phone()
+    assert store.is_shared is isinstance(store, PostgresStore)
     await store.renew((("opencode", True),))
     [machine] = await store.machines()
     assert machine.is_phone

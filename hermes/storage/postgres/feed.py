@@ -126,7 +126,7 @@ class Feed:
 
     def _change(self, news: psycopg.Notify) -> Changed | None:
         kind, _, rest = news.payload.partition(" ")
-        thing_id, _, session = rest.partition(" ")
+        thing_id, _, session = rest.rpartition(" ")
         # The phone side hears of every change; its machine's channel would only say it twice.
         wanted = self._identity.channel("" if self._is_phone() else self._identity.machine)
         if session == self._identity.session or news.channel != wanted:

@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.entries import OWNER
 from hermes.storage.postgres.identity import plain
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
+
+_LONGEST_ID: Final = 255
 
 _ALL: Final = "SELECT id, body::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
 _CREATE: Final = f"""
@@ -67,7 +68,7 @@ class Records(Generic[R]):
     async def get(self, record_id: str) -> R:
         """Return this record. Raises Missing, Unreadable, TooNew, StoreError."""
         await self._writer.ready()
-        if names.is_id(record_id):
+        if _is_id(record_id):
             for row in await self._connection.read(_ALL + " AND id = %(id)s", self._key(record_id)):
                 return self._decoded(*row)
         raise Missing("there is no record with such an id")
@@ -75,7 +76,7 @@ class Records(Generic[R]):
     async def create(self, record: R) -> R:
         """Save a new record. Raises Conflict, NotSaved, Deposed."""
         await self._writer.ready()
-        if not names.is_id(record.id):
+        if not _is_id(record.id):
             raise StoreError("a record cannot have such an id")
         wanted = _at(record, 1)
         try:
@@ -117,7 +118,7 @@ class Records(Generic[R]):
     async def forget(self, record_id: str) -> None:
         """Remove a record. Raises NotSaved, Deposed."""
         await self._writer.ready()
-        if not names.is_id(record_id):
+        if not _is_id(record_id):
             raise StoreError("there is no record with such an id")
         news = self._writer.news(self._kind, record_id)
         await self._writer.write_again(_FORGET, self._key(record_id) | news)
@@ -157,6 +158,11 @@ class Records(Generic[R]):
         body = self._codec.encode(record).decode()
         values = {"machine": plain(record.machine), "revision": record.revision, "before": before, "body": body}
         return self._key(record.id) | values | self._writer.news(self._kind, record.id)
+
+
+def _is_id(text: str) -> bool:
+    """Tell whether this can be the id of a record: one of ours, or that of a machine."""
+    return 0 < len(text) <= _LONGEST_ID and text.isprintable()
 
 
 def _at(record: R, revision: int) -> R:

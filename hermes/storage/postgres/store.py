@@ -68,6 +68,11 @@ class PostgresStore:
         self.prompts = Records(writer, "prompts", PROMPTS)
         self.cards = Records(writer, "cards", CARDS)
 
+    @property
+    def is_shared(self) -> bool:
+        """Tell that other machines can share this store."""
+        return True
+
     def now(self) -> float:
         """Return the time of the database's clock (epoch seconds), or of this machine's until it was read."""
         return self._clock()

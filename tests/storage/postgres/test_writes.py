@@ -275,7 +275,7 @@ async def test_an_entry_does_not_become_another(database: Database, tmp_path: Pa
         entry = await store.create(an_entry())
         with pytest.raises(StoreError, match="cannot become"):
             await store.change(entry.id, lambda found: replace(found, id="bbbb2222"))
-        for strange in ("../x", "\0", "\ud800"):
+        for strange in ("x" * 256, "\0", "\ud800"):
             for work in (store.get(strange), store.done(strange), store.notices.get(strange)):
                 with pytest.raises(Missing):
                     await work
