@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hermes.sandbox.model_server import ScriptedModel, running_model
 from tests.harness.listeners import left_behind
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
+from tests.harness.postgres import Database, Server, ServerMissingError, programs
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui
 
@@ -186,3 +187,23 @@ def tui(home: Home) -> Iterator[Callable[..., Tui]]:
             return running.enter_context(Tui(home, directory, **arguments))
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """One server for each worker of a test run; without PostgreSQL the tests are skipped, but not in CI."""
+    try:
+        programs()
+    except ServerMissingError as error:
+        if os.environ.get("CI") or os.environ.get("HERMES_REQUIRE_SCENES") == "1":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[Database]:
+    """A database of this test's own."""
+    with postgres.database() as made:
+        yield made

@@ -15,5 +15,10 @@ def home_of(config: Config, *, now: Callable[[], float] = time.time) -> Home:
 
 
 def store_of(config: Config, *, now: Callable[[], float] = time.time) -> Store:
-    """Return the store."""
-    return FileStore(home_of(config, now=now))
+    """Return the store: the database if one is configured, else the folder of this machine."""
+    home, address = home_of(config, now=now), config.store.address
+    if address is None:
+        return FileStore(home)
+    from hermes.storage.postgres.store import PostgresStore  # noqa: PLC0415 (few have psycopg, which is slow to load)
+
+    return PostgresStore(home, address, None if config.phone is None else config.phone.bot_id)

@@ -13,7 +13,6 @@ One machine has such a store: it is always the phone side, and no other process 
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from hermes.storage.archive import Done, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import Home
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
-from hermes.storage.records import MemoryRecords, RecordFiles
+from hermes.storage.records import MemoryRecords, RecordFiles, is_there
 from hermes.storage.store import Changed, Machine, Missed
 
 log = logging.getLogger(__name__)
@@ -102,7 +101,7 @@ class FileStore:
 
     async def is_phone_locked(self) -> bool:
         """Tell whether the phone is locked: Hermes takes no answers from it."""
-        return _is_there(self._phone_lock)
+        return is_there(self._phone_lock)
 
     async def lock_phone(self) -> None:
         """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
@@ -225,12 +224,15 @@ class FileStore:
         """Write an entry from memory if its file is lost or has a lower revision; return the one to go on with.
 
         Raises:
+            Missing: it was settled.
             TooNew: as `get`.
             Stuck: as `change`.
             NotSaved: the disk refuses.
         """
         path = self._path(entry.id)
         with self.home.writing():
+            if not is_there(path) and self._done.places(path.name):
+                raise Missing(f"entry {entry.id} was settled")
             found = self._whole(path, entry)
             if found.revision < entry.revision:
                 disk.write(path, ENTRIES.encode(entry))
@@ -333,7 +335,7 @@ class FileStore:
     def _add(self, entry: Entry) -> Entry:
         path = self._path(entry.id)
         with self.home.writing():
-            if _is_there(path):
+            if is_there(path):
                 raise Conflict(f"there is an entry {entry.id} already")
             disk.write(path, ENTRIES.encode(entry))
             return entry
@@ -364,7 +366,3 @@ class FileStore:
         except Unreadable:
             self._put_away(path, read_entry)
             raise
-
-
-def _is_there(path: Path) -> bool:
-    return os.path.lexists(path)

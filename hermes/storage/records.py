@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic
 
 from hermes import disk
-from hermes.errors import Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage import names
 from hermes.storage.archive import Quarantine, entry_files
 from hermes.storage.codec import Codec
@@ -76,7 +76,9 @@ class RecordFiles(Generic[R]):
                 raise Missing(f"there is no record {record_id}") from None
 
     async def create(self, record: R) -> R:
-        """Save a new record and return it at its next revision. Raises NotSaved."""
+        """Save a new record and return it at its next revision. Raises Conflict: there is one; NotSaved."""
+        if is_there(self._path(record.id)):
+            raise Conflict(f"there is a record {record.id} already")
         return self._save(record)
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
@@ -85,11 +87,17 @@ class RecordFiles(Generic[R]):
         return known if changed == known else self._save(changed)
 
     async def keep(self, record: R) -> R:
-        """Write a record from memory again, and return it. Raises NotSaved."""
-        return self._save(record)
+        """Write a record from memory if its file is lost or has a lower revision. Raises NotSaved."""
+        with contextlib.suppress(OSError, StoreError):
+            found = self._read(self._path(record.id))
+            if found.revision >= record.revision:
+                return found
+        return self._written(record)
 
     def _save(self, record: R) -> R:
-        saved = _next_revision(record)
+        return self._written(_next_revision(record))
+
+    def _written(self, saved: R) -> R:
         with disk.saving(self._folder):
             self._make_folder()
             disk.write(self._path(saved.id), self._codec.encode(saved))
@@ -132,7 +140,9 @@ class MemoryRecords(Generic[R]):
         return self._records[record_id]
 
     async def create(self, record: R) -> R:
-        """Keep a new record, and return it at its next revision."""
+        """Keep a new record, and return it at its next revision. Raises Conflict: there is one."""
+        if record.id in self._records:
+            raise Conflict(f"there is a record {record.id} already")
         return self._kept(record)
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
@@ -151,6 +161,11 @@ class MemoryRecords(Generic[R]):
     def _kept(self, record: R) -> R:
         kept = self._records[record.id] = _next_revision(record)
         return kept
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether there is a file at this path."""
+    return os.path.lexists(path)
 
 
 def _next_revision(record: R) -> R:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-import pytest
+from typing import TYPE_CHECKING, Protocol
 
 from hermes.hook import spool
+from hermes.storage.files import FileStore
 from hermes.storage.home import Home
 from hermes.storage.postgres.store import PostgresStore
 from tests.storage.machines import BOT
 
 if TYPE_CHECKING:
-    from hermes.storage.protocol import Store
+    from hermes.storage.store import Store
     from tests.harness.postgres import Database
 
 DAY_S = 86_400.0
@@ -44,12 +42,7 @@ class InFiles:
         self.now_s = 1_757_000_000.0
 
     def make(self) -> Store:
-        try:
-            files: Any = importlib.import_module("hermes.storage.files")
-        except ModuleNotFoundError:
-            pytest.skip("the store of files is not behind the protocol yet")
-        store: Store = files.FileStore(Home(self.root, now=lambda: self.now_s))
-        return store
+        return FileStore(Home(self.root, now=lambda: self.now_s))
 
     def wait(self, days: int) -> None:
         self.now_s += days * DAY_S

@@ -18,7 +18,7 @@ from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 from hermes.model.state import Part
 from hermes.storage.postgres.store import PostgresStore
-from hermes.storage.protocol import Store
+from hermes.storage.store import Store
 from tests.storage.machines import BOT
 from tests.storage.store_process import an_entry, one_more
 from tests.storage.stores import DAY_S, InFiles, InPostgres, Kept

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from hermes.errors import StoreError
 from hermes.storage.postgres.connection import connected, finished
-from hermes.storage.protocol import Changed, Kind, Missed
+from hermes.storage.store import Changed, Kind, Missed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes.errors import StoreError
 from hermes.storage.postgres import migrations
 from hermes.storage.postgres.identity import plain
-from hermes.storage.protocol import Machine
+from hermes.storage.store import Machine
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.connection import Connection

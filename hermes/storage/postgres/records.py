@@ -13,14 +13,14 @@ from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
-from hermes.storage.protocol import Record
+from hermes.storage.store import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes.storage.codec import Codec
     from hermes.storage.postgres.writing import Writer
-    from hermes.storage.protocol import Kind
+    from hermes.storage.store import Kind
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)

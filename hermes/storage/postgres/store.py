@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: what `protocol.Store` promises, for several machines that share one bot.
+"""The store in PostgreSQL: what `storage.store.Store` promises, for several machines that share one bot.
 
 A process that has not joined, such as `hermes status`, may read, and writes as its user of the database may.
 """
@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from hermes.errors import StoreError
-from hermes.storage.codec import CARDS, NOTICES, PROMPTS
+from hermes.storage.codec import CARDS, LISTS, NOTICES, PROMPTS
 from hermes.storage.postgres import membership
 from hermes.storage.postgres.clock import SharedClock, awake_or_asleep
 from hermes.storage.postgres.closed import ClosedEntries
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from hermes.model.entry import Entry
     from hermes.storage.home import Home
     from hermes.storage.postgres.address import Address
-    from hermes.storage.protocol import Changed, Machine, Missed
     from hermes.storage.reading import Survey
+    from hermes.storage.store import Changed, Machine, Missed
 
 
 class PostgresStore:
@@ -67,6 +67,7 @@ class PostgresStore:
         self.notices = Records(writer, "notices", NOTICES)
         self.prompts = Records(writer, "prompts", PROMPTS)
         self.cards = Records(writer, "cards", CARDS)
+        self.lists = Records(writer, "lists", LISTS)
 
     @property
     def is_shared(self) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.connection import Connection
     from hermes.storage.postgres.identity import Identity
     from hermes.storage.postgres.leases import Leases
-    from hermes.storage.protocol import Kind
+    from hermes.storage.store import Kind
 
 TELL: Final = """
 pg_notify('hermes_' || left(encode(sha256(convert_to(bot::text || ' ' || machine, 'UTF8')), 'hex'), 24), %(news)s),

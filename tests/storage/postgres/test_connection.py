@@ -53,8 +53,6 @@ def test_the_sentence_of_a_connection_that_was_not_made_says_why() -> None:
 def test_a_password_is_not_shown() -> None:
     """Nor is an address that may have one in it."""
     assert "s3cret" not in repr(ADDRESS)
-    assert ADDRESS.parameters() == {"user": "hermes", "host": "127.0.0.1", "dbname": "hermes", "password": "s3cret"}
-    assert "password" not in Address("postgresql://hermes@db/hermes").parameters()
     with pytest.raises(StoreError, match=r"store\.url") as caught:
         Address("postgresql://ann:%zz-s3cret@db/hermes").parameters()
     assert "s3cret" not in str(caught.value)

@@ -13,7 +13,7 @@ import pytest
 from hermes.errors import StoreError
 from hermes.model.notice import Notice
 from hermes.storage.postgres.store import PostgresStore
-from hermes.storage.protocol import Changed, Missed
+from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import Database
 from tests.storage.machines import Clock, joined, machine
 from tests.storage.postgres.proxy import proxy

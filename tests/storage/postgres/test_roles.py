@@ -18,7 +18,7 @@ from hermes.model.notice import Notice
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.store import PostgresStore
-from hermes.storage.protocol import Changed, Missed
+from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import PASSWORD, Database, programs
 from tests.storage.machines import BOT, joined, machine
 from tests.storage.store_process import an_entry, one_more
