@@ -19,7 +19,8 @@ from hermes.model.prompt import Prompt, PromptAbilities, Target
 from hermes.model.state import Part
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Store
-from tests.storage.machines import BOT
+from tests.harness.postgres import Database
+from tests.storage.machines import BOT, joined, machine
 from tests.storage.store_process import an_entry, one_more
 from tests.storage.stores import DAY_S, InFiles, InPostgres, Kept
 
@@ -189,9 +190,17 @@ async def test_records_live_and_are_forgotten(store: Store) -> None:
         await store.notices.forget(notice.id)
     with pytest.raises(Missing):
         await store.notices.get(notice.id)
-    with pytest.raises(Missing):
-        await store.notices.change(later, lambda found: replace(found, heard_s=9.0))
     assert await store.notices.keep(later) == later
+
+
+async def test_a_record_that_another_machine_forgot_is_gone(database: Database, tmp_path: Path) -> None:
+    """Only a store of files, whose one process forgets records itself, takes it for lost and writes it again."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store):
+        notice = await store.notices.create(NOTICE)
+        await store.notices.forget(notice.id)
+        with pytest.raises(Missing):
+            await store.notices.change(notice, lambda found: replace(found, heard_s=9.0))
 
 
 async def test_records_of_each_kind_are_apart(store: Store) -> None:

@@ -144,7 +144,7 @@ async def test_a_session_that_stops_without_a_turn_tells_of_no_old_one(home: Hou
     _, request = asking(home, "Old")
     home.agent.answer(request, [["SQLite"]])
     home.clock.advance(7200.0)
-    (home.store / "telegram.json").unlink()  # what is known until when: a new store
+    (home.store / "servers.json").unlink()  # what is known until when: a new store
     await home.start()
     with home.agent.lock:
         home.agent._rest(next(iter(home.agent.sessions.values())))
