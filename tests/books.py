@@ -9,6 +9,7 @@ from hermes.core.notices import NoticeRules
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.taps import Taps
@@ -56,7 +57,8 @@ def taps_and_texts(
 
 def commands_of(book: Entries, look: Look) -> Commands:
     """Return the commands of a chat without prompts."""
-    return Commands(book, look, cast("SessionCards", None), has_prompts=False, machine="laptop", connected={})
+    machines = Machines(book.store, monotonic=lambda: 0.0)
+    return Commands(book, look, cast("SessionCards", None), machines, has_prompts=False, machine="laptop", connected={})
 
 
 def entry_of(book: Entries, entry_id: str) -> Entry:

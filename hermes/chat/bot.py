@@ -9,7 +9,7 @@ batch, and building library objects that are not used costs as much as the reque
 
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from telegram.warnings import PTBUserWarning
 
 from hermes.chat.failures import strange, translate
 from hermes.chat.screens.main_message import Screen
-from hermes.errors import ChatRefused, ConfigError
+from hermes.errors import ChatAway, ChatRefused, ConfigError
 
 # The library documents this variable: without it, each 429 also causes a deprecation warning.
 os.environ.setdefault("PTB_TIMEDELTA", "true")
@@ -88,7 +88,8 @@ class _Raw(telegram.Bot):
 class Bot:
     """One bot. Its methods raise ChatAway, Undelivered (`send` and `document` only) or ChatRefused, and nothing else.
 
-    `timeout_s` is how long a call waits for its answer. `request` replaces both connections in tests. `proxy` and
+    `timeout_s` is how long a call waits for its answer. `may_call` is asked before each call: once another machine may
+    be the phone side, no call leaves (ChatAway). `request` replaces both connections in tests. `proxy` and
     `ca_file` (see `tls_context`) come from the configuration; environment variables for them are not read.
     Raises ConfigError: `proxy` or `ca_file` cannot be used.
     """
@@ -102,8 +103,10 @@ class Bot:
         ca_file: Path | None = None,
         request: BaseRequest | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> None:
         self._timeout_s = timeout_s
+        self._may_call = may_call
         self._calls, self._polls = (request, request) if request else _connections(proxy, api_base, ca_file)
         self._bot = _Raw(
             token,
@@ -205,6 +208,8 @@ class Bot:
         timeout_s: float | None = None,
     ) -> Any:
         """Return the raw result, or None after a refusal whose reason contains one of the `fine` texts."""
+        if not self._may_call():
+            raise ChatAway(f"{method} is left to the machine that is the phone side now")
         try:
             with translated(method, sending=sending):
                 timeout_s = timeout_s or self._timeout_s

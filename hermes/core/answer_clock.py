@@ -81,6 +81,21 @@ class AnswerableClock:
             end = max(end, self.gap_at + GRACE_S)
         return end - self.counted_s
 
+    def missed(self, timing: Timing) -> Timing:
+        """Return the timing of an ask whose machine is away from now on."""
+        return timing if timing.away_at is not None else replace(timing, away_at=self.counted_s)
+
+    def back(self, timing: Timing, *, now_s: float) -> Timing:
+        """Return the timing of an ask whose machine is back: it has as much time as when the machine was missed."""
+        if timing.away_at is None:
+            return timing
+        away_at, timing = timing.away_at, replace(timing, away_at=None)
+        if timing.expires_at is None or timing.set_at is None:
+            return timing
+        later_s = max(0.0, self.counted_s - max(away_at, timing.set_at))
+        timing = replace(timing, set_at=timing.set_at + later_s, expires_at=timing.expires_at + later_s)
+        return replace(timing, until_s=now_s + max(0.0, self.left_s(timing) or 0.0))
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -96,7 +111,7 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
     """
     left_s = clock.left_s(entry.timing)
-    if entry.state.phase != "open" or entry.state.joining is not None:
+    if entry.state.phase != "open" or entry.state.joining is not None or entry.timing.away_at is not None:
         return None
     if left_s is None:
         return "remind" if entry.ask.answerable and _reminder_due(entry.timing, clock, pace) else None

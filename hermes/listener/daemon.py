@@ -20,6 +20,7 @@ from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
+from hermes.listener.phone.outage import Outage
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
@@ -66,6 +67,7 @@ class Listener:
         self._followed = followed
         self._store = store
         self._ending = Ending()
+        self._chat_id = 0  # of the phone side that this was
         self._locks: Locks
         self._parts: Parts
         self._loops: Loops
@@ -126,6 +128,7 @@ class Listener:
         False: the listener is to end. A store that cannot be reached is waited for if other machines share it.
         Raises Held, TooNew, StoreError.
         """
+        outage, said = self._outage(), ""
         while not self._ending.is_begun:
             try:
                 await self._store.join(spool.host(), hermes.__version__)
@@ -140,13 +143,26 @@ class Listener:
             except StoreError as error:
                 if isinstance(error, TooNew) or not self._store.is_shared:
                     raise
-                log.warning("%s; it is tried again", error)
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("%s; it is tried again", said)
+                if outage is not None:
+                    await outage.goes_on()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RENEW_S):
                         await self._ending.wait()
             else:
+                if outage is not None:
+                    await outage.is_over()
                 return True
         return False
+
+    def _outage(self) -> Outage | None:
+        """Return the outage that begins if the store cannot be reached; None unless this was the phone side."""
+        telegram = self._given.config.phone
+        if telegram is None or not self._chat_id:
+            return None
+        return Outage(telegram, self._chat_id, monotonic=self._given.monotonic)
 
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.
@@ -218,7 +234,10 @@ class Listener:
         with suppress(NotSaved):
             await parts.kept.list_machine(self._store.home.machine(), spool.host())
         if phone is not None:
+            self._chat_id = parts.entries.chat_id
             await phone.connection.recover(by_timer=by_timer)
+            if self._store.is_shared:
+                parts.background.spawn(phone.connection.take_over())
             parts.background.spawn(phone.connection.report_damaged())
         for entry in open_now:
             if entry.state.phase == "settled" and parts.entries.is_ours(entry):

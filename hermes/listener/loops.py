@@ -107,6 +107,7 @@ class Loops:
         self._followed = followed
         self._may_be_phone = may_be_phone
         self._inbox_read_s = -math.inf
+        self._said = ""
 
     # --- workers ------------------------------------------------------------------------------------------------------
 
@@ -189,12 +190,11 @@ class Loops:
     async def keep_time(self) -> None:
         """Do, each at its time, all that depends on the clock."""
         remembered_s = tidied_s = doubted_s = idle_since_s = self._monotonic()
-        entries, phone = self._parts.entries, self._parts.phone_side
+        entries = self._parts.entries
         while True:
             at_s = self._monotonic()
             try:
-                if phone is not None:
-                    await phone.upkeep.tick()
+                await self._tick()
                 if at_s - remembered_s > REMEMBER_S:
                     remembered_s = at_s
                     await self._look_around()
@@ -206,7 +206,9 @@ class Loops:
                     tidied_s = at_s
                     await self.tidy()
             except StoreError as error:
-                log.error("%s", error)  # noqa: TRY400 (a full disk, not a defect)
+                self._complain(error)
+            else:
+                self._said = ""
             self._report()
             if entries.all() or self._parts.steps.busy or spool.listing(self._store.home.root):
                 idle_since_s = at_s
@@ -214,6 +216,17 @@ class Loops:
                 log.info("nothing is open any more: leaving")
                 self._ending.begin()
             await asyncio.sleep(TICK_S if entries.all() else SLOW_TICK_S)
+
+    async def _tick(self) -> None:
+        """Do what is due by the time to answer. Raises StoreError."""
+        if self._parts.phone_side is not None:
+            await self._parts.phone_side.upkeep.tick()
+
+    def _complain(self, error: StoreError) -> None:
+        """Log that the store fails, such as a full disk, once."""
+        if str(error) != self._said:
+            self._said = str(error)
+            log.error("%s", error)
 
     async def _look_around(self) -> None:
         """Do what is due every few seconds. Raises StoreError."""
@@ -251,7 +264,7 @@ class Loops:
             except Deposed as error:
                 self._ending.change_sides(str(error))
             except StoreError as error:
-                log.warning("%s", error)
+                self._complain(error)
             if was_phone and not self._store.is_phone():
                 self._ending.change_sides("this machine is no longer the phone side")
             await asyncio.sleep(RENEW_S)

@@ -50,6 +50,8 @@ class Timing:
     - `set_at`, `expires_at`: start and end, in seconds of the answerable clock (`core.answer_clock`). An ask that was
       posted and has no end waits until somebody answers it.
     - `until_s`: the end as the phone shows it (epoch).
+    - `away_at`: the value of the answerable clock when the machine of the ask was missed, None while it is there. Until
+      it is back, no time to answer passes.
     - `called`, `reminded`: whether the final call was made, and the number of reminders, both since the last start.
     """
 
@@ -57,6 +59,7 @@ class Timing:
     set_at: float | None = None
     expires_at: float | None = None
     until_s: float | None = None
+    away_at: float | None = None
     called: bool = False
     reminded: int = 0
 

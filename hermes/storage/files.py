@@ -22,13 +22,14 @@ from hermes.errors import Conflict, Missing, StoreError, Stuck, TooNew, Unreadab
 from hermes.model.card import MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
+from hermes.model.machine import Machine
 from hermes.storage import folders, names
 from hermes.storage.archive import Done, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import Home
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
 from hermes.storage.records import MemoryRecords, RecordFiles, is_there
-from hermes.storage.store import Changed, Machine, Missed
+from hermes.storage.store import Changed, Missed
 
 log = logging.getLogger(__name__)
 

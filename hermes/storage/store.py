@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.model.card import Card, MachineList
     from hermes.model.chat_memory import ChatMemory
     from hermes.model.entry import Entry
+    from hermes.model.machine import Machine
     from hermes.model.notice import Notice
     from hermes.model.prompt import Prompt
     from hermes.storage.home import Home
@@ -100,24 +101,6 @@ class Missed:
     """Changes may have been missed: everything is to be read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A machine that shares the store.
-
-    - `name`: its name for people. `version`: the version of its Hermes.
-    - `silent_s`: the seconds since it was heard of.
-    - `is_phone`: it is the phone side now.
-    - `servers`: for each of its agents' servers, whether it is connected.
-    """
-
-    id: str
-    name: str
-    version: str
-    silent_s: float
-    is_phone: bool = False
-    servers: tuple[tuple[str, bool], ...] = ()
-
-
 class Store(Protocol):
     """The asks, the records beside them, and the memory of the chat.
 
@@ -175,7 +158,10 @@ class Store(Protocol):
         ...
 
     async def take_phone(self) -> bool:
-        """Try to become the phone side, and tell whether it worked. Do it after `join`."""
+        """Try to become the phone side, and tell whether it worked. Do it after `join`.
+
+        After the phone side was lost, nothing can be written before this call: end the earlier phone side first.
+        """
         ...
 
     def is_phone(self) -> bool:
@@ -300,5 +286,3 @@ class Store(Protocol):
 
 RENEW_S = 4.0
 """How often a process says that it is there."""
-AWAY_S = 30.0
-"""A machine that was not heard of for this long is away."""

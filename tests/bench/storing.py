@@ -15,6 +15,7 @@ from hermes.chat.screens.screen import Look
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
+from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import Pick
@@ -126,7 +127,14 @@ def _looks(book: Entries, effort: Effort) -> list[float]:
     """What the listener does four times a second: count the time, and see whether anything is due."""
     look, times = Look(tz=None, group=False, context_chars=600), _times()
     outbox = Outbox(Bot(TOKEN, api_base="http://127.0.0.1:9"))
-    keeper = Timekeeper(book, times, look, Messenger(book, outbox, Background(), machine="bench"))
+    messenger = Messenger(book, outbox, Background(), machine="bench")
+    keeper = Timekeeper(
+        book,
+        times,
+        look,
+        messenger,
+        Machines(book.store, monotonic=time.monotonic),
+    )
     at_once(keeper.tick(answerable=True))
     times.clock.gap_at = None  # else every entry's time would be set anew by the first looks
     return [_lasted_s(lambda: at_once(keeper.tick(answerable=True))) for _ in range(effort.rounds)]

@@ -18,6 +18,7 @@ from hermes.errors import Conflict
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.entries import Entries
+from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import KeepWaiting, Pick
 from hermes.model.entry import Side
@@ -154,7 +155,7 @@ async def test_a_tap_that_asks_to_wait_meets_the_end_of_the_time(book: Book, cap
     """The person was first: the ask stays open, with its new time, and nothing is an error."""
     entry = await book.asked()
     said = cast("Messenger", SimpleNamespace(say=lambda *_: None))
-    timekeeper = Timekeeper(book.entries, book.times, LOOK, said)
+    timekeeper = Timekeeper(book.entries, book.times, LOOK, said, Machines(book.entries.store, monotonic=lambda: 0.0))
     await timekeeper.tick(answerable=True)
     while (book.times.clock.left_s(entry.timing) or 0.0) > 0.0:
         book.steady_s += 20.0

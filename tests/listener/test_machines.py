@@ -6,21 +6,25 @@ import secrets
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
+from hermes.hook import spool
 from hermes.listener.daemon import Listener
+from hermes.listener.phone.machines import LOOK_S
+from hermes.listener.phone.outage import PATIENCE_S
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
 from hermes.storage.home import Home
 from hermes.storage.postgres.store import PostgresStore
-from tests.listening import ANN, BOB, STRANGER, Clock, House, question, until
+from tests.listening import ANN, BOB, STRANGER, Clock, House, a_request, question, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from hermes.storage.postgres.address import Address
-    from tests.harness.postgres import Database
+    from tests.harness.postgres import Database, Server
 
 ASKED = "Which database?"
 
@@ -32,7 +36,8 @@ class Machine(House):
 
     def new(self, *, idle_s: float | None = None, **sections: Any) -> Listener:
         """A listener of this machine that does not run yet."""
-        config = self.config(**sections)
+        told = {"path": str(self.store), "url": self.address.url}
+        config = self.config(**{"store": told, **sections})
         home = Home(config.store.path, now=self.clock.now)
         bot_id = None if config.phone is None else config.phone.bot_id
         store = PostgresStore(home, self.address, bot_id)
@@ -75,3 +80,120 @@ async def test_a_question_of_another_machine_is_answered_there(three: tuple[Mach
     await until(lambda: workstation.agent.came_of(request_id), "the answer at the workstation")
     await laptop.person.sees("✅")
     assert not laptop.agent.pending
+
+
+async def started(*machines: Machine, **sections: Any) -> None:
+    """Start them, the first as the phone side."""
+    first, *others = machines
+    await first.start(**sections)
+    for other in others:
+        await other.start(settle=False, **sections)
+        await until(lambda other=other: other.agent.sinks, "an event stream")  # type: ignore[misc]
+
+
+async def test_a_standby_takes_over_when_the_phone_side_leaves(three: tuple[Machine, ...]) -> None:
+    """What is open stays on the phone, and is answered through the other machine."""
+    laptop, workstation, server = three
+    await started(*three)
+    request_id = server.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED)
+    await laptop.stop()
+    await until(lambda: workstation.is_phone or server.is_phone, "another phone side")
+    await laptop.person.taps(shown, "PostgreSQL")
+    await until(lambda: server.agent.came_of(request_id), "the answer at the server")
+    await laptop.person.sees("✅")
+    assert len([one for one in laptop.person.shown() if ASKED in one.text]) == 1
+
+
+async def test_a_machine_without_a_bot_asks_on_the_phone(three: tuple[Machine, ...]) -> None:
+    """It has the database and nothing else; a hook of it waits, too."""
+    laptop, workstation, _ = three
+    await laptop.start()
+    await workstation.start(settle=False, telegram={})
+    await until(lambda: workstation.agent.sinks, "an event stream")
+    request_id = workstation.agent.ask([question()])
+    await laptop.person.taps(await laptop.person.sees(ASKED), "SQLite")
+    await until(lambda: workstation.agent.came_of(request_id), "the answer")
+    with workstation.waiting("que_hook") as wait:
+        workstation.hook("question.asked", a_request("que_hook", question("Which colour?")))
+        shown = await laptop.person.sees("Which colour?")
+        await laptop.person.taps(shown, "PostgreSQL")
+        await until(lambda: spool.take_answer(workstation.store, wait), "the answer for the hook")
+
+
+async def test_the_desk_of_another_machine_is_followed(three: tuple[Machine, ...]) -> None:
+    """What is answered there closes on the phone."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    request_id = workstation.agent.ask([question()])
+    await laptop.person.sees(ASKED)
+    workstation.agent.answer(request_id, [["SQLite"]])
+    await laptop.person.sees("Answered on the computer", buttons=False)
+
+
+async def test_status_tells_of_every_machine(three: tuple[Machine, ...]) -> None:
+    """Which of them has the phone, and since when another is away."""
+    laptop, workstation, server = three
+    await started(*three)
+    await server.stop()
+    long_ago(laptop, server)
+    await until(lambda: len(laptop.listener._parts.phone.machines.all) == 3, "all machines")
+    laptop.clock.advance(LOOK_S)
+    await until(lambda: any(one.is_away for one in laptop.listener._parts.phone.machines.all), "one that is away")
+    laptop.person.write("/status")
+    shown = await laptop.person.sees("Nothing is open")
+    assert shown.text.count("has the phone") == 1
+    assert shown.text.count("is away since") == 1
+    assert workstation.is_phone is False
+
+
+async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(three: tuple[Machine, ...]) -> None:
+    """It can be answered; the answer goes there when the machine is back."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, questions={"ttl": "20m"})
+    request_id = workstation.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED)
+    await workstation.stop()
+    long_ago(laptop, workstation)
+    laptop.clock.advance(LOOK_S)
+    await laptop.person.sees("away now; an answer goes there when it is back")
+    for _ in range(100):
+        laptop.clock.advance(20.0)
+        await laptop.listener._parts.phone.timekeeper.tick(answerable=True)
+    await laptop.person.taps(shown, "PostgreSQL")
+    await laptop.person.sees("when it is back")
+    assert not workstation.agent.came_of(request_id)
+    await workstation.start(settle=False)
+    await until(lambda: workstation.agent.came_of(request_id), "the answer")
+    await laptop.person.sees("✅")
+
+
+async def test_without_the_database_nothing_is_lost(
+    three: tuple[Machine, ...], postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A hook waits, a tap is not acknowledged; when the database is back, both go on."""
+    laptop, _, _ = three
+    await laptop.start()
+    first = laptop.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED)
+    postgres.stop()
+    try:
+        assert "I could not save that" in await laptop.person.taps(shown, "PostgreSQL")
+        second = laptop.agent.ask([question("Which colour?")])
+        await until(lambda: "no longer the phone side" in caplog.text, "the end of the lease")
+        laptop.clock.advance(PATIENCE_S)
+        await laptop.person.sees("I can't reach the database")
+    finally:
+        postgres.start()
+    await laptop.person.sees("The database of your machines is back")
+    for request_id, text in ((first, ASKED), (second, "Which colour?")):
+        await laptop.person.taps(await laptop.person.sees(text, buttons=True), "PostgreSQL")
+        await until(lambda request_id=request_id: laptop.agent.came_of(request_id), "the answer")  # type: ignore[misc]
+
+
+def long_ago(here: Machine, other: Machine) -> None:
+    """Let the other machine be silent for a minute."""
+    parameters: dict[str, Any] = dict(here.address.parameters())
+    with psycopg.connect(**parameters, autocommit=True) as connection:
+        machine = spool.machine(other.store)
+        connection.execute("UPDATE hermes.machines SET seen = seen - interval '60 s' WHERE id = %s", [machine])

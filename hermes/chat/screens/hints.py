@@ -1,6 +1,6 @@
 """Short texts for the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from hermes.chat.screens.buttons import EMPTY, LIMITS, shown_label
@@ -16,7 +16,6 @@ from hermes.chat.screens.screen import (
     header,
     name,
     note,
-    project,
     subject,
 )
 from hermes.chat.screens.text import Line, Span, cut, line, one_line, phrase, plain
@@ -258,21 +257,6 @@ def locked(machine: str) -> Screen:
 def locked_toast(machine: str) -> str:
     """Return the same message as `locked`, short enough for the acknowledgement of a tap."""
     return cut(f"🔒 Locked. On {one_line(machine) or 'the computer'}: hermes unlock", TOAST_UNITS)
-
-
-def status(
-    entries: Sequence[Entry], servers: Sequence[tuple[str, bool]], machine: str, now_s: float, look: Look
-) -> Screen:
-    """Return the answer to /status: the open asks, and the servers (name, whether it is connected)."""
-    where = phrase(machine, 40, empty="the computer")
-    count = f"{len(entries)} open" if entries else "Nothing is open"
-    since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
-    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
-    there = [
-        line("✅ " if is_there else "⚠️ ", phrase(name, 40), "" if is_there else " is not there")
-        for name, is_there in servers
-    ]
-    return draw(lambda _: [line(Span(f"{count}{since}", "bold"), " · listening on ", where), *listed, *there])
 
 
 def digest_screen(count: int) -> Screen:

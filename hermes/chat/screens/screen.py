@@ -184,6 +184,8 @@ def origin(entry: Entry, look: Look) -> Line:
 
 def _waits(entry: Entry, look: Look) -> str:
     until_s, can = entry.timing.until_s, entry.ask.capabilities
+    if entry.timing.away_at is not None:
+        return "away now; an answer goes there when it is back"
     given_up_s = entry.asked_s + can.gives_up_after_s
     if can.gives_up_after_s and entry.timing.posted_s is not None and (until_s is None or until_s > given_up_s):
         who = phrase(can.agent_name, _NAME, empty="the agent").text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints
+from hermes.chat.screens.machines import Listening, status
 from hermes.errors import ChatError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.machines import Machines
     from hermes.listener.phone.session_cards import SessionCards
     from hermes.model.entry import Entry
     from hermes.model.events import Text
@@ -41,6 +43,7 @@ class Commands:
         entries: Entries,
         look: Look,
         cards: SessionCards,
+        machines: Machines,
         *,
         has_prompts: bool,
         machine: str,
@@ -49,6 +52,7 @@ class Commands:
         self._entries = entries
         self._look = look
         self._cards = cards
+        self._machines = machines
         self._has_prompts = has_prompts
         self._machine = machine
         self._connected = connected
@@ -94,9 +98,9 @@ class Commands:
                 await self._entries.store.lock_phone()
                 return hints.locked(self._machine)
             case "status":
-                return hints.status(
-                    self._open(), tuple(self._connected.items()), self._machine, self._entries.now(), self._look
-                )
+                servers = tuple(self._connected.items())
+                shown = Listening(self._machine, servers, self._machines.all)
+                return status(self._open(), shown, self._entries.now(), self._look)
             case _:
                 return hints.help_screen(has_prompts=self._has_prompts)
 

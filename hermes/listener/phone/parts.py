@@ -12,6 +12,7 @@ from hermes.chat.screens.screen import Look
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.late_answers import LateAnswers
+from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
@@ -58,6 +59,7 @@ class PhoneParts:
     prompt_lines: PromptLines
     cards: SessionCards
     timekeeper: Timekeeper
+    machines: Machines
     memory: Memory
     upkeep: Upkeep
 
@@ -86,14 +88,23 @@ class Given:
 def phone_parts(config: Config, given: Given) -> PhoneParts:
     """Make the parts of the phone side."""
     telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
-    bot = bot_of(telegram)
+    bot = bot_of(telegram, may_call=entries.store.is_phone)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
     messenger = Messenger(entries, outbox, given.background, machine=given.machine)
     kept, has_prompts = given.kept, bool(given.abilities)
     link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
     prompt_texts = PromptTexts(kept, outbox, messenger, given.abilities, config.prompts.projects)
     cards = SessionCards(kept, entries, outbox, look, link, given.background, prompt_texts)
-    commands = Commands(entries, look, cards, has_prompts=has_prompts, machine=given.machine, connected=given.connected)
+    machines = Machines(entries.store, monotonic=given.monotonic)
+    commands = Commands(
+        entries,
+        look,
+        cards,
+        machines,
+        has_prompts=has_prompts,
+        machine=given.machine,
+        connected=given.connected,
+    )
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     turn_notices = TurnNotices(kept.notices, entries, outbox, look, given.times, link, messenger)
@@ -103,7 +114,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
-    timekeeper = Timekeeper(entries, given.times, look, messenger)
+    timekeeper = Timekeeper(entries, given.times, look, messenger, machines)
     upkeep = Upkeep(
         entries,
         given.memory,
@@ -129,6 +140,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         PromptLines(kept.prompts, entries, outbox, given.times, link),
         cards,
         timekeeper,
+        machines,
         given.memory,
         upkeep,
     )
@@ -148,7 +160,13 @@ def look_of(config: Config, prompted: Iterable[str]) -> Look:
     )
 
 
-def bot_of(telegram: Telegram) -> Bot:
+def bot_of(telegram: Telegram, *, may_call: Callable[[], bool] = lambda: True) -> Bot:
     """Return the bot of the configuration."""
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    return Bot(telegram.token.get_secret_value(), api_base=telegram.api_base, proxy=proxy, ca_file=telegram.ca_file)
+    return Bot(
+        telegram.token.get_secret_value(),
+        api_base=telegram.api_base,
+        proxy=proxy,
+        ca_file=telegram.ca_file,
+        may_call=may_call,
+    )

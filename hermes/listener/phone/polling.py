@@ -14,6 +14,8 @@ from hermes.core.dialog import JOIN_S
 from hermes.errors import NotSaved, StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from hermes.chat.poll import Trouble
     from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Entries
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.prompts import Prompts
     from hermes.listener.sd_notify import Supervisor
+    from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 
 SAVE_OFFSET_S: Final = 0.1
 ABSENCE_S: Final = 120.0
 """After a longer absence taps may be lost: Telegram keeps a tap for 150 s."""
+TAKEOVER_S: Final = 60.0
 HEALTHY_S: Final = 60.0
 """If the last good poll is older than this, the phone does not count as answerable."""
 
@@ -45,6 +49,7 @@ class Connection:
         look: Look,
         *,
         supervisor: Supervisor,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._entries = entries
         self._prompts = prompts
@@ -53,9 +58,11 @@ class Connection:
         self._link = link
         self._look = look
         self._supervisor = supervisor
+        self._sleep = sleep
         self._last_poll_s: float | None = None
         self._trouble: Trouble | None = None
-        self._rival_told_s = -math.inf
+        # Machines that share a store may poll at the same time for a moment, when one takes over.
+        self._rival_told_s = entries.now() if entries.store.is_shared else -math.inf
         self._saving: asyncio.Task[None] | None = None
 
     def joining_s(self) -> float | None:
@@ -152,14 +159,26 @@ class Connection:
             self._messenger.say(hints.other_poller(self._messenger.machine))
         await self._link.poll_failed(trouble.sentence)
 
+    async def take_over(self) -> None:
+        """Draw what is open again, now and a minute later: the phone side before this one may have drawn until now."""
+        await self._draw_again()
+        await self._sleep(TAKEOVER_S)
+        await self._draw_again()
+
     async def _back_after(self, since_s: float) -> None:
         """Tell the person about an absence, in which taps may be lost, and let each open question be drawn again."""
-        shown = [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]
+        shown = self._shown()
         log.info("back after %d s; %d open questions are drawn afresh", self._entries.now() - since_s, len(shown))
         if shown:
             self._messenger.say(hints.was_away(since_s, self._entries.now(), self._look))
-        for entry in shown:
+        await self._draw_again()
+
+    async def _draw_again(self) -> None:
+        for entry in self._shown():
             try:
                 await self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
             except StoreError as error:
                 log.error("entry %s is not drawn afresh: %s", entry.id, error)  # noqa: TRY400 (a full disk)
+
+    def _shown(self) -> list[Entry]:
+        return [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]

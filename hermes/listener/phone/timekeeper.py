@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from hermes.chat.screens import hints
 from hermes.core import answer_clock
 from hermes.errors import Conflict, Missing
-from hermes.model.events import Expired
+from hermes.model.events import Expired, Failed
 
 if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.machines import Machines
     from hermes.listener.phone.messenger import Messenger
     from hermes.model.entry import Entry
 
@@ -25,16 +26,20 @@ log = logging.getLogger(__name__)
 class Timekeeper:
     """Advances the answerable clock, and does with the open asks what is due by it."""
 
-    def __init__(self, entries: Entries, times: AnswerTimes, look: Look, messenger: Messenger) -> None:
+    def __init__(
+        self, entries: Entries, times: AnswerTimes, look: Look, messenger: Messenger, machines: Machines
+    ) -> None:
         self._entries = entries
         self._times = times
         self._look = look
         self._messenger = messenger
+        self._machines = machines
         self._was_quiet = False
         self._stood = True
 
     async def tick(self, *, answerable: bool) -> None:
         """Advance the clock; remind, make final calls and expire asks if that is due. Raises NotSaved."""
+        await self._machines.look()
         quiet = self._times.is_quiet()
         self._times.clock.tick(answerable=answerable and not quiet)
         self._notice_quiet(quiet=quiet)
@@ -45,7 +50,7 @@ class Timekeeper:
                     await self._correct(entry_id)
                 entry = self._entries.get(entry_id)
                 if entry is not None:
-                    await self._look_at(entry)
+                    await self._look_at(await self._looked_for(entry))
 
     def _resumed(self, *, answerable: bool) -> bool:
         """Tell whether the clock has just begun to run again: the times that the phone shows are then wrong."""
@@ -64,6 +69,23 @@ class Timekeeper:
 
         if self._entries.get(entry_id) is not None:
             await self._entries.change(entry_id, corrected)
+
+    async def _looked_for(self, entry: Entry) -> Entry:
+        """Note whether the machine of the ask is away; an answer for it then waits. Raises Conflict, Missing."""
+        clock, now_s = self._times.clock, self._entries.now()
+        is_away = self._machines.is_away(entry)
+        if is_away is not (entry.timing.away_at is not None):
+            log.info("entry %s: its machine is %s", entry.id, "away" if is_away else "back")
+            entry = await self._entries.change(
+                entry.id,
+                lambda found: replace(
+                    found, timing=clock.missed(found.timing) if is_away else clock.back(found.timing, now_s=now_s)
+                ),
+                seen=entry,
+            )
+        if is_away and entry.state.phase == "sending" and not entry.state.away:
+            await self._entries.apply(entry.id, Failed(now_s), seen=entry)
+        return self._entries.get(entry.id) or entry
 
     async def _look_at(self, entry: Entry) -> None:
         """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""

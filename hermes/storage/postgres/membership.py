@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.errors import StoreError
+from hermes.model.machine import Machine
 from hermes.storage.postgres import migrations
 from hermes.storage.postgres.identity import plain
-from hermes.storage.store import Machine
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.connection import Connection

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     from hermes.model.chat_memory import ChatMemory
     from hermes.model.entry import Entry
+    from hermes.model.machine import Machine
     from hermes.storage.home import Home
     from hermes.storage.postgres.address import Address
     from hermes.storage.reading import Survey
-    from hermes.storage.store import Changed, Machine, Missed
+    from hermes.storage.store import Changed, Missed
 
 
 class PostgresStore:

@@ -9,8 +9,9 @@ import pytest
 
 from hermes.errors import Deposed, Held, StoreError
 from hermes.model.entry import Entry
+from hermes.model.machine import Machine
 from hermes.storage.postgres.clock import SharedClock, awake_or_asleep
-from hermes.storage.store import RENEW_S, Machine
+from hermes.storage.store import RENEW_S
 from tests.harness.postgres import Database
 from tests.storage.machines import Clock, joined, machine
 from tests.storage.store_process import an_entry, one_more

@@ -1,0 +1,65 @@
+"""The answer to /status, and the messages about a database that cannot be reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hermes.chat.screens.screen import Look, Screen, clock, draw, note, project, subject
+from hermes.chat.screens.text import Line, Span, line, phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.model.entry import Entry
+    from hermes.model.machine import Machine
+
+_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The machine that is the phone side, its servers (name, whether it is connected), and all machines if several."""
+
+    machine: str
+    servers: tuple[tuple[str, bool], ...]
+    machines: tuple[Machine, ...] = ()
+
+
+def status(entries: Sequence[Entry], shown: Listening, now_s: float, look: Look) -> Screen:
+    """Return the answer to /status: the open asks, the machines, and the servers of each."""
+    where = phrase(shown.machine, _NAME, empty="the computer")
+    count = f"{len(entries)} open" if entries else "Nothing is open"
+    since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
+    listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
+    there = _machines(shown.machines, now_s, look) if shown.machines else _servers(shown.servers)
+    return draw(lambda _: [line(Span(f"{count}{since}", "bold"), " · listening on ", where), *listed, *there])
+
+
+def _servers(servers: Sequence[tuple[str, bool]]) -> list[Line]:
+    return [
+        line("✅ " if is_there else "⚠️ ", phrase(name, _NAME), "" if is_there else " is not there")
+        for name, is_there in servers
+    ]
+
+
+def _machines(machines: Sequence[Machine], now_s: float, look: Look) -> list[Line]:
+    lines = []
+    for one in machines:
+        name = phrase(one.name, _NAME, "bold")
+        if one.is_away:
+            since = clock(now_s - one.silent_s, look, near_s=now_s)
+            lines.append(line("💤 ", name, f" is away since {since}"))
+        else:
+            lines += [line("💻 ", name, " · has the phone" if one.is_phone else ""), *_servers(one.servers)]
+    return lines
+
+
+def store_away() -> Screen:
+    """Return the warning that the database cannot be reached."""
+    return note("⚠️ I can't reach the database of your machines. What agents ask waits there, and taps don't count yet.")
+
+
+def store_back() -> Screen:
+    """Return the word that the database can be reached again."""
+    return note("✅ The database of your machines is back. If you tapped something meanwhile, please tap again.")

@@ -1,0 +1,37 @@
+"""The machines that share the store, as the phone side has seen them last."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.model.entry import Entry
+    from hermes.model.machine import Machine
+    from hermes.storage.store import Store
+
+LOOK_S: Final = 5.0
+
+
+class Machines:
+    """`all` has every machine of a store that is shared, and none of another."""
+
+    def __init__(self, store: Store, *, monotonic: Callable[[], float]) -> None:
+        self.all: tuple[Machine, ...] = ()
+        self._store = store
+        self._monotonic = monotonic
+        self._looked_s = -math.inf
+
+    async def look(self) -> None:
+        """Look at them now and then. Raises StoreError."""
+        at_s = self._monotonic()
+        if self._store.is_shared and at_s - self._looked_s >= LOOK_S:
+            self.all = await self._store.machines()
+            self._looked_s = at_s
+
+    def is_away(self, entry: Entry) -> bool:
+        """Tell whether the machine of this entry was not heard of for `AWAY_S`, or was removed."""
+        here = (one.id for one in self.all if not one.is_away)
+        return bool(self.all) and entry.ask.source.machine not in here

@@ -1,0 +1,52 @@
+"""Tells the person that the database of several machines cannot be reached, and that it is back."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from hermes.chat.screens.machines import store_away, store_back
+from hermes.errors import HermesError
+from hermes.listener.phone.parts import bot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.chat.screens.main_message import Screen
+    from hermes.config.settings import Telegram
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 120.0
+"""A database that is back sooner is not worth a message."""
+
+
+class Outage:
+    """The time in which a process that was the phone side cannot reach its database."""
+
+    def __init__(self, telegram: Telegram, chat_id: int, *, monotonic: Callable[[], float]) -> None:
+        self._telegram = telegram
+        self._chat_id = chat_id
+        self._monotonic = monotonic
+        self._since_s = monotonic()
+        self._is_told = False
+
+    async def goes_on(self) -> None:
+        """Say so, once, when it has lasted."""
+        if not self._is_told and self._monotonic() - self._since_s >= PATIENCE_S:
+            self._is_told = await self._say(store_away())
+
+    async def is_over(self) -> None:
+        """Say so if the person was told of it."""
+        if self._is_told:
+            await self._say(store_back())
+
+    async def _say(self, screen: Screen) -> bool:
+        """Send this, although no lease can be had: nobody else can have one either, and it needs no answer."""
+        try:
+            async with bot_of(self._telegram) as bot:
+                await bot.send(self._chat_id, screen)
+        except HermesError as error:
+            log.warning("the person was not told of the database: %s", error)
+            return False
+        return True
