@@ -85,6 +85,11 @@ class _Raw(telegram.Bot):
         """Do nothing: the raw calls are intended."""
 
 
+def always() -> bool:
+    """Return true."""
+    return True
+
+
 class Bot:
     """One bot. Its methods raise ChatAway, Undelivered (`send` and `document` only) or ChatRefused, and nothing else.
 
@@ -103,7 +108,7 @@ class Bot:
         ca_file: Path | None = None,
         request: BaseRequest | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
-        may_call: Callable[[], bool] = lambda: True,
+        may_call: Callable[[], bool] = always,
     ) -> None:
         self._timeout_s = timeout_s
         self._may_call = may_call

@@ -161,7 +161,6 @@ async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(thr
         laptop.clock.advance(20.0)
         await laptop.listener._parts.phone.timekeeper.tick(answerable=True)
     await laptop.person.taps(shown, "PostgreSQL")
-    await laptop.person.sees("when it is back")
     assert not workstation.agent.came_of(request_id)
     await workstation.start(settle=False)
     await until(lambda: workstation.agent.came_of(request_id), "the answer")

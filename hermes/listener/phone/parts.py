@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hermes.chat.bot import Bot
+from hermes.chat.bot import Bot, always
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
@@ -88,7 +88,7 @@ class Given:
 def phone_parts(config: Config, given: Given) -> PhoneParts:
     """Make the parts of the phone side."""
     telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
-    bot = bot_of(telegram, may_call=entries.store.is_phone)
+    bot = bot_of(telegram, may_call=entries.store.is_phone if entries.store.is_shared else always)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
     messenger = Messenger(entries, outbox, given.background, machine=given.machine)
     kept, has_prompts = given.kept, bool(given.abilities)
@@ -160,7 +160,7 @@ def look_of(config: Config, prompted: Iterable[str]) -> Look:
     )
 
 
-def bot_of(telegram: Telegram, *, may_call: Callable[[], bool] = lambda: True) -> Bot:
+def bot_of(telegram: Telegram, *, may_call: Callable[[], bool] = always) -> Bot:
     """Return the bot of the configuration."""
     proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
     return Bot(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.chat.screens import hints
 from hermes.core import answer_clock
 from hermes.errors import Conflict, Missing
-from hermes.model.events import Expired, Failed
+from hermes.model.events import Expired
 
 if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
@@ -71,7 +71,7 @@ class Timekeeper:
             await self._entries.change(entry_id, corrected)
 
     async def _looked_for(self, entry: Entry) -> Entry:
-        """Note whether the machine of the ask is away; an answer for it then waits. Raises Conflict, Missing."""
+        """Note whether the machine of the ask is away. Raises Conflict, Missing."""
         clock, now_s = self._times.clock, self._entries.now()
         is_away = self._machines.is_away(entry)
         if is_away is not (entry.timing.away_at is not None):
@@ -83,9 +83,7 @@ class Timekeeper:
                 ),
                 seen=entry,
             )
-        if is_away and entry.state.phase == "sending" and not entry.state.away:
-            await self._entries.apply(entry.id, Failed(now_s), seen=entry)
-        return self._entries.get(entry.id) or entry
+        return entry
 
     async def _look_at(self, entry: Entry) -> None:
         """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""
