@@ -18,6 +18,7 @@ import hermes
 from hermes.errors import ChatRefused, HermesError, NotSaved, StoreError, TooNew
 from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
+from hermes.listener.background import Background
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.phone.outage import Outage
@@ -93,7 +94,6 @@ class Listener:
                 if not self._ending.restart:
                     self._given.supervisor.stopping()
             finally:
-                # First of all: a hook that finds nobody from now on starts a listener of its own.
                 bell.close()
         if self._ending.error is not None and self._idle_s is None:
             raise self._ending.error
@@ -111,15 +111,21 @@ class Listener:
         """Serve as the phone side or without it, until that changes or the listener ends."""
         if not await self._opens():
             return
+        hearing = Background()
         try:
             refusal.remove(self._store.home.root)
             self.serves = True
             # What was loaded at the start stays: to look through it again and again would hold taps up.
             gc.collect()
             gc.freeze()
-            self._begin(bell)
+            hearing.supervise(lambda: self._loops.read_inbox(bell))
+            self._begin()
             await self._ending.wait()
         finally:
+            await hearing.close()
+            if not self._ending.another_round:
+                # First of all: a hook that finds nobody from now on starts a listener of its own.
+                bell.close()
             await self._close()
 
     async def _opens(self, *, by_timer: bool = False) -> bool:
@@ -252,15 +258,14 @@ class Listener:
             return f"listening for bot {phone.bot_id}"
         return "listening for the agents of this machine; another one is the phone side"
 
-    def _begin(self, bell: Bell) -> None:
-        """Start all loops."""
+    def _begin(self) -> None:
+        """Start all loops but the one that reads the inbox."""
         parts, loops = self._parts, self._loops
         if parts.phone_side is not None:
             parts.background.spawn(parts.phone_side.commands.introduce(parts.phone_side.bot))
             parts.background.supervise(parts.phone_side.updates.run)
         parts.background.supervise(loops.keep_place)
         parts.background.supervise(loops.follow_store)
-        parts.background.supervise(lambda: loops.read_inbox(bell))
         parts.background.supervise(loops.keep_time)
         for follower in parts.agent.followers:
             parts.background.supervise(follower.run)

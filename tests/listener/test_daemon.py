@@ -100,6 +100,27 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
     assert len(home.agent.effects) == 1
 
 
+async def test_a_hook_that_rings_at_the_end_disturbs_nothing(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """The inbox is no longer read, and the socket is closed, before workers are stopped: the next hook finds nobody."""
+    rings: list[bool] = []
+
+    async def rings_at_its_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            rings.append(spool.nudge(home.store))
+
+    await home.start()
+    home.listener._parts.background.spawn(rings_at_its_end())
+    home.listener._parts.steps.kick("phone", "an entry", after_s=60.0)
+    await asyncio.sleep(0)
+    home.listener._ending.begin()
+    spool.nudge(home.store)
+    await home.ended()
+    assert rings == [False]
+    assert "a part of the listener failed" not in caplog.text
+
+
 async def test_one_that_a_hook_started_leaves_when_nothing_is_open(home: House) -> None:
     """Not while an ask is open, nor while something waits in the inbox."""
     await home.start(idle_s=600.0)
