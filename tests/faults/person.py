@@ -140,21 +140,25 @@ class Person:
     _view: View | None = None
 
     def look(self, view: View, came: Callable[[], Sequence[object]]) -> None:
-        """Note when the question was first seen, and when time has ended it."""
+        """Note when the question was first seen, and when time has ended it.
+
+        Who is asked again turns to the new message once it is there, whatever was done about the first one until then.
+        """
         about = view.about(self.ask)
         if not self._copies.issuperset(message.message_id for message in about):
             self._copies.update(message.message_id for message in about)
             self.last_copy_s = self.now()
             self.first_seen_s = self.first_seen_s or self.last_copy_s
+            if self.asked_again:
+                self.ask.promised = self.done = self._armed = False
+                self._tap, self._wrote, self._seen = None, (), (0, 0)
         self.time_was_up = self.time_was_up or any("⌛ Expired" in message.text for message in about)
         if not self.over_s and (came() or self.time_was_up):
             self.over_s = self.now()
 
     def begin_again(self, request_id: str) -> None:
-        """Turn to the question that came in the place of one that is gone."""
+        """Note that another question comes in the place of one that is gone."""
         self.ask.request_id, self.asked_again = request_id, True
-        self.ask.promised = self.done = self._armed = False
-        self._tap, self._wrote, self._seen = None, (), (0, 0)
 
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""
@@ -185,7 +189,7 @@ class Person:
         ):
             self.ask.promised = self.done = True
         elif toast.text.startswith(SETTLED):
-            self.done = not self.asked_again  # it may be said of the question that was asked before the restart
+            self.done = True
         elif toast.text.startswith(("Type your answer", "Write why not")):
             self._armed = True
         self._tap = None

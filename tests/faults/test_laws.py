@@ -293,6 +293,7 @@ def let_pass(person: Person, watch: Watch, seconds: float, view: View) -> None:
     """Let the person look ten times a second."""
     for _ in range(round(seconds * 10)):
         watch.now_s += 0.1
+        person.look(view, list)
         person.step(view)
 
 
@@ -306,16 +307,26 @@ def test_who_was_told_of_the_end_taps_no_more(word: str, person: Person, fingers
     assert person.ask.promised == (word in {"q1w1b", "On its way"})
 
 
-def test_who_is_asked_again_goes_on_after_a_late_word_about_the_first_question(
-    person: Person, fingers: Fingers, watch: Watch
-) -> None:
-    """An agent that was restarted asks again at once, while the old message still has its buttons."""
+@pytest.mark.parametrize("word", ["", "q1w1b", "The agent no longer needs this"])
+def test_who_is_asked_again_answers_again(word: str, person: Person, fingers: Fingers, watch: Watch) -> None:
+    """Whatever was said to a tap on the first message, which has its buttons until Hermes hears of the restart."""
     person.begin_again("que_2")
-    person.step(a_view(ASKED))
-    late = toast(fingers.taps[0], "The agent no longer needs this")
+    let_pass(person, watch, 0.1, a_view(ASKED))
+    toasts = [toast(fingers.taps[0], word)] if word else []
     again = replace(ASKED, message_id=ASKED.message_id + 1)
-    let_pass(person, watch, 1.0, a_view(replace(ASKED, rows=()), again, toasts=[late]))
+    let_pass(person, watch, 0.5, a_view(ASKED, toasts=toasts))
+    let_pass(person, watch, 1.0, a_view(replace(ASKED, rows=()), again, toasts=toasts))
     assert [tap.message_id for tap in fingers.taps] == [ASKED.message_id, again.message_id]
+
+
+def test_who_is_asked_again_writes_again(fingers: Fingers, watch: Watch) -> None:
+    """The first text was a reply to the message of the question that was gone by then."""
+    person = Person(an_ask("reply"), fingers, Random(1), thinks_s=0.0, now=watch)
+    person.begin_again("que_2")
+    let_pass(person, watch, 1.0, a_view(ASKED))
+    again = replace(ASKED, message_id=ASKED.message_id + 1)
+    let_pass(person, watch, 1.0, a_view(replace(ASKED, rows=()), again))
+    assert fingers.texts == [person.ask.text] * 2
 
 
 def test_who_hears_nothing_taps_again(person: Person, fingers: Fingers, watch: Watch) -> None:
