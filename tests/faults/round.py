@@ -405,12 +405,25 @@ class Round:
         return self.world.terminal.idle and self.world.programs.idle and not self._open_entries() and self._all_told()
 
     def _all_said(self) -> bool:
-        """Tell whether each prompt has come to its end, and Telegram has nothing more of what was written."""
+        """Tell whether each prompt has come to its end, as the laws want, and Telegram has nothing more of the texts.
+
+        A line that fails is posted anew, and its first message goes a moment later.
+        """
         phone = self.world.stage.phone
         view = View.of(phone) if self.talks else View((), {})
         if not all(talk.is_over(view) for talk in self.talks) or (self.talks and phone.state().pending_update_count):
             return False
-        return not any(talking.told(talk, view, is_sure=False) for talk in self.talks)
+        return not any(self._broken_by(talk, view) for talk in self.talks)
+
+    def _broken_by(self, talk: Talk, view: View) -> list[str]:
+        """Return how a talk breaks the laws."""
+        broken = talking.kept(talk, view, is_sure=self._is_sure)
+        return broken if UNTOLD & set(self.kinds) else broken + talking.told(talk, view, is_sure=self._is_sure)
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether Telegram has confirmed every message that it took."""
+        return not UNCONFIRMING & set(self.kinds)
 
     def _all_told(self) -> bool:
         """Tell whether each turn that ended by itself is told."""
@@ -434,13 +447,11 @@ class Round:
 
     def _judge(self) -> None:
         forgotten = self._take_copies_away()
-        is_sure = not UNCONFIRMING & set(self.kinds)
         for twins in self.twins:
             self.violations += twins.violations()
         view = View.of(self.world.stage.phone).without(forgotten)
         for talk in self.talks:
-            self.violations += talking.kept(talk, view, is_sure=is_sure)
-            self.violations += talking.told(talk, view, is_sure=is_sure) if not UNTOLD & set(self.kinds) else ()
+            self.violations += self._broken_by(talk, view)
             self.ends += [
                 f"prompt {letter.end(view).split(' ·')[0].splitlines()[0][:12]}"
                 if letter.end(view)
@@ -453,10 +464,10 @@ class Round:
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
-            self.violations += laws.shown_once(person.ask, view) if is_sure and not person.asked_again else ()
+            self.violations += laws.shown_once(person.ask, view) if self._is_sure and not person.asked_again else ()
             turns = None if UNTOLD & set(self.kinds) else self.world.turns_of(person.ask)
             if turns is not None:
-                self.violations += laws.turns_told(person.ask, turns, view, is_sure=is_sure)
+                self.violations += laws.turns_told(person.ask, turns, view, is_sure=self._is_sure)
             self.violations += laws.time_ran_out_rightly(
                 person,
                 fleeting=self.world.fleeting,
@@ -474,7 +485,7 @@ class Round:
         phone, forgotten = self.world.stage.phone, set[int]()
         if self._open_entries():
             return forgotten
-        if not UNCONFIRMING & set(self.kinds):
+        if self._is_sure:
             return forgotten  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
         for message in laws.leftovers(View.of(phone), [person.ask.token for person in self.persons]):
             with contextlib.suppress(LookupError, TimeoutError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from hermes.sandbox.phone_values import Button, ShownMessage
 from tests.faults import talking
 from tests.faults.person import View
+from tests.faults.round import Round
 from tests.faults.talking import Letter, Talk
 
 if TYPE_CHECKING:
+    from hermes.sandbox.phone_values import Toast
     from tests.faults.talking import Door, Wish
 
 WROTE = 50
@@ -50,6 +53,23 @@ class Pen:
 
     def repeat(self, message_id: int) -> None:
         self.did.append(f"repeat {message_id}")
+
+
+@dataclass
+class Phone:
+    """A phone that shows these messages."""
+
+    shows: tuple[ShownMessage, ...]
+
+    def messages(self, *, after: int) -> tuple[ShownMessage, ...]:
+        return tuple(one for one in self.shows if one.message_id > after)
+
+    def toasts(self, *, after_s: float) -> list[Toast]:
+        del after_s
+        return []
+
+    def state(self) -> Any:
+        return SimpleNamespace(pending_update_count=0)
 
 
 class Watch:
@@ -108,6 +128,16 @@ def test_a_prompt_takes_effect_as_the_phone_says(end: str, got: list[str], *, ed
     said = talking.kept(talk, view(shown(7, end, reply_to=WROTE)), is_sure=True)
     assert len(said) == (1 if broken else 0), said
     assert broken in "".join(said)
+
+
+@pytest.mark.parametrize(("lines", "kinds", "is_over"), [(1, (), True), (2, (), False), (2, ("telegram cut",), True)])
+def test_a_round_waits_until_the_first_line_is_gone(lines: int, kinds: tuple[str, ...], *, is_over: bool) -> None:
+    """A prompt that failed has a new line before that; a copy that Telegram never confirmed stays."""
+    talk = a_talk(texts=[FIRST])
+    talk.letters[0].ids = (WROTE,)
+    phone = Phone((shown(8, "❌ the provider says no", reply_to=WROTE), shown(7, "📨 Sent", reply_to=WROTE))[:lines])
+    world: Any = SimpleNamespace(stage=SimpleNamespace(phone=phone))
+    assert Round(world, 1, 1, kinds=list(kinds), talks=[talk])._all_said() is is_over
 
 
 def test_prompts_keep_their_order() -> None:
