@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import prompts
@@ -36,6 +37,11 @@ class Prompts(Records[Prompt]):
         workers = Workers(phone=("line", "joining"), agent=("prompt",))
         super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=_age_s)
         self.now = now
+
+    def written_s(self) -> float:
+        """Return the time of a prompt that is written now: after all that wait, even if the clock was set back."""
+        waiting = [one.asked_s for one in self.all() if not prompts.is_over(one)]
+        return max([self.now(), *(math.nextafter(asked_s, math.inf) for asked_s in waiting)])
 
     async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:
         """Apply an event; the result is on disk when this returns. Raises NotSaved."""

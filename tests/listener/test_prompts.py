@@ -80,6 +80,17 @@ async def test_prompts_of_a_session_go_in_the_order_in_which_they_were_written(h
     assert [again.prompts.is_next(one) for one in (first, second, third, other)] == [True, False, False, True]
 
 
+async def test_prompts_keep_their_order_if_the_clock_is_set_back(house: House) -> None:
+    """The one that is written later counts as later; and once nothing waits, as written at its own time."""
+    first = await house.write("b")
+    house.now_s -= 3600.0
+    second = await house.write("a", at_s=house.prompts.written_s())
+    assert [house.prompts.is_next(one) for one in (first, second)] == [True, False]
+    for one in (first, second):
+        await house.after(one, Withdrawn())
+    assert house.prompts.written_s() == house.now_s
+
+
 async def test_sessions_that_are_still_to_be_made_have_no_order(house: House) -> None:
     """Each is a session of its own. One for which nobody has chosen a session waits for nothing."""
     made = [await house.write(name, target=NEW) for name in "ab"]

@@ -141,7 +141,7 @@ class PromptTexts:
     async def make(self, parts: tuple[Part, ...], by: Tap, target: Target, *, about: str = "") -> Prompt:
         """Make a prompt that Hermes itself writes down for a person, once for these messages. Raises NotSaved."""
         now_s = self._prompts.now()
-        fresh = Prompt(random_id(), by.user, by.chat_id, parts, now_s, about=about)
+        fresh = Prompt(random_id(), by.user, by.chat_id, parts, self._prompts.written_s(), about=about)
         fresh = prompts.step(fresh, Addressed(now_s, target))
         return await self._prompts.make(
             lambda one: one.chat_id == by.chat_id and one.parts == parts, lambda: fresh, _same
@@ -150,8 +150,8 @@ class PromptTexts:
     async def _make(
         self, text: Text, *, target: Target | None = None, choices: tuple[Target, ...] = (), about: str = ""
     ) -> None:
-        part, now_s = _part(text), self._prompts.now()
-        fresh = Prompt(random_id(), text.user, text.chat_id, (part,), now_s, choices=choices, about=about)
+        part, now_s, asked_s = _part(text), self._prompts.now(), self._prompts.written_s()
+        fresh = Prompt(random_id(), text.user, text.chat_id, (part,), asked_s, choices=choices, about=about)
         fresh = replace(fresh, due_s=self._due_s(text))
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
@@ -213,8 +213,8 @@ class PromptTexts:
 
     async def _again(self, prompt: Prompt) -> None:
         """Send the text of a prompt that failed as a new one, once for each failure."""
-        now_s, target = self._prompts.now(), prompt.target
-        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, prompt.parts, now_s, about=prompt.about)
+        now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
+        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, prompt.parts, asked_s, about=prompt.about)
         fresh = replace(fresh, again_of=prompt.id)
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
