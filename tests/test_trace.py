@@ -109,6 +109,7 @@ async def test_a_question_of_a_server_enters_few_modules(home: House) -> None:
     trace = Trace()
     # An ask that comes while the listener still reads the list is taken in twice, and merged.
     await until(lambda: home.listener._parts.agent.followers[0].is_connected, "the end of the list")
+    await introduced()
     with home.clock.standing(), trace.running():
         home.agent.ask([question()])
         shown = await home.person.sees("Which database?", buttons=True)
@@ -123,6 +124,7 @@ async def test_a_question_of_a_hook_enters_few_modules(alone: House) -> None:
     """It comes through the inbox, is posted, answered by a tap, laid ready, taken, and reported by another hook."""
     payload = CLAUDE_CODE.ask([dict(SINGLE)])
     trace = Trace()
+    await introduced()
     with alone.clock.standing(), trace.running():
         waiting = await hook(alone, payload)
         assert waiting.stdout is not None
@@ -136,6 +138,11 @@ async def test_a_question_of_a_hook_enters_few_modules(alone: House) -> None:
         await alone.closed()
     await waiting.communicate()
     judge(trace, "hook")
+
+
+async def introduced() -> None:
+    """Wait until the listener has registered its commands with Telegram, which is no part of a question's way."""
+    await until(lambda: all("introduce" not in repr(task.get_coro()) for task in asyncio.all_tasks()), "the commands")
 
 
 async def hook(home: House, payload: Any) -> asyncio.subprocess.Process:

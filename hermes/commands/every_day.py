@@ -11,10 +11,11 @@ import typer
 
 from hermes.commands.loading import load, read
 from hermes.commands.options import ConfigOption
-from hermes.commands.stores import store_of
+from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
 from hermes.model.ask import OnExpiry
+from hermes.storage.store import Store
 
 PANEL = "Every day"
 
@@ -124,14 +125,13 @@ def ask(  # noqa: PLR0913 (one argument an option)
 @app.command(rich_help_panel=PANEL)
 def lock(*, config: ConfigOption = None) -> None:
     """Take no answers and send no prompts from the phone until `hermes unlock`, as /lock on the phone does."""
-    store = store_of(load(config, log_json=False))
 
-    async def locked() -> bool:
+    async def locked(store: Store) -> bool:
         was_locked = await store.is_phone_locked()
         await store.lock_phone()
         return was_locked
 
-    was_locked = asyncio.run(locked())
+    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), locked))
     typer.echo(
         "It was locked already." if was_locked else "Locked: no tap, text or prompt counts until `hermes unlock`."
     )
@@ -140,5 +140,5 @@ def lock(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=PANEL)
 def unlock(*, config: ConfigOption = None) -> None:
     """Take answers and prompts from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
-    was_locked = asyncio.run(store_of(load(config, log_json=False)).unlock_phone())
+    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), Store.unlock_phone))
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")

@@ -1,12 +1,15 @@
 """The store and the home that a configuration names."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from hermes.config.settings import Config
 from hermes.storage.files import FileStore
 from hermes.storage.home import Home
 from hermes.storage.store import Store
+
+T = TypeVar("T")
 
 
 def home_of(config: Config, *, now: Callable[[], float] = time.time) -> Home:
@@ -22,3 +25,11 @@ def store_of(config: Config, *, now: Callable[[], float] = time.time) -> Store:
     from hermes.storage.postgres.store import PostgresStore  # noqa: PLC0415 (few have psycopg, which is slow to load)
 
     return PostgresStore(home, address, None if config.phone is None else config.phone.bot_id)
+
+
+async def look(store: Store, what: Callable[[Store], Awaitable[T]]) -> T:
+    """Return the result of `what`, and close the connections of the store. Raises StoreError, and as `what`."""
+    try:
+        return await what(store)
+    finally:
+        await store.leave()

@@ -131,7 +131,8 @@ class Listener:
     async def _opens(self, *, by_timer: bool = False) -> bool:
         """Take this machine's place in the store, and the phone side if it is free; make all parts and recover.
 
-        False: the listener is to end. A store that cannot be reached is waited for if other machines share it.
+        False: the listener is to end. A store that cannot be reached is waited for if other machines share it, but not
+        `by_timer`: the timer comes again.
         Raises Held, TooNew, StoreError.
         """
         outage, said = self._outage(), ""
@@ -143,15 +144,17 @@ class Listener:
                 await self._make_parts()
                 try:
                     await self._recover(by_timer=by_timer)
-                except BaseException:
+                except BaseException:  # a start that is cancelled closes its connections, too
                     await self._close()
                     raise
             except StoreError as error:
-                if isinstance(error, TooNew) or not self._store.is_shared:
+                if isinstance(error, TooNew) or by_timer or not self._store.is_shared:
                     raise
                 if str(error) != said:
                     said = str(error)
                     log.warning("%s; it is tried again", said)
+                self._given.supervisor.say(f"waiting: {said}")
+                self._given.supervisor.alive()
                 if outage is not None:
                     await outage.goes_on()
                 with suppress(TimeoutError):
@@ -212,6 +215,7 @@ class Listener:
             self._parts,
             self._ending,
             monotonic=self._given.monotonic,
+            supervisor=self._given.supervisor,
             idle_s=self._idle_s,
             followed=self._followed,
             may_be_phone=self._given.config.phone is not None,

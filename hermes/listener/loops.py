@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.config.reading import Followed
     from hermes.listener.agent.hooks import Bell
     from hermes.listener.parts import Parts
+    from hermes.listener.sd_notify import Supervisor
     from hermes.listener.wakes import Wake
 
 log = logging.getLogger(__name__)
@@ -43,34 +44,41 @@ TURNS_S: Final = 20.0
 class Ending:
     """Why a listener ends: it was told to, it must leave (`error`), or it starts again (`restart` says why).
 
-    `another_round` says why it goes on at once, as another side.
+    It may also end one round and go on with another.
     """
 
     def __init__(self) -> None:
         self.error: HermesError | None = None
         self.restart = ""
-        self.another_round = ""
+        self._why = ""
+        self._is_for_good = False
         self._told = asyncio.Event()
 
     def begin(self) -> None:
         """End because a signal came, or nothing is open any more."""
+        self._is_for_good = True
         self._told.set()
 
     def leave(self, why: HermesError) -> None:
         """End without a store: nothing is held or written from now on."""
         log.error("%s", why)
         self.error = why
-        self._told.set()
+        self.begin()
 
     def start_again(self, why: str) -> None:
         """End, so that the installed version starts with the configuration of now."""
         self.restart = why
-        self._told.set()
+        self.begin()
 
     def change_sides(self, why: str) -> None:
         """End this round, and begin another one in which this machine is the phone side, or is it no longer."""
-        self.another_round = why
+        self._why = why
         self._told.set()
+
+    @property
+    def another_round(self) -> str:
+        """Why another round follows, "" if none does: a signal counts, also one that came after a change of sides."""
+        return "" if self._is_for_good else self._why
 
     @property
     def is_begun(self) -> bool:
@@ -95,6 +103,7 @@ class Loops:
         ending: Ending,
         *,
         monotonic: Callable[[], float],
+        supervisor: Supervisor,
         idle_s: float | None = None,
         followed: Followed | None = None,
         may_be_phone: bool = True,
@@ -103,6 +112,7 @@ class Loops:
         self._ending = ending
         self._store = parts.entries.store
         self._monotonic = monotonic
+        self._supervisor = supervisor
         self._idle_s = idle_s
         self._followed = followed
         self._may_be_phone = may_be_phone
@@ -267,7 +277,11 @@ class Loops:
                 self._complain(error)
             if was_phone and not self._store.is_phone():
                 self._ending.change_sides("this machine is no longer the phone side")
-            await asyncio.sleep(RENEW_S)
+            if was_phone:
+                await asyncio.sleep(RENEW_S)
+            else:  # no poll tells the service manager that all is well
+                self._supervisor.serves("listening for the agents of this machine")
+                await self._supervisor.pause(RENEW_S)
 
     async def follow_store(self) -> None:
         """Take in what other machines change."""

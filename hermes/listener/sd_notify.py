@@ -52,11 +52,15 @@ class Supervisor:
         return bool(self._address)
 
     def polled(self) -> None:
-        """Note that Telegram has answered; the first time, notify that this process is ready."""
+        """Note that Telegram has answered."""
+        self.serves("Telegram answers")
+
+    def serves(self, status: str) -> None:
+        """Show this text in `systemctl status`; the first time, notify that this process is ready."""
         if not self._is_ready:
             self._is_ready = True
             self._send("READY=1")
-        self.say("Telegram answers")
+        self.say(status)
 
     def say(self, status: str) -> None:
         """Show this text in `systemctl status`."""

@@ -203,3 +203,32 @@ def test_what_was_open_when_a_listener_was_killed_has_ten_minutes_left(watch: Wa
         after.begin_after(before.timing.set_at or 0.0)
         assert after.left_s(before.timing) == pytest.approx(GRACE_S, abs=0.01)
         assert after.left_s(posted(after, ttl_s=60).timing) == 60
+
+
+def test_no_time_passes_while_the_machine_is_away(clock: AnswerableClock, watch: Watch) -> None:
+    """When it is back, the ask has as much time as before; nothing is due meanwhile."""
+    asked = posted(clock, ttl_s=60)
+    run(clock, watch, 10)
+    left_s = clock.left_s(asked.timing)
+    away = replace(asked, timing=clock.missed(asked.timing))
+    assert clock.missed(away.timing) == away.timing
+    run(clock, watch, 100)
+    assert due(away, clock, Pace(60)) is None
+    back = clock.back(away.timing, now_s=1000.0)
+    assert (clock.left_s(back), back.away_at) == (left_s, None)
+    assert back.until_s == 1000.0 + (left_s or 0.0)
+    assert clock.back(back, now_s=2000.0) == back
+
+
+def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
+    clock: AnswerableClock, watch: Watch
+) -> None:
+    """It began again then; one without an end goes on without one."""
+    away = clock.missed(posted(clock, ttl_s=60).timing)
+    run(clock, watch, 50)
+    touched = clock.started(now_s=100.0, ttl_s=60, timing=away)
+    assert touched.away_at == away.away_at
+    run(clock, watch, 50)
+    assert clock.left_s(clock.back(touched, now_s=200.0)) == 60
+    endless = replace(away, expires_at=None, until_s=None)
+    assert clock.back(endless, now_s=200.0) == replace(endless, away_at=None)

@@ -20,7 +20,7 @@ from hermes.chat.screens.hints import question_not_saved, store_made_again, unre
 from hermes.errors import ChatRefused, Held, StoreError
 from hermes.hook import spool
 from hermes.listener.agent import servers
-from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S
+from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S, Ending
 from hermes.listener.phone import messenger
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
@@ -669,3 +669,12 @@ async def test_an_entry_that_cannot_be_looked_at_holds_up_no_other(
     await home.person.sees("Which que_3?")
     assert "ZeroDivisionError: a defect" in caplog.text
     assert home.person.find("Which que_2?") is None
+
+
+def test_a_signal_counts_after_a_change_of_sides() -> None:
+    """Else the listener would go on in the next round."""
+    ending = Ending()
+    ending.change_sides("another machine is the phone side now")
+    assert ending.another_round == "another machine is the phone side now"
+    ending.begin()
+    assert ending.another_round == ""

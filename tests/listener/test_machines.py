@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import socket
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from hermes.errors import StoreError
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S
 from hermes.listener.phone.outage import PATIENCE_S
+from hermes.listener.sd_notify import Supervisor
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
 from hermes.storage.home import Home
@@ -33,6 +37,7 @@ class Machine(House):
     """A machine with a folder and an agent of its own."""
 
     address: Address
+    environ: dict[str, str]
 
     def new(self, *, idle_s: float | None = None, **sections: Any) -> Listener:
         """A listener of this machine that does not run yet."""
@@ -41,7 +46,14 @@ class Machine(House):
         home = Home(config.store.path, now=self.clock.now)
         bot_id = None if config.phone is None else config.phone.bot_id
         store = PostgresStore(home, self.address, bot_id)
-        return Listener(config, store, monotonic=self.clock.monotonic, idle_s=idle_s, rate_scale=1000.0)
+        return Listener(
+            config,
+            store,
+            monotonic=self.clock.monotonic,
+            idle_s=idle_s,
+            rate_scale=1000.0,
+            supervisor=Supervisor(self.environ),
+        )
 
     @property
     def is_phone(self) -> bool:
@@ -60,7 +72,7 @@ async def three(tmp_path: Path, database: Database) -> AsyncIterator[tuple[Machi
         for name in ("laptop", "workstation", "server"):
             machine = Machine(tmp_path / name, api, clock, chat_id=ANN.id)
             machine.root.mkdir()
-            machine.address = database.address()
+            machine.address, machine.environ = database.address(), {}
             machine.connect(stack.enter_context(running_agent(now=clock.now)))
             stack.push_async_callback(machine.stop)
             machines.append(machine)
@@ -121,6 +133,45 @@ async def test_a_machine_without_a_bot_asks_on_the_phone(three: tuple[Machine, .
         await until(lambda: spool.take_answer(workstation.store, wait), "the answer for the hook")
 
 
+async def test_a_service_without_the_phone_is_ready(three: tuple[Machine, ...]) -> None:
+    """No poll says so. The manager hears, too, that it is alive."""
+    laptop, workstation, _ = three
+    await laptop.start()
+    place = workstation.root / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(place))
+        manager.settimeout(20)
+        workstation.environ["NOTIFY_SOCKET"] = str(place)
+        await workstation.start(settle=False, telegram={})
+        heard: set[str] = set()
+        async with asyncio.timeout(20):
+            while not {"READY=1", "WATCHDOG=1"} <= heard:
+                heard |= set((await asyncio.to_thread(manager.recv, 4096)).decode().splitlines())
+
+
+async def test_a_reaper_does_not_wait_for_the_database(three: tuple[Machine, ...], postgres: Server) -> None:
+    """The timer comes again."""
+    laptop, _, _ = three
+    postgres.stop()
+    try:
+        with pytest.raises(StoreError, match="the database cannot be reached"):
+            await laptop.new().run_once()
+    finally:
+        postgres.start()
+
+
+async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...]) -> None:
+    """Each machine lists its own."""
+    laptop, workstation, server = three
+    await started(*three, prompts={"enabled": True})
+    for machine, title in ((workstation, "Paint the shop"), (server, "Count the stock")):
+        with machine.agent.lock:
+            machine.agent.session(title)
+    laptop.person.write("/sessions")
+    shown = await laptop.person.sees("Paint the shop")
+    assert "Count the stock" in shown.text
+
+
 async def test_the_desk_of_another_machine_is_followed(three: tuple[Machine, ...]) -> None:
     """What is answered there closes on the phone."""
     laptop, workstation, _ = three
@@ -161,6 +212,7 @@ async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(thr
         laptop.clock.advance(20.0)
         await laptop.listener._parts.phone.timekeeper.tick(answerable=True)
     await laptop.person.taps(shown, "PostgreSQL")
+    await laptop.person.sees("it gets your answer as soon as it is back")
     assert not workstation.agent.came_of(request_id)
     await workstation.start(settle=False)
     await until(lambda: workstation.agent.came_of(request_id), "the answer")

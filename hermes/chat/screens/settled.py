@@ -6,7 +6,7 @@ from typing import Final
 from hermes.chat.screens.permission import word_on
 from hermes.chat.screens.review import answer_list, title
 from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided, project, subject
-from hermes.chat.screens.side_messages import expired
+from hermes.chat.screens.side_messages import expired, is_out_of_reach
 from hermes.chat.screens.text import Line, Span, dotted, line, phrase, plain
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
@@ -60,7 +60,7 @@ def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
         return expired(entry, look)
     saved = "" if entry.ask.permission is not None else " saved"
     what: tuple[str | Span, ...] = ("💾 ", answer, saved) if answer.text else ("💾 Saved",)
-    if not entry.state.away:
+    if not is_out_of_reach(entry):
         return (*what, ", being delivered.")
     if entry.ask.permission is not None or (decision is not None and decision.kind != "answer"):
         gets = "it is told"

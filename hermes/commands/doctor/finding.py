@@ -8,12 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from hermes.commands.stores import store_of
+from hermes.commands.stores import home_of, look, store_of
 from hermes.config.reading import OPEN_TO_OTHERS, config_path
 from hermes.config.settings import Config
 from hermes.errors import HermesError
+from hermes.storage.home import Home
 from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,9 @@ Fix = Callable[[], Awaitable[str]]
 """Repairs the finding, without loss of data, and returns one sentence about what it did."""
 
 LIMIT_S = 5.0
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,13 @@ class Around:
     now: Callable[[], float] = time.time
     watch_s: float = 4.0
 
-    def store(self) -> Store:
-        """Return the store without opening it, so that no file or folder is made."""
-        return store_of(self.config, now=self.now)
+    def home(self) -> Home:
+        """Return the folder of this machine; no file or folder is made."""
+        return home_of(self.config, now=self.now)
+
+    async def look(self, what: Callable[[Store], Awaitable[T]]) -> T:
+        """Return the result of `what`, for a store that is not opened, so that no file or folder is made."""
+        return await look(store_of(self.config, now=self.now), what)
 
     def hermes(self, *words: str) -> str:
         """Return a command line of Hermes with this configuration; `words` follow `hermes`."""

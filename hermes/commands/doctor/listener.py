@@ -15,6 +15,7 @@ from hermes.hook import runtime, spool
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
+from hermes.storage.store import Store
 
 AREA = Area("Listener")
 
@@ -33,7 +34,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 def holder(around: Around) -> Holder | None:
     """Return the process that holds the listener's lock of the store, or None."""
-    return around.store().home.holder(LISTENER)
+    return around.home().holder(LISTENER)
 
 
 def _lock(around: Around) -> list[Finding]:
@@ -58,7 +59,7 @@ def _holder_of_bot(around: Around) -> Holder | None:
 
 def _nobody(around: Around) -> Finding:
     try:
-        waits = len(asyncio.run(around.store().survey()).entries) + len(spool.listing(around.config.store.path))
+        waits = len(asyncio.run(around.look(Store.survey)).entries) + len(spool.listing(around.config.store.path))
     except StoreError:
         waits = 0  # the checks of the store report it
     if waits:
@@ -85,12 +86,12 @@ def _sockets(around: Around) -> list[Finding]:
 
 
 def _poll(around: Around) -> list[Finding]:
-    store = around.store()
     if holder(around) is None or around.config.phone is None:
         return []
-    memory = asyncio.run(store.load_chat(around.config.phone.bot_id))
+    bot_id = around.config.phone.bot_id
+    memory = asyncio.run(around.look(lambda store: store.load_chat(bot_id)))
     found = []
-    if asyncio.run(store.is_phone_locked()):
+    if asyncio.run(around.look(Store.is_phone_locked)):
         found.append(
             AREA.warning("phone", "locked: no answers and no prompts are taken from it", around.hermes("unlock"))
         )

@@ -52,10 +52,7 @@ async def _open(server: OpenCode2Server, ttl_s: float) -> int:
 
 def _listener(around: Around) -> tuple[Finding, ...]:
     """Without a plugin, nothing starts a listener when OpenCode 2 asks."""
-    if (
-        around.store().home.holder(LISTENER) is not None
-        or service_state(machine=Machine(environ=around.environ)).installed
-    ):
+    if around.home().holder(LISTENER) is not None or service_state(machine=Machine(environ=around.environ)).installed:
         return ()
     seen = "nobody listens, and a question of OpenCode 2 starts no listener"
     return (AREA.warning("listener", seen, around.hermes("install", "service")),)

@@ -9,6 +9,7 @@ from hermes.commands.service import ServiceState, config_of, service_state
 from hermes.core.prompt_routing import is_in
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.model.ask import Source
+from hermes.storage.store import Store
 
 AREA = Area("Prompts")
 
@@ -34,7 +35,10 @@ def _phone(around: Around) -> list[Finding]:
 
 async def _known(around: Around) -> list[Source]:
     """Return the sources of the sessions that the phone was told of."""
-    store = around.store()
+    return await around.look(_known_to)
+
+
+async def _known_to(store: Store) -> list[Source]:
     turns = [notice.turn for notice in await store.notices.survey()]
     cards = [card.target.source for card in await store.cards.survey()]
     return [*cards, *(turn.source for turn in turns if turn is not None)]

@@ -11,6 +11,7 @@ from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
+from hermes.storage.store import Store
 
 AREA = Area("Store")
 
@@ -79,7 +80,7 @@ def _room(free: int) -> Finding:
 
 
 def _quarantine(around: Around) -> list[Finding]:
-    files = around.store().home.quarantined()
+    files = around.home().quarantined()
     if not files:
         return [AREA.good("quarantine", "empty")]
     seen = (
@@ -89,7 +90,7 @@ def _quarantine(around: Around) -> list[Finding]:
 
 
 def _entries(around: Around) -> list[Finding]:
-    survey = asyncio.run(around.store().survey())
+    survey = asyncio.run(around.look(Store.survey))
     found = [
         AREA.broken("questions", f"{path} is damaged: {why}", around.hermes("reap")) for path, why in survey.damaged
     ]

@@ -16,6 +16,7 @@ from hermes.config.settings import AGENT_ONLY, Telegram
 from hermes.errors import ChatError, ChatRefused
 from hermes.listener.phone.chat_memory import Memory
 from hermes.storage import process_lock
+from hermes.storage.store import Store
 
 AREA = Area("Telegram")
 
@@ -152,7 +153,7 @@ async def _rivals(around: Around, bot: Asking) -> list[Finding]:
 
 async def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
     """Report the conflict that the listener noted, if any, because our own poll would end the listener's poll."""
-    memory = await around.store().load_chat(around.config.telegram.bot_id)
+    memory = await around.look(lambda store: store.load_chat(around.config.telegram.bot_id))
     if memory.trouble == CONFLICT:
         return AREA.broken("other pollers", f"the listener says: {CONFLICT}", _RIVAL)
     return AREA.good("other pollers", f"{ours} polls, and told of none")
@@ -162,8 +163,12 @@ async def _told_by_listener(around: Around, ours: process_lock.Holder) -> Findin
 
 
 async def _chat(around: Around, bot: Asking, me: Me) -> list[Finding]:
-    configured, store = around.config.telegram.chat_id, around.store()
-    chat_id = Memory(store, await store.load_chat(me.id)).chat_id(configured)
+    configured = around.config.telegram.chat_id
+
+    async def remembered(store: Store) -> int:
+        return Memory(store, await store.load_chat(me.id)).chat_id(configured)
+
+    chat_id = await around.look(remembered)
     try:
         chat = await bot.chat(chat_id)
         member = {} if chat.get("type") == "private" else await bot.member(chat_id, me.id)

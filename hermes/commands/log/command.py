@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes.commands.log import history, paragraphs
 from hermes.commands.status import table
-from hermes.commands.stores import store_of
+from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration
 
 
@@ -17,7 +17,7 @@ def run(path: Path | None, *, environ: Mapping[str, str], since: str | None, las
     config = configuration.load(path, environ=environ)
     now_s, zone = time.time(), config.questions.zone
     since_s = 0.0 if since is None else history.since_of(since, now_s=now_s, zone=zone)
-    told = asyncio.run(history.gather(store_of(config), since_s=since_s))
+    told = asyncio.run(look(store_of(config), lambda store: history.gather(store, since_s=since_s)))
     found = len(told.exchanges)
     shown = told.exchanges[-(last or (found if since or as_json else paragraphs.LAST)) :]
     for warning in told.warnings:

@@ -18,7 +18,7 @@ from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
 from hermes.commands.setup.terminal import Terminal
-from hermes.commands.stores import store_of
+from hermes.commands.stores import look, store_of
 from hermes.config.settings import Telegram
 from hermes.errors import ChatError, ChatRefused, ConfigError, HermesError
 
@@ -262,7 +262,7 @@ def _pairing(
 async def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
     """Return the update offset of the listener of this store, None if it has not polled lately."""
     try:
-        memory = await store_of(draft.settings).load_chat(bot_id)
+        memory = await look(store_of(draft.settings), lambda store: store.load_chat(bot_id))
     except HermesError:
         return None
     is_fresh = memory.last_poll_s is not None and now_s - memory.last_poll_s < OFFSET_KEEPS_S

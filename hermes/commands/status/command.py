@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes.commands.install import is_any_connected, outdated
 from hermes.commands.service import Machine, is_service_installed
 from hermes.commands.status import survey, table
-from hermes.commands.stores import store_of
+from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
 
@@ -24,15 +24,18 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
     # Prompts need a listener that always runs, and a person who installed a service wants one.
     needs_one = config.prompts.enabled or is_service_installed(machine=Machine(environ=environ))
     asks_start_it = is_any_connected(environ) and not needs_one
-    store = store_of(config)
-    look = functools.partial(
-        survey.gather, config, store, config_file=place, asks_start_it=asks_start_it, warnings=outdated(environ)
+    gather = functools.partial(
+        survey.gather, config, config_file=place, asks_start_it=asks_start_it, warnings=outdated(environ)
     )
+
+    async def looked() -> survey.Status:
+        return await look(store_of(config), gather)
+
     if watch:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            asyncio.run(table.watch(look, console))
+            asyncio.run(table.watch(looked, console))
         return True
-    status = asyncio.run(look())
+    status = asyncio.run(looked())
     if check:
         is_wrong, line = table.verdict(status)
         console.file.write(f"{line}\n")
