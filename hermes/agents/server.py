@@ -1,4 +1,4 @@
-"""What the listener needs of an agent's server, and the loop that follows its events and connects again.
+"""The interface of an agent's server to the listener, and the loop that follows its events and connects again.
 
 An event stream has no replay. So the caller must list the pending asks after every `Connected` and compare: subscribe
 first, then list.

@@ -75,7 +75,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a good poll brought at `at_s` (epoch seconds). `is_whole`: nothing more waits at Telegram."""
+    """The result of a good poll at `at_s` (epoch seconds). `is_whole`: nothing more waits at Telegram."""
 
     updates: tuple[Any, ...]
     at_s: float

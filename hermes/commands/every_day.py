@@ -93,7 +93,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
 ) -> None:
     """Ask something, on the phone and in this terminal, and print the answer.
 
-    The status is 0 for any answer, whatever it says; with --yes-no, 13 for no.
+    The status is 0 for any answer; with --yes-no, 13 for no.
     10: the person stopped the script; 11: nobody answered in time; 12: skipped.
     """
     from hermes.commands import ask as asks

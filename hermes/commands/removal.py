@@ -25,7 +25,7 @@ _COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/c
 def remove_all(config_path: Path | None, *, environ: Mapping[str, str]) -> Iterator[str]:
     """Remove what `install` and `--install-completion` wrote, and stop the listener; yield sentences about it.
 
-    Whatever fails stops nothing else. The listener is stopped last, because an agent could start another one before.
+    A failure stops nothing else. The listener is stopped last, because an agent could start another one before.
     Raises HermesError at the end: the sentences of all that failed.
     """
     failed: list[str] = []

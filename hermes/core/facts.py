@@ -1,4 +1,4 @@
-"""What each fact tells of an errand. Pure; `core.errand` decides what follows."""
+"""The change that each fact makes to an errand. Pure; `core.errand` decides what follows."""
 
 from __future__ import annotations
 

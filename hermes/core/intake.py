@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known when a signal comes.
+    """All that is known when a signal comes.
 
     - `session`: the open entries of its session. `found`: the open entry of its ask, or None; `is_closed`: that ask is
       closed.

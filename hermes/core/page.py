@@ -1,4 +1,4 @@
-"""What a tap or a text can mean on the page that is on show. Pure."""
+"""The meanings that a tap or a text can have on the page that is on show. Pure."""
 
 from __future__ import annotations
 

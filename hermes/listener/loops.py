@@ -154,7 +154,7 @@ class Loops:
     # --- the inbox ----------------------------------------------------------------------------------------------------
 
     async def read_inbox(self, bell: Bell) -> None:
-        """Take in what hooks tell, as long as there is a store."""
+        """Take in the records of hooks, as long as there is a store."""
         loop = asyncio.get_running_loop()
         while self._ending.error is None:
             try:
@@ -284,13 +284,13 @@ class Loops:
                 await self._supervisor.pause(RENEW_S)
 
     async def follow_store(self) -> None:
-        """Take in what other machines change."""
+        """Take in the changes of other machines."""
         async for change in self._store.changes():
             try:
                 for one in await self._missed() if isinstance(change, Missed) else [change]:
                     await self._take_in(one)
             except StoreError as error:
-                log.warning("%s", error)  # what was missed is found a minute later
+                log.warning("%s", error)  # the missed changes are found a minute later
 
     async def _missed(self) -> list[Changed]:
         entries = [Changed("entries", one) for one in await self._parts.entries.stale()]

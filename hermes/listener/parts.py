@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a listener is made with beside its store.
+    """The things that a listener is made with beside its store.
 
     `monotonic` is a clock that never jumps, in seconds; `rate_scale` 2 sends twice as fast as Telegram is known to take
     it.

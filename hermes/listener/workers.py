@@ -79,7 +79,7 @@ class Steps:
             return
 
     async def close(self) -> None:
-        """Stop at once. Whatever was saved goes on after the next start."""
+        """Stop at once. All saved work goes on after the next start."""
         self._closed = True
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         for task in tasks:

@@ -1,4 +1,4 @@
-"""A notice: what the phone hears of a session without being asked, namely that a turn has ended."""
+"""A notice: it tells the phone, unasked, that a turn of a session has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both scripted OpenCodes share: to serve on a loopback port that stays theirs, and to take orders by stdin."""
+"""The parts that both scripted OpenCodes share: a loopback port that stays theirs, and orders by stdin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of one machine: its id, its locks, the quarantine, and what plugins and hooks read.
+"""The folder of one machine: its id, its locks, the quarantine, and the files that plugins and hooks read.
 
 Each machine has one, also if its asks are kept in a database. Hooks leave their records in it.
 """
@@ -94,7 +94,7 @@ class Home:
         try:
             return SERVERS.decode(disk.read(self._servers)).followed
         except (OSError, StoreError):
-            return None  # what was asked while nobody listened is not looked for
+            return None  # asks that came while nobody listened are not looked for
 
     def save_followed(self, followed: tuple[Followed, ...]) -> None:
         """Save how far the events of each server are known. Raises NotSaved."""

@@ -23,7 +23,7 @@ class Survey:
 
 
 def closed_line(entry: Entry) -> str:
-    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" for what the ask does not have."""
+    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" for each part that is missing."""
     source = entry.ask.source
     wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
     return f"{wait_id} {entry.code or '-'} {source.agent}"

@@ -184,7 +184,7 @@ class Store(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[Changed | Missed]:
-        """Yield what other processes change, for as long as it is read. What this process changes is left out."""
+        """Yield what other processes change, for as long as it is read; its own changes are left out."""
         ...
 
     # --- asks ---------------------------------------------------------------------------------------------------------

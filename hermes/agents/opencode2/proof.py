@@ -42,7 +42,7 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of an ask that its server no longer knows.
+    """The facts about an ask that its server no longer knows.
 
     `call` is the state of the tool's call, None if there is none; `is_active`: the session's turn has not ended;
     `heard`: the reply in the events, None if none was heard.

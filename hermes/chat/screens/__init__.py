@@ -1,1 +1,1 @@
-"""What every message looks like, as values. Pure: no network, no clock."""
+"""The look of every message, as values. Pure: no network, no clock."""

@@ -55,7 +55,7 @@ class AgentParts:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the agent side gets beside the configuration.
+    """The things that the agent side gets beside the configuration.
 
     `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
     """

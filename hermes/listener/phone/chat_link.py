@@ -57,7 +57,7 @@ class ChatLink:
     async def refused(self, error: ChatError) -> None:
         """Handle a refused message: follow a group that became a supergroup, note a blocked bot.
 
-        What cannot be saved is only logged: the next refusal does it again.
+        An error of the store is only logged: the next refusal does it again.
         """
         if isinstance(error, ChatRefused) and error.moved_to is not None:
             try:

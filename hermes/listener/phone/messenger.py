@@ -1,4 +1,4 @@
-"""Messages to the chat that stand beside the asks: replies, and what a person must hear of."""
+"""Messages to the chat that stand beside the asks: replies, and warnings."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class PhoneParts:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the phone side gets beside the configuration.
+    """The things that the phone side gets beside the configuration.
 
     `abilities` are those of each agent that takes prompts; none if prompts are off. `rate_scale` 2 sends twice as fast
     as Telegram allows.

@@ -34,7 +34,7 @@ STALE: Final = hints.TOASTS["page_changed"]
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """Who talks with whom: the id of our own bot, and the users who may answer."""
+    """The parties of the chat: the id of our own bot, and the users who may answer."""
 
     bot_id: int
     users: frozenset[int]

@@ -1,4 +1,4 @@
-"""What the phone side does by the clock: the time to answer, its memory, and the removal of what is old."""
+"""The regular work of the phone side: it counts the time to answer, saves its memory, and removes old asks."""
 
 from __future__ import annotations
 

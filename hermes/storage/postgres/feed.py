@@ -1,7 +1,7 @@
-"""What other processes change: a connection of its own listens for it.
+"""The changes of other processes: a connection of its own listens for them.
 
-What is heard is only a hint. It may get lost, so everything is to be read again now and then, and after each connection
-(`Missed`). A pooler that lends a connection for one transaction alone loses all of it, and is found out by `check`.
+A notification is only a hint. It may get lost, so everything is to be read again now and then, and after each
+connection (`Missed`). A pooler that lends a connection for one transaction alone loses all of them; `check` finds it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who this process is in the database: the bot, the machine, and whether its user is one of the phone side."""
+"""The identity of this process in the database: its bot, its machine, and the rights of its user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Identity:
-    """Who this process is.
+    """The identity of this process.
 
     - `root`: the folder of this machine. `machine`: its id.
     - `bot`: the id of the bot, None until it is known.
-    - `sees_phone`: the user of the database may read and write what the phone shows.
-    - `session`: what only this process has.
+    - `sees_phone`: the user of the database may read and write the chat.
+    - `session`: a random word that tells this process from all others.
     """
 
     root: Path

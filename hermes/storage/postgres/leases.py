@@ -74,7 +74,7 @@ class _Lease:
 
 
 class Leases:
-    """What this process holds."""
+    """The leases that this process holds."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the phone side alone keeps in the database: the memory of the chat, and the lock against a lost phone."""
+"""The memory of the chat, and the lock against a lost phone: only the phone side keeps them in the database."""
 
 from __future__ import annotations
 

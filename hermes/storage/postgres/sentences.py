@@ -1,4 +1,4 @@
-"""What went wrong in the database, in a sentence for people: the errors of psycopg become errors of Hermes.
+"""The errors of psycopg become errors of Hermes, each with a sentence for people.
 
 A sentence names the fault and the remedy. It quotes nothing but the words of the client library about a connection
 that could not be made, without the password.
