@@ -140,5 +140,5 @@ def lock(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=PANEL)
 def unlock(*, config: ConfigOption = None) -> None:
     """Take answers and prompts from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
-    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), Store.unlock_phone))
+    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), lambda store: store.unlock_phone()))
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")

@@ -20,7 +20,6 @@ from hermes.config.settings import Config
 from hermes.errors import NotSaved, PayloadError
 from hermes.hook import refusal, spool
 from hermes.listener.agent.hooks import wait_id
-from hermes.storage.store import Store
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -106,7 +105,7 @@ class Asking:
 
     async def _is_on_phone(self) -> bool:
         waits = [name for name in spool.waited_for(self._config.store.path) if self._is_mine(name)]
-        entries = (await look(store_of(self._config), Store.survey)).entries if waits else ()
+        entries = (await look(store_of(self._config), lambda store: store.survey())).entries if waits else ()
         return any(entry.phone.message_id is not None for entry in entries if wait_id(entry.ask) in waits)
 
     def _is_mine(self, name: str) -> bool:

@@ -15,7 +15,6 @@ from hermes.hook import runtime, spool
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
-from hermes.storage.store import Store
 
 AREA = Area("Listener")
 
@@ -59,7 +58,9 @@ def _holder_of_bot(around: Around) -> Holder | None:
 
 def _nobody(around: Around) -> Finding:
     try:
-        waits = len(asyncio.run(around.look(Store.survey)).entries) + len(spool.listing(around.config.store.path))
+        waits = len(asyncio.run(around.look(lambda store: store.survey())).entries) + len(
+            spool.listing(around.config.store.path)
+        )
     except StoreError:
         waits = 0  # the checks of the store report it
     if waits:
@@ -91,7 +92,7 @@ def _poll(around: Around) -> list[Finding]:
     bot_id = around.config.phone.bot_id
     memory = asyncio.run(around.look(lambda store: store.load_chat(bot_id)))
     found = []
-    if asyncio.run(around.look(Store.is_phone_locked)):
+    if asyncio.run(around.look(lambda store: store.is_phone_locked())):
         found.append(
             AREA.warning("phone", "locked: no answers and no prompts are taken from it", around.hermes("unlock"))
         )

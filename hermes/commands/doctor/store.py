@@ -11,7 +11,6 @@ from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
-from hermes.storage.store import Store
 
 AREA = Area("Store")
 
@@ -90,7 +89,7 @@ def _quarantine(around: Around) -> list[Finding]:
 
 
 def _entries(around: Around) -> list[Finding]:
-    survey = asyncio.run(around.look(Store.survey))
+    survey = asyncio.run(around.look(lambda store: store.survey()))
     found = [
         AREA.broken("questions", f"{path} is damaged: {why}", around.hermes("reap")) for path, why in survey.damaged
     ]
