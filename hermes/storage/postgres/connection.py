@@ -132,11 +132,13 @@ async def connected(address: Address, *, writes: bool = False) -> psycopg.AsyncC
         raise _late(writes=writes) from None
     except psycopg.Error as error:
         raise told(error, address, writes=writes) from None
-    try:
-        await finished(connection, _SETTINGS)
-    except psycopg.Error as error:
-        await connection.close()
-        raise told(error, address, writes=writes) from None
+    async with contextlib.AsyncExitStack() as undone:
+        undone.push_async_callback(connection.close)
+        try:
+            await finished(connection, _SETTINGS)
+        except psycopg.Error as error:
+            raise told(error, address, writes=writes) from None
+        undone.pop_all()
     return connection
 
 

@@ -136,7 +136,7 @@ async def test_a_post_that_could_not_be_noted_is_not_sent_again(home: House, cap
     """The disk refuses for a while: one message all the same."""
     await home.start(questions={"post_after": "20s"})
     home.agent.ask([question()])
-    await until(home.entries, "the entry")
+    await until(lambda: home.entries() and home.entry().code, "the entry, with its code")
     with unnoted(home):
         home.clock.advance(20)
         home.listener._parts.steps.kick("phone", home.entry().id)
@@ -154,7 +154,7 @@ async def test_a_post_that_could_not_be_noted_still_tells_the_end(home: House) -
     """Somebody sees it, though no entry knows: it is not over before anybody saw it."""
     await home.start(questions={"post_after": "20s"})
     request_id = home.agent.ask([question()])
-    await until(home.entries, "the entry")
+    await until(lambda: home.entries() and home.entry().code, "the entry, with its code")
     with unnoted(home):
         home.clock.advance(20)
         home.listener._parts.steps.kick("phone", home.entry().id)

@@ -303,8 +303,9 @@ async def test_a_lock_holds_what_was_not_sent(desk: Desked, shop: Source) -> Non
     assert "Locked" in await desk.home.person.taps(line, "Send now")
     assert "Locked" in await desk.home.person.taps(line, "Cancel")
     desk.home.api.control.rewrite(text, "Something else")
-    desk.home.person.write("More", to=shown)
-    await desk.home.polled()
+    more = desk.home.person.write("More", to=shown)
+    # An answer to it is the last effect of all these.
+    await until(lambda: any(one.reply_to == more for one in desk.home.person.shown()), "the answer to the text")
     assert not desk.desk.received
     await desk.store.unlock_phone()
     await desk.looks()

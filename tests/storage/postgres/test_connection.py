@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import signal
 import time
@@ -14,7 +15,7 @@ import pytest
 from hermes.errors import ConfigError, Conflict, NotSaved, StoreError
 from hermes.storage.postgres import connection as connection_module
 from hermes.storage.postgres.address import Address
-from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.connection import Connection, connected
 from hermes.storage.postgres.sentences import sentence, told
 from tests.harness.postgres import PASSWORD, Database, Server, free_port
 from tests.storage.machines import joined, machine
@@ -182,6 +183,19 @@ async def test_a_statement_that_nobody_waits_for_any_more_is_cut(database: Datab
     assert time.monotonic() - began < 1
     assert await connection.read("SELECT 1") == [(1,)]
     await connection.close()
+
+
+async def test_a_connection_that_nobody_waits_for_any_more_is_closed(database: Database) -> None:
+    """Its task is cancelled at the very moment when it is made. An open one would be reported when it is collected."""
+    making = asyncio.create_task(connected(database.address()))
+    settings: list[asyncio.Task[object]] = []
+    while not settings:
+        await asyncio.sleep(0)
+        settings = [task for task in asyncio.all_tasks() if "_rows" in repr(task.get_coro())]
+    settings[0].add_done_callback(lambda _: making.cancel())
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    gc.collect()
 
 
 async def test_a_slow_statement_is_ended_by_the_server(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
