@@ -157,6 +157,8 @@ async def finished(
         if not work.done():
             _cut(connection)
             await asyncio.wait({work})
+            if not work.cancelled():
+                work.exception()  # if nobody waits for it any more, asyncio would log it as never retrieved
     return work.result()
 
 
