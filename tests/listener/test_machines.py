@@ -242,6 +242,29 @@ async def test_without_the_database_nothing_is_lost(
         await until(lambda request_id=request_id: laptop.agent.came_of(request_id), "the answer")  # type: ignore[misc]
 
 
+async def test_a_turn_is_told_where_the_clock_is_hours_behind_that_of_the_database(three: tuple[Machine, ...]) -> None:
+    """The agent writes down the time of its own machine."""
+    laptop, _, _ = three
+    laptop.clock.set_back(7 * 3600.0)
+    await laptop.start(notices={"finished": "0s"})
+    laptop.agent.ask([question()])
+    await laptop.person.taps(await laptop.person.sees(ASKED), "SQLite")
+    await laptop.person.sees(" is done")
+
+
+async def test_a_machine_that_lost_the_phone_finds_no_fault_with_the_chat(
+    three: tuple[Machine, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may not poll any more, and not write to the memory of the chat either."""
+    laptop, _, _ = three
+    await laptop.start()
+    phone = laptop.listener._parts.phone_side
+    assert phone is not None
+    await laptop.listener._store.leave()
+    await phone.link.poll_failed("getUpdates is left to the machine that is the phone side now")
+    assert "does not work" not in caplog.text
+
+
 def long_ago(here: Machine, other: Machine) -> None:
     """Let the other machine be silent for a minute."""
     parameters: dict[str, Any] = dict(here.address.parameters())

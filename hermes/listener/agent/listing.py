@@ -29,7 +29,10 @@ PATIENCE_S: Final = 5.0
 
 
 class Listing:
-    """The workers for lists, and for the wishes of a card about its session. `now` is the epoch clock of the store."""
+    """The workers for lists, and for the wishes of a card about its session.
+
+    `now` is the epoch clock of this machine, which its agents have, too.
+    """
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
         arrivals = Arrivals(
             server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
         )
-        heard_s = until_s.get(name, entries.now())
+        heard_s = until_s.get(name, store.home.now())
         ends = TurnEnds(server, intake, background, wanted=kept.notices.rules.is_watching)
         followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
@@ -92,7 +92,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
     projects = config.prompts.projects
     prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
-    listing = Listing(ways, kept.lists, kept.cards, projects, now=entries.now)
+    listing = Listing(ways, kept.lists, kept.cards, projects, now=store.home.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
     )
@@ -118,16 +118,16 @@ def _servers(
     config: Config, entries: Entries, *, machine: str, monotonic: Callable[[], float]
 ) -> dict[str, AgentServer]:
     """Return the servers of the configuration, and the one that is found by its file."""
-    machine_id = entries.store.home.machine()
+    machine_id, now = entries.store.home.machine(), entries.store.home.now
     servers: dict[str, AgentServer] = {}
     for given in config.opencode:
         password = given.password.get_secret_value()
         api = Api(given.name, given.url, username=given.username, password=password)
-        first = OpenCodeServer(api, machine=machine_id, host=machine, now=entries.now, monotonic=monotonic)
+        first = OpenCodeServer(api, machine=machine_id, host=machine, now=now, monotonic=monotonic)
         address = Address(given.url, password, given.username)
-        second = OpenCode2Server(given.name, at(address), machine=machine_id, host=machine, now=entries.now)
+        second = OpenCode2Server(given.name, at(address), machine=machine_id, host=machine, now=now)
         servers[given.name] = EitherServer(first, second)
     if config.opencode2.enabled:
         locate = found_by(config.opencode2.file)
-        servers[NAME] = OpenCode2Server(NAME, locate, machine=machine_id, host=machine, now=entries.now)
+        servers[NAME] = OpenCode2Server(NAME, locate, machine=machine_id, host=machine, now=now)
     return servers

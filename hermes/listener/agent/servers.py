@@ -1,6 +1,8 @@
 """Follows one agent's server: its events and its lists go to intake, and its ups and downs to the errands.
 
 Events are not replayed: each connection begins with the list of pending asks, and with a look at all that was open.
+All times here are compared with those that the agent writes down, so they are of the clock of this machine, which may
+differ from that of a store in a database.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class Follower:
     ) -> None:
         self.server = server
         self._entries = entries
+        self._now = entries.store.home.now
         self._errands = errands
         self._arrivals = arrivals
         self.turn_ends = turn_ends
@@ -121,8 +124,8 @@ class Follower:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
         mine = self._mine()
         # Asks of the time in which nobody followed count as if they came just now.
-        away_s = min(max(0.0, self._entries.now() - self._heard_s), LONGEST_AWAY_S)
-        folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._entries.now))
+        away_s = min(max(0.0, self._now() - self._heard_s), LONGEST_AWAY_S)
+        folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
         self._look_for_ends()
@@ -130,7 +133,7 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        now_s = self._entries.now()
+        now_s = self._now()
         # If that time is in the future, the clock was set back.
         self._told_since_s = self._heard_s if self._heard_s <= now_s else now_s - SET_BACK_S
         self.turn_ends.look_back(self._told_since_s)
@@ -175,7 +178,7 @@ class Follower:
         else:
             await self._arrivals.take_news(signal)
         if isinstance(signal, Quiet):
-            since_s = min(self._told_since_s, self._entries.now() - NEWS_S)
+            since_s = min(self._told_since_s, self._now() - NEWS_S)
             self.turn_ends.look(signal.session_id, directory, since_s)
 
     def _disposed(self, directory: str) -> None:

@@ -31,8 +31,11 @@ class ChatLink:
         entries.note_message(memory.at.newest_message)
 
     async def in_trouble(self, sentence: str) -> None:
-        """Log once and save why the chat does not work, until it works again."""
-        if sentence == self._memory.at.trouble:
+        """Log once and save why the chat does not work, until it works again.
+
+        A process that is no longer the phone side may not call Telegram at all: that is no trouble of the chat.
+        """
+        if sentence == self._memory.at.trouble or not self._entries.store.is_phone():
             return
         log.error("the chat does not work: %s", sentence)
         try:
