@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hermes.sandbox.model_server import ScriptedModel, running_model
+from hermes.sandbox.postgres import ServerMissingError, programs
 from tests.harness.listeners import left_behind
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
-from tests.harness.postgres import Database, Server, ServerMissingError, programs
+from tests.harness.postgres import Database, Server
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui
 
@@ -190,14 +191,19 @@ def tui(home: Home) -> Iterator[Callable[..., Tui]]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """One server for each worker of a test run; without PostgreSQL the tests are skipped, but not in CI."""
+def postgres_programs() -> Path:
+    """The folder of `initdb`; without PostgreSQL the tests are skipped, but not in CI."""
     try:
-        programs()
+        return programs()
     except ServerMissingError as error:
         if os.environ.get("CI") or os.environ.get("HERMES_REQUIRE_SCENES") == "1":
             pytest.fail(str(error), pytrace=False)
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_programs: Path) -> Iterator[Server]:
+    """One server for each worker of a test run."""
     with Server() as server:
         yield server
 

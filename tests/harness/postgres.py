@@ -1,62 +1,23 @@
-"""A PostgreSQL server of the tests' own, in a temporary folder, and a database in it for each test."""
+"""A PostgreSQL server of the tests' own, and a database in it for each test."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import pwd
 import secrets
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
-import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
 
+from hermes.sandbox import postgres
 from hermes.storage.postgres.address import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PASSWORD = "open sesame"
 OWNER = "hermes"
-_STARTS_S = 30.0
-
-
-class ServerMissingError(Exception):
-    """There is no PostgreSQL on this machine."""
-
-
-def programs() -> Path:
-    """The folder of `initdb` and `postgres`, the newest version of several."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    if found:
-        return found[-1].parent
-    if usual := shutil.which("initdb"):
-        return Path(usual).resolve().parent
-    raise ServerMissingError("PostgreSQL is not installed (apt install postgresql)")
-
-
-def _as_nobody() -> list[str]:
-    """The words that start a program as another user, because PostgreSQL refuses root."""
-    if os.getuid() != 0:
-        return []
-    nobody = pwd.getpwnam("nobody")
-    return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,55 +48,12 @@ class Database:
         }
 
 
-class Server:
-    """A running server."""
+class Server(postgres.Server):
+    """A server with databases."""
 
-    def __init__(self) -> None:
-        self._programs = programs()
-        self.folder = Path(tempfile.mkdtemp(prefix="hermes-pg-"))
-        self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        secret = self.folder / "password"
-        secret.write_text(PASSWORD)
-        if os.getuid() == 0:
-            for path in (self.folder, secret):
-                shutil.chown(path, "nobody")
-        usual = ["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--username=postgres"]
-        self._run("initdb", "--pgdata", str(self.folder / "data"), "--pwfile", str(secret), *usual)
-        self.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        settings = {
-            "fsync": "off", "listen_addresses": "127.0.0.1", "port": str(self.port), "max_connections": "40",
-            "unix_socket_directories": str(self.folder), "shared_buffers": "16MB", "log_min_messages": "panic",
-        }  # fmt: skip
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        command = [*_as_nobody(), str(self._programs / "postgres"), "-D", str(self.folder / "data"), *words]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-        until = time.monotonic() + _STARTS_S
-        while True:
-            try:
-                psycopg.connect(**Database("postgres", self.port).superuser()).close()
-            except psycopg.OperationalError:
-                assert time.monotonic() < until, "PostgreSQL does not start"
-                time.sleep(0.05)
-            else:
-                return
-
-    def stop(self, sign: int = signal.SIGINT) -> None:
-        """Stop it at once (SIGINT), or as after a crash (SIGQUIT)."""
-        if self._process is not None:
-            self._process.send_signal(sign)
-            self._process.wait(_STARTS_S)
-            self._process = None
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        small = {"max_connections": "40", "shared_buffers": "16MB", "log_min_messages": "panic"}
+        super().__init__("postgres", PASSWORD, {**small, **(settings or {})})
 
     @contextlib.contextmanager
     def database(self) -> Iterator[Database]:
@@ -150,7 +68,3 @@ class Server:
             yield Database(name, self.port)
         finally:
             root.ask(f"DROP DATABASE {name} WITH (FORCE)")
-
-    def _run(self, program: str, *words: str) -> None:
-        command = [*_as_nobody(), str(self._programs / program), *words]
-        subprocess.run(command, check=True, capture_output=True, cwd="/")

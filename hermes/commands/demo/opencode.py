@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from hermes.commands.demo.computer import Row
-from hermes.commands.demo.processes import tied
 from hermes.errors import HermesError
 from hermes.sandbox import opencode_home
 from hermes.sandbox.model_server import ScriptedModel, running_model, script
 from hermes.sandbox.serving import HOST, bound
+from hermes.sandbox.tied import tied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

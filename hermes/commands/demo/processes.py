@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.agents.opencode import install as connect
+from hermes.sandbox.tied import tied
 from hermes.storage import process_lock
 from hermes.storage.files import FileStore
 from hermes.storage.home import LISTENER, Home
@@ -28,20 +29,7 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 10.0
 LOOK_S: Final = 0.02
 
-_TIED: Final = 'exec 3<&0; (read -r _ <&3 || { rm -f "$0"; kill -9 0; }) & exec "$@" 3<&- </dev/null'
-"""Run a command, and beside it a shell that reads a line, or finds that there is none because the demo was killed."""
-
 Json = dict[str, Any]
-
-
-def tied(command: Sequence[str], *, needed: Path, **options: Any) -> subprocess.Popen[bytes]:
-    r"""Start a command in a session of its own, where Ctrl-C does not reach it; its standard input is empty.
-
-    If the demo is killed, the file `needed` is removed, so that nobody starts the command again, and then the process
-    group of the command is killed. `communicate(b"\n")` ends that watch, and waits for the end of the command.
-    """
-    shell = ["/bin/sh", "-c", _TIED, str(needed), *command]
-    return subprocess.Popen(shell, stdin=subprocess.PIPE, start_new_session=True, **options)
 
 
 def toml(table: Mapping[str, object]) -> str:

@@ -16,9 +16,11 @@ from hypothesis import given, strategies as st
 from psycopg import pq
 
 from hermes.errors import ConfigError
+from hermes.sandbox import postgres
 from hermes.storage.postgres.address import Address
-from tests.storage.postgres.server import PASSWORD, PROGRAMS, Server, running
+from tests import certificates
 
+PASSWORD = "the-password-of-the-test"
 SECRET = "hush-hush-hush"
 FAR = "postgresql://ann@db.example:5433/hermes"
 
@@ -215,12 +217,22 @@ def test_the_command_line_forgets_the_variables_of_libpq(tmp_path: Path) -> None
 # --- with a server ---------------------------------------------------------------------------------------
 
 
+class Server(postgres.Server):
+    """A server of this test's own, which has a certificate for `localhost`."""
+
+    def __init__(self) -> None:
+        super().__init__("hermes", PASSWORD)
+        self.ca = certificates.written(self.folder)
+        for path in (self.ca, key := self.folder / "key.pem"):
+            self.give(path)
+        key.chmod(0o600)
+        self.settings |= {"ssl": "on", "ssl_cert_file": str(self.ca), "ssl_key_file": str(key)}
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(postgres_programs: Path) -> Iterator[Server]:
     """A real server."""
-    if PROGRAMS is None and not os.environ.get("HERMES_REQUIRE_SCENES"):
-        pytest.skip("no PostgreSQL server is installed")
-    with running() as started:
+    with Server() as started:
         yield started
 
 

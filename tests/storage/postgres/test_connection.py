@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
-import signal
 import time
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from hermes.storage.postgres import connection as connection_module
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.connection import Connection, connected
 from hermes.storage.postgres.sentences import sentence, told
-from tests.harness.postgres import PASSWORD, Database, Server, free_port
+from tests.harness.postgres import PASSWORD, Database, Server
+from tests.harness.processes import free_port
 from tests.storage.machines import joined, machine
 from tests.storage.postgres.proxy import proxy
 from tests.storage.store_process import an_entry, one_more
@@ -102,8 +102,8 @@ async def test_a_database_that_is_restarted_loses_nothing(database: Database, po
     store = machine(tmp_path, "desk", database.address())
     async with joined(store, phone=True):
         entry = await store.create(an_entry())
-        for sign in (signal.SIGINT, signal.SIGQUIT):
-            postgres.stop(sign)
+        for end in (postgres.stop, postgres.kill):
+            end()
             with pytest.raises(StoreError):
                 await store.change(entry.id, one_more)
             postgres.start()

@@ -15,11 +15,12 @@ from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry, Phone
 from hermes.model.notice import Notice
+from hermes.sandbox.postgres import programs
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Changed, Missed
-from tests.harness.postgres import PASSWORD, Database, programs
+from tests.harness.postgres import PASSWORD, Database
 from tests.storage.machines import BOT, joined, machine
 from tests.storage.store_process import an_entry, one_more
 

@@ -1,4 +1,4 @@
-"""The processes of the demo end with it, however it ends."""
+"""A tied process ends with the program that started it, however that ends."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import signal
 import sys
 from pathlib import Path
 
-from hermes.commands.demo.processes import tied
+from hermes.sandbox.tied import tied
 from tests.harness.processes import Proc, has_ended, until
 
 DEMO = """
 import pathlib, sys, time
-from hermes.commands.demo.processes import tied
+from hermes.sandbox.tied import tied
 child = tied(["sh", "-c", "echo runs; exec sleep 600"], needed=pathlib.Path(sys.argv[1]))
 print("started", child.pid, flush=True)
 time.sleep(600)
