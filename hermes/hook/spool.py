@@ -120,6 +120,13 @@ def machine(root: str | Path) -> str:
     return _machine_in(path) or host()
 
 
+def known_machine(root: str | Path) -> str:
+    """Return the id of this machine for this store, or "" if it is missing or damaged. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return _machine_in(os.path.join(root, "machine"))
+    return ""
+
+
 def keep_machine(root: str | Path, machine: str, *, over: bool = True) -> None:
     """Make this the machine id of the store; with `over`, replace an existing id. Raises OSError."""
     make_folder(root)

@@ -72,6 +72,11 @@ class Home:
         with disk.saving(self.root):
             return spool.machine(self.root)
 
+    def known_machine(self) -> str:
+        """Return the id of this machine, or "" if it does not exist yet; nothing is made. Raises StoreError."""
+        with disk.reading(self.root):
+            return spool.known_machine(self.root)
+
     def keep_machine(self, machine: str) -> None:
         """Write this machine id again after the folder was removed. Raises NotSaved."""
         with disk.saving(self.root):

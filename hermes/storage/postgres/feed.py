@@ -1,16 +1,14 @@
 """The changes of other processes: a connection of its own listens for them.
 
 A notification is only a hint. It may get lost, so everything is to be read again now and then, and after each
-connection (`Missed`). A pooler that lends a connection for one transaction alone loses all of them; `check` finds it.
+connection (`Missed`). A pooler that lends a connection for one transaction alone loses all of them (`pooler`).
 """
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Final, get_args
 
 import psycopg
-from psycopg import sql
 
 from hermes.errors import StoreError
 from hermes.storage.postgres.connection import connected, finished
@@ -20,18 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from hermes.storage.postgres.address import Address
-    from hermes.storage.postgres.connection import Connection, Row
+    from hermes.storage.postgres.connection import Row
     from hermes.storage.postgres.identity import Identity
 
 AGAIN_S: Final = 60.0
 """How often everything is to be read again."""
-_HEARS_S: Final = 3.0
 _PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 15.0
-_POOLER: Final = (
-    "between Hermes and the database is a pooler that lends a connection for one transaction alone; "
-    "use the address of the database itself, or the pooler's session mode"
-)
 
 
 class Feed:
@@ -52,24 +45,6 @@ class Feed:
         self._sleep = sleep
         self._listening: psycopg.AsyncConnection[Row] | None = None
         self._is_closed = False
-
-    async def check(self, connection: Connection) -> None:
-        """Raise StoreError if what this process tells is not heard by it, or two connections are one."""
-        listening = await connected(self._address)
-        try:
-            channel, word = f"hermes_{secrets.token_hex(8)}", secrets.token_hex(8)
-            await finished(listening, sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_string())
-            [(mine,)] = await finished(listening, "SELECT pg_backend_pid()")
-            [(other, _)] = await connection.read(
-                "SELECT pg_backend_pid(), pg_notify(%(channel)s, %(word)s)", {"channel": channel, "word": word}
-            )
-            heard = [news.payload async for news in listening.notifies(timeout=_HEARS_S, stop_after=1)]
-        except psycopg.Error:
-            raise StoreError("the connection to the database broke; try again") from None
-        finally:
-            await listening.close()
-        if mine == other or heard != [word]:
-            raise StoreError(_POOLER)
 
     async def changes(self) -> AsyncIterator[Changed | Missed]:
         """Yield what other processes change, until `close`. A lost connection is made again."""

@@ -35,7 +35,9 @@ FROM hermes.machines WHERE bot = %(bot)s ORDER BY name, id
 
 async def learn(connection: Connection, identity: Identity) -> None:
     """Check the tables, and complete the identity. Raises TooNew, StoreError."""
-    identity.sees_phone = await migrations.is_owner(connection)
+    tables = await migrations.state(connection)
+    tables.check()
+    identity.sees_phone = tables.is_owner
     bots = [int(bot) for (bot,) in await connection.read(_BOTS)]
     if identity.bot is None and len(bots) == 1:
         identity.bot = bots[0]

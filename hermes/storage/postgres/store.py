@@ -1,6 +1,7 @@
 """The store in PostgreSQL: what `storage.store.Store` promises, for several machines that share one bot.
 
-A process that has not joined, such as `hermes status`, may read, and writes as its user of the database may.
+A process that has not joined, such as `hermes status`, may read, and writes as its user of the database may. It makes
+no tables, no file and no folder.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hermes.errors import StoreError
 from hermes.storage.codec import CARDS, LISTS, NOTICES, PROMPTS
-from hermes.storage.postgres import membership
+from hermes.storage.postgres import membership, migrations, pooler
 from hermes.storage.postgres.clock import SharedClock, awake_or_asleep
 from hermes.storage.postgres.closed import ClosedEntries
 from hermes.storage.postgres.connection import Connection
@@ -54,6 +55,7 @@ class PostgresStore:
         self.home = home
         self.put_away = 0
         self.has_unread = False
+        self._address = address
         self._sleep = sleep
         self._identity = Identity(home.root, "", bot_id)
         self._connection = Connection(address)
@@ -84,8 +86,10 @@ class PostgresStore:
     async def join(self, name: str, version: str) -> None:
         """Take the lease of this machine, which has this name for people. Raises Held, TooNew, StoreError."""
         self.home.make()
+        self._identity.machine = self.home.machine()
+        await migrations.bring_forward(self._connection)
         await self._ready()
-        await self._feed.check(self._connection)
+        await pooler.check(self._address, self._connection)
         await membership.belong(self._connection, self._identity, name, version)
         await self._leases.take_machine(self._sleep)
 
@@ -228,5 +232,5 @@ class PostgresStore:
         return await self._phone.unlock()
 
     async def _learn(self) -> None:
-        self._identity.machine = self.home.machine()
+        self._identity.machine = self._identity.machine or self.home.known_machine()
         await membership.learn(self._connection, self._identity)

@@ -12,6 +12,7 @@ import pytest
 
 from hermes.errors import StoreError
 from hermes.model.notice import Notice
+from hermes.storage.postgres import pooler
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import Database
@@ -137,7 +138,7 @@ async def test_a_pooler_that_lends_connections_for_one_transaction_is_refused(
 async def test_two_connections_that_are_one_are_a_pooler(database: Database, tmp_path: Path) -> None:
     """The numbers of their servers tell."""
     store = machine(tmp_path, "desk", database.address())
-    await store.survey()
+    await store.join("desk", "1.0")
 
     class Same:
         async def read(self, statement: str, values: dict[str, object]) -> list[tuple[object, ...]]:
@@ -148,5 +149,5 @@ async def test_two_connections_that_are_one_are_a_pooler(database: Database, tmp
             return [(pid, "")]
 
     with pytest.raises(StoreError, match="pooler"):
-        await store._feed.check(Same())  # type: ignore[arg-type]
+        await pooler.check(database.address(), Same())  # type: ignore[arg-type]
     await store.leave()

@@ -157,9 +157,9 @@ def test_a_reading_of_the_clock_counts_from_the_middle_of_the_question() -> None
 async def test_only_who_has_joined_becomes_the_phone_side(database: Database, tmp_path: Path) -> None:
     """Others may look, and the phone's user may write: `hermes unlock` does."""
     store = machine(tmp_path, "desk", database.address())
-    with pytest.raises(StoreError, match="joined"):
-        await store.take_phone()
     async with joined(machine(tmp_path / "two", "laptop", database.address()), phone=True) as phone:
+        with pytest.raises(StoreError, match="joined"):
+            await store.take_phone()
         entries: list[Entry] = [await phone.create(an_entry())]
         await phone.lock_phone()
         assert list((await store.survey()).entries) == entries

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import StoreError, TooNew
+from hermes.storage.home import Home
 from hermes.storage.postgres import migrations
+from hermes.storage.postgres.store import PostgresStore
 from tests.harness.postgres import PASSWORD, Database
-from tests.storage.machines import joined, machine
+from tests.storage.machines import BOT, joined, machine
 
 
 async def test_machines_that_start_at_once_make_the_tables_once(database: Database, tmp_path: Path) -> None:
@@ -32,16 +34,30 @@ async def test_tables_of_a_newer_hermes_are_left_alone(database: Database, tmp_p
         await machine(tmp_path, "desk", database.address()).join("desk", "1.0")
 
 
-async def test_a_later_step_is_done_where_the_earlier_ones_were(
+async def test_only_a_listener_brings_tables_forward(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And only that."""
+    """And only by the steps that are missing. A command that looks changes nothing, whoever its user is."""
     async with joined(machine(tmp_path, "desk", database.address())):
         pass
     later = (*migrations.steps(), "CREATE TABLE hermes.later ()")
     monkeypatch.setattr(migrations, "steps", lambda: later)
+    known = len(later)
+    with pytest.raises(StoreError, match=rf"earlier Hermes \(version {known - 1} of {known}\); start Hermes on"):
+        await machine(tmp_path, "desk", database.address()).survey()
+    assert database.ask("SELECT to_regclass('hermes.later') IS NULL") == [(True,)]
     async with joined(machine(tmp_path, "desk", database.address())):
         assert database.ask("SELECT to_regclass('hermes.later') IS NOT NULL") == [(True,)]
+
+
+async def test_a_look_at_an_empty_database_makes_nothing(database: Database, tmp_path: Path) -> None:
+    """No tables, and no folder of this machine."""
+    store = PostgresStore(Home(tmp_path / "new"), database.address(), BOT)
+    with pytest.raises(StoreError, match="tables in the database are missing; start Hermes on"):
+        await store.survey()
+    await store.leave()
+    assert database.ask("SELECT to_regnamespace('hermes') IS NULL") == [(True,)]
+    assert not (tmp_path / "new").exists()
 
 
 async def test_who_may_not_make_tables_is_told_where_they_are_made(database: Database, tmp_path: Path) -> None:
