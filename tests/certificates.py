@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+NAMES = ("localhost", "database.example")
 ME = {"id": 42, "is_bot": True, "first_name": "Hermes", "username": "hermes_bot"}
 
 
 def written(folder: Path) -> Path:
-    """Write the certificate of `localhost`, signed by itself, and its key; the path of the certificate."""
+    """Write the certificate of `NAMES`, signed by itself, and its key; the path of the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -35,7 +36,7 @@ def written(folder: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*map(x509.DNSName, NAMES)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from hermes.sandbox import postgres
 from hermes.storage.postgres.address import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 PASSWORD = "open sesame"
 OWNER = "hermes"
@@ -49,11 +51,21 @@ class Database:
 
 
 class Server(postgres.Server):
-    """A server with databases."""
+    """A server with databases; `settings` are laid over the usual ones."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, **settings: str) -> None:
         small = {"max_connections": "40", "shared_buffers": "16MB", "log_min_messages": "panic"}
-        super().__init__("postgres", PASSWORD, {**small, **(settings or {})})
+        super().__init__("postgres", PASSWORD, {**small, **settings})
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let it take connections, and answer none."""
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     @contextlib.contextmanager
     def database(self) -> Iterator[Database]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from hermes.commands.doctor import (
     claude_code,
     configuration as settings,
+    database,
     listener,
     opencode,
     opencode2,
@@ -45,16 +46,23 @@ _LOOKING = "Looking; it takes some seconds to see whether another program uses y
 
 
 async def examine(path: Path | None, *, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Check everything that the configuration names, the one at `path` or at the usual place. Never raises."""
+    """Check everything that the configuration names, the one at `path` or at the usual place. Never raises.
+
+    The database comes first: if it cannot be used, no other check waits for it.
+    """
     place = configuration.config_path(path, environ=environ)
     try:
         config = configuration.load(path, environ=environ)
     except ConfigError as error:
         return settings.unusable(error, place, environ)
     around = Around(config, place, environ)
+    shared = await database.AREA.guarded("all", database.look(around), limit_s=AREA_S)
+    around = replace(around, is_store_away=not database.is_usable(shared))
     found = await asyncio.gather(*(area.guarded("all", look(around), limit_s=AREA_S) for area, look in AREAS))
     hide = Lines().hide  # removes all that looks like a token, in texts of other programs too
-    return tuple(replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in found for one in findings)
+    return tuple(
+        replace(one, seen=hide(one.seen), mend=hide(one.mend)) for findings in (*found, shared) for one in findings
+    )
 
 
 async def mend(findings: Sequence[Finding]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from hermes.commands.stores import home_of, look, store_of
 from hermes.config.reading import OPEN_TO_OTHERS, config_path
 from hermes.config.settings import Config
-from hermes.errors import HermesError
+from hermes.errors import HermesError, StoreError
 from hermes.storage.home import Home
 from hermes.storage.store import Store
 
@@ -41,22 +41,36 @@ class Finding:
     fix: Fix | None = field(default=None, compare=False)
 
 
+class NotLooked(StoreError):
+    """The database cannot be used, so the store is not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The input of the checks. `watch_s` is how long the Telegram check watches for another poller of the bot."""
+    """The input of the checks.
+
+    - `watch_s`: how long the Telegram check watches for another poller of the bot.
+    - `is_store_away`: the database cannot be used, as the part Database reports; no other check reads the store then.
+    """
 
     config: Config
     config_file: Path
     environ: Mapping[str, str]
     now: Callable[[], float] = time.time
     watch_s: float = 4.0
+    is_store_away: bool = False
 
     def home(self) -> Home:
         """Return the folder of this machine; no file or folder is made."""
         return home_of(self.config, now=self.now)
 
     async def look(self, what: Callable[[Store], Awaitable[T]]) -> T:
-        """Return the result of `what`, for a store that is not opened, so that no file or folder is made."""
+        """Return the result of `what`, for a store that is not opened, so that no file or folder is made.
+
+        Raises NotLooked, StoreError, and as `what`.
+        """
+        if self.is_store_away:
+            raise NotLooked
         return await look(store_of(self.config, now=self.now), what)
 
     def hermes(self, *words: str) -> str:
@@ -105,12 +119,17 @@ class Area:
     async def guarded(
         self, check: str, work: Awaitable[Iterable[Finding]], *, limit_s: float = LIMIT_S, late: Verdict = "broken"
     ) -> tuple[Finding, ...]:
-        """Return the findings of a check. An error, or a timeout after `limit_s` (verdict `late`), is a finding too."""
+        """Return the findings of a check, or none if it needs a store that is away.
+
+        An error, or a timeout after `limit_s` (verdict `late`), is a finding, too.
+        """
         try:
             async with asyncio.timeout(limit_s):
                 return tuple(await work)
         except TimeoutError:
             return (Finding(self.name, check, late, f"no answer within {limit_s:g} s"),)
+        except NotLooked:
+            return ()
         except HermesError as error:
             return (self.broken(check, str(error)),)
         except OSError as error:

@@ -27,7 +27,7 @@ def _phone(around: Around) -> list[Finding]:
     projects = around.config.prompts.projects
     if not projects:
         return [AREA.good("phone", "on: it may start work in all projects")]
-    known = asyncio.run(_known(around))
+    known = [] if around.is_store_away else asyncio.run(_known(around))
     unknown = [one for one in projects if not any(is_in(source, (one,)) for source in known)] if known else []
     note = f"; no session of {', '.join(unknown)} is known yet" if unknown else ""
     return [AREA.good("phone", f"on: it may start work in {', '.join(projects)}{note}")]

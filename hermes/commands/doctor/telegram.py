@@ -168,7 +168,7 @@ async def _chat(around: Around, bot: Asking, me: Me) -> list[Finding]:
     async def remembered(store: Store) -> int:
         return Memory(store, await store.load_chat(me.id)).chat_id(configured)
 
-    chat_id = await around.look(remembered)
+    chat_id = configured if around.is_store_away else await around.look(remembered)
     try:
         chat = await bot.chat(chat_id)
         member = {} if chat.get("type") == "private" else await bot.member(chat_id, me.id)

@@ -13,7 +13,7 @@ from hermes.config import reading as configuration
 AREA = Area("Test question")
 
 ANSWER_S: Final = 120.0
-NEEDED: Final = ("Configuration", "Telegram", "Store")
+NEEDED: Final = ("Configuration", "Telegram", "Store", "Database")
 _REFUSED = {"skip": "skipped", "reject": "stopped"}
 
 

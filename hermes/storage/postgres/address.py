@@ -95,6 +95,11 @@ class Address:
         said = self._said()
         return f"{said['dbname']} on {said.get('host') or 'this machine'}"
 
+    @property
+    def is_local(self) -> bool:
+        """Tell whether the database is on this machine, so that nobody can listen or pose as it on the way."""
+        return _is_local(self._said())
+
     def check(self) -> None:
         """Check that the URL can be used, that it holds no secret, and that the server must prove who it is."""
         self.parameters()

@@ -56,6 +56,11 @@ class Connection:
         self._found: psycopg.AsyncConnection[Row] | None = None
         self._turn = asyncio.Lock()
 
+    @property
+    def has_tls(self) -> bool:
+        """Tell whether the connection is there, and encrypted."""
+        return self._found is not None and self._found.pgconn.ssl_in_use
+
     async def read(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
         """Return the rows of a statement that changes nothing. Raises StoreError."""
         for is_last in (False, True):

@@ -16,6 +16,7 @@ from hermes.commands.doctor.finding import Around, Finding
 from hermes.config import reading as configuration
 from hermes.sandbox.botapi import RunningBotApi
 from hermes.storage.files import FileStore
+from hermes.storage.postgres.address import Address
 from tests.at_once import at_once
 from tests.stores import a_store
 
@@ -80,6 +81,14 @@ class Patient:
                 lines += [f"{key} = {json.dumps(value)}" for key, value in one.items()]
         self.config_file.write_text("\n".join(lines))
         self.config_file.chmod(0o600)
+
+    def share(self, address: Address, **more: str) -> None:
+        """Keep the store in this database; the password is in a file that only this person can read."""
+        secret = self.root / "database-password"
+        secret.write_text(address.password)
+        secret.chmod(0o600)
+        self.tables["store"] |= {"url": address.url, "password_file": str(secret), **more}
+        self.write()
 
     def serve(self, url: str, **more: str) -> None:
         """Name a server in the configuration."""
