@@ -88,7 +88,7 @@ class Server:
         """Start it, and wait until it answers. Raises HermesError: it ended instead."""
         places = {"listen_addresses": HOST, "port": str(self.port), "unix_socket_directories": str(self.folder)}
         words = [f"--{name}={value}" for name, value in (places | self.settings).items()]
-        command = [*_as_nobody(), str(self._programs / "postgres"), "-D", str(self._data), *words]
+        command = [*as_nobody(), str(self._programs / "postgres"), "-D", str(self._data), *words]
         with self._log.open("ab") as log:
             self._process = tied(command, needed=self._password_file, cwd="/", stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE_S
@@ -129,7 +129,7 @@ class Server:
         self._password_file.write_text(self.password, encoding="utf-8")
         self.give(self._password_file)
         program, *words = "initdb", f"--username={self.user}", f"--pwfile={self._password_file}", *_INITDB
-        command = [*_as_nobody(), str(self._programs / program), f"--pgdata={self._data}", *words]
+        command = [*as_nobody(), str(self._programs / program), f"--pgdata={self._data}", *words]
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd="/")
         if done.returncode:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -148,7 +148,7 @@ class Server:
             self._process = None
 
 
-def _as_nobody() -> list[str]:
+def as_nobody() -> list[str]:
     """Return the words that start a command as another user, if this is root."""
     if os.geteuid() != 0:
         return []

@@ -87,9 +87,9 @@ class PostgresStore:
         """Take the lease of this machine, which has this name for people. Raises Held, TooNew, StoreError."""
         self.home.make()
         self._identity.machine = self.home.machine()
+        await pooler.check(self._address, self._connection)
         await migrations.bring_forward(self._connection)
         await self._ready()
-        await pooler.check(self._address, self._connection)
         await membership.belong(self._connection, self._identity, name, version)
         await self._leases.take_machine(self._sleep)
 

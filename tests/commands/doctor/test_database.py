@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import secrets
 import time
 from dataclasses import replace
@@ -23,7 +24,9 @@ from hermes.storage.postgres.health import OLDEST, Server as State
 from hermes.storage.postgres.store import PostgresStore
 from tests.commands.doctor.patient import Patient, named, told
 from tests.commands.doctor.test_command import environ, run
-from tests.harness.postgres import Database, Server, free_port
+from tests.harness.pgbouncer import pooler
+from tests.harness.postgres import Database, Server
+from tests.harness.processes import free_port
 from tests.storage.postgres.server import PASSWORD, PROGRAMS, running
 
 if TYPE_CHECKING:
@@ -147,7 +150,7 @@ def test_an_old_server_is_broken(patient: Patient) -> None:
 @pytest.fixture(scope="module")
 def tls() -> Iterator[Address]:
     """The address of a server with TLS, under a name that is not this machine's."""
-    if PROGRAMS is None:
+    if PROGRAMS is None and not os.environ.get("HERMES_REQUIRE_SCENES"):
         pytest.skip("PostgreSQL is not installed")
     with running() as server:
         where = f"database.example:{server.port}/postgres?hostaddr=127.0.0.1"
@@ -187,6 +190,19 @@ async def test_a_wrong_password_is_said_without_it(patient: Patient, database: D
     [found] = await examined(patient)
     assert (found.check, found.verdict) == ("reach", "broken")
     assert "not-the-password" not in found.seen
+
+
+async def test_a_pooler_in_transaction_mode_is_broken(patient: Patient, database: Database) -> None:
+    """In session mode it is well."""
+    async with listening(patient, database.address()):
+        pass
+    with pooler(database, "transaction") as port:
+        patient.share(database.address(port=port))
+        found = named(await examined(patient), "pooler")
+        assert (found.verdict, "the pooler's session mode" in found.seen) == ("broken", True)
+    with pooler(database, "session") as port:
+        patient.share(database.address(port=port))
+        assert named(await examined(patient), "pooler").verdict == "good"
 
 
 # --- users ------------------------------------------------------------------------------------------------------------
