@@ -11,11 +11,11 @@ from hermes.commands.service import Machine, is_service_installed
 from hermes.commands.status import survey, table
 from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, StoreError
 
 
 def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: bool, check: bool) -> bool:
-    """Print the status; return False if `check` found something wrong. Raises ConfigError."""
+    """Print the status; return False if `check` found something wrong. Raises ConfigError, StoreError."""
     console = table.console()
     if watch and (as_json or not table.can_redraw(console)):
         raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
@@ -35,7 +35,13 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             asyncio.run(table.watch(looked, console))
         return True
-    status = asyncio.run(looked())
+    try:
+        status = asyncio.run(looked())
+    except StoreError as error:
+        if not check:
+            raise
+        console.file.write(f"{error}\n")
+        return False
     if check:
         is_wrong, line = table.verdict(status)
         console.file.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""Collect the data of `hermes status`: the listener, Telegram, the agents' servers, and the open asks.
+"""Collect the data of `hermes status`: the listener, Telegram, machines, the agents' servers, and the open asks.
 
 It changes no entry, asks servers only for their health, and works with and without a running listener.
 """
@@ -25,6 +25,7 @@ from hermes.hook import spool
 from hermes.model.ask import Ask, DeedKind, Permission
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
+from hermes.model.machine import Machine
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.store import Store
@@ -76,6 +77,31 @@ class ServerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineServer:
+    """A server of an agent on a machine, and whether that machine's listener is connected to it."""
+
+    name: str
+    connected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MachineStatus:
+    """A machine that shares the database.
+
+    - `this`: Hermes looks from here. `phone_side`: it is the one that talks with Telegram now.
+    - `away_since_s`: when it was heard of last (epoch), if it is away; else None.
+    """
+
+    id: str
+    name: str
+    version: str
+    this: bool
+    phone_side: bool
+    away_since_s: float | None
+    servers: tuple[MachineServer, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EntryStatus:
     """A pending ask.
 
@@ -105,13 +131,17 @@ class EntryStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """All data of `hermes status`. `at_s`, `since_s`, `last_poll_s` and `asked_s` are epoch seconds."""
+    """All data of `hermes status`. `at_s`, `since_s`, `last_poll_s` and `asked_s` are epoch seconds.
+
+    `machines`: those that this user of the database may see, by name; none if the store is in files.
+    """
 
     version: str
     at_s: float
     store: str
     listener: ListenerStatus
     prompts: PromptsStatus
+    machines: tuple[MachineStatus, ...]
     servers: tuple[ServerStatus, ...]
     entries: tuple[EntryStatus, ...]
     quarantined: int
@@ -180,6 +210,7 @@ async def gather(
         store=str(store.home.root),
         listener=listener,
         prompts=PromptsStatus(config.prompts.enabled, config.prompts.projects),
+        machines=await _machines(store, now_s),
         servers=(
             *await asyncio.gather(*(_server(server, health) for server in config.opencode)),
             *await _found_server(config),
@@ -215,6 +246,25 @@ async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may
         bot_held_by=str(other or ""),
         idle=may_idle and holder is None and other is None,
         agent_only=bot_id is None,
+    )
+
+
+async def _machines(store: Store, now_s: float) -> tuple[MachineStatus, ...]:
+    if not store.is_shared:
+        return ()
+    this = store.home.known_machine()
+    return tuple([_machine(machine, this, now_s) for machine in await store.machines()])
+
+
+def _machine(machine: Machine, this: str, now_s: float) -> MachineStatus:
+    return MachineStatus(
+        id=machine.id,
+        name=machine.name,
+        version=machine.version,
+        this=machine.id == this,
+        phone_side=machine.is_phone,
+        away_since_s=now_s - machine.silent_s if machine.is_away else None,
+        servers=tuple([MachineServer(name, is_connected) for name, is_connected in machine.servers]),
     )
 
 

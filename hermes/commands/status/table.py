@@ -15,7 +15,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hermes.commands.status.survey import EntryStatus, ListenerStatus, PromptsStatus, ServerStatus, Status
+from hermes.commands.status.survey import (
+    EntryStatus,
+    ListenerStatus,
+    MachineStatus,
+    PromptsStatus,
+    ServerStatus,
+    Status,
+)
+from hermes.errors import StoreError
 
 WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
@@ -28,6 +36,7 @@ SILENT_S = 180.0
 _LAST_MINUTES_S = 300.0
 _LONGEST = 300
 _PROJECT = 16
+_MACHINE = 20
 _UNITS = ((86400, 172800, "d"), (3600, 7200, "h"), (60, 120, "min"))
 
 Row = tuple[Text, ...]
@@ -50,13 +59,20 @@ def show(status: Status, console: Console) -> None:
 
 
 async def watch(look: Callable[[], Awaitable[Status]], console: Console, *, every_s: float = LOOK_S) -> None:
-    """Show the result of `look` every `every_s` seconds until cancelled or SIGTERM; then restore the terminal."""
+    """Show the result of `look` every `every_s` seconds until cancelled or SIGTERM; then restore the terminal.
+
+    A store that cannot be read now is said, and looked at again.
+    """
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(fitting(await look(), console), refresh=True)
+            try:
+                shown = fitting(await look(), console)
+            except StoreError as error:
+                shown = Group(plain(str(error), "bold red"))
+            live.update(shown, refresh=True)
             await asyncio.sleep(every_s)
 
 
@@ -73,6 +89,8 @@ def view(status: Status, *, most: int | None = None) -> Group:
     """Return the whole view, with only the first `most` open asks unless that is None."""
     head = [*_about_listener(status), _about_prompts(status.prompts), *map(_about_server, status.servers)]
     parts: list[RenderableType] = [_grid(head), Text()]
+    if status.machines:
+        parts += [_table_of_machines(status), Text()]
     if status.entries:
         shown = status.entries[:most]
         parts.append(_table(shown))
@@ -110,7 +128,7 @@ def _about_listener(status: Status) -> list[Row]:
     else:
         waits = "answers and prompts" if status.prompts.enabled else "answers"
         row = _BAD, name, plain(f"nobody listens: {waits} wait until `hermes listen` runs", "bold red")
-    return [row, _about_telegram(listener, status.at_s), *_about_phone(listener)]
+    return [row, _about_telegram(listener, status.at_s), *_about_phone(listener), *_about_phone_side(status)]
 
 
 def _held(listener: ListenerStatus, store: str) -> str:
@@ -140,6 +158,24 @@ def _about_phone(listener: ListenerStatus) -> list[Row]:
     return [(_BAD, Text("phone"), Text(locked, "bold red"))]
 
 
+def _about_phone_side(status: Status) -> list[Row]:
+    if not lacks_phone_side(status):
+        return []
+    nobody = "no machine: questions and answers wait until one with the bot's token runs `hermes listen`"
+    return [(_BAD, Text("phone side"), Text(nobody, "bold red"))]
+
+
+def lacks_phone_side(status: Status) -> bool:
+    """Tell whether a machine that is here needs a phone side, and none is.
+
+    The user of an agent-only machine cannot see it, and a listener that starts with the next ask becomes it.
+    """
+    machines, listener = status.machines, status.listener
+    if not machines or listener.agent_only or any(machine.phone_side for machine in machines):
+        return False
+    return not listener.idle or any(machine.away_since_s is None for machine in machines)
+
+
 def _about_prompts(prompts: PromptsStatus) -> Row:
     name = Text("prompts")
     if not prompts.enabled:
@@ -165,6 +201,35 @@ def _about_files(status: Status) -> list[Row]:
     rows += [(_BAD, plain(f"cannot be read: {path}", "bold red")) for path in status.damaged]
     rows += [(_BAD, plain(f"written by a newer Hermes, left alone: {path}", "bold red")) for path in status.too_new]
     return rows + [(_WARNING, plain(warning, "yellow")) for warning in status.warnings]
+
+
+# --- machines ------------------------------------------------------------------------------------------------
+
+
+def _table_of_machines(status: Status) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("")
+    table.add_column("Machine", max_width=_MACHINE)
+    table.add_column("Version", no_wrap=True)
+    table.add_column("State", no_wrap=True)
+    table.add_column("Servers")
+    for machine in status.machines:
+        sign, state = _state_of_machine(machine, status.at_s)
+        servers = ", ".join(f"{one.name}{'' if one.connected else ' (not connected)'}" for one in machine.servers)
+        version = _one_line(plain(machine.version))
+        table.add_row(sign, _one_line(plain(machine.name)), version, state, _one_line(plain(servers or "–")))
+    return table
+
+
+def _state_of_machine(machine: MachineStatus, at_s: float) -> tuple[Text, Text]:
+    this = " · this machine" if machine.this else ""
+    if machine.away_since_s is not None:
+        return _IDLE, Text(f"{_away(machine, at_s)}{this}", "yellow")
+    return _GOOD, Text(("here · phone side" if machine.phone_side else "here") + this)
+
+
+def _away(machine: MachineStatus, at_s: float) -> str:
+    return f"away for {span(at_s - (machine.away_since_s or at_s))}"
 
 
 # --- open asks ----------------------------------------------------------------------------------------------
@@ -257,11 +322,15 @@ def printable(words: str) -> str:
 
 
 def verdict(status: Status) -> tuple[bool, str]:
-    """Return whether something is wrong, and one line that names each problem or says that all is well."""
+    """Return whether something is wrong, and one line that names each problem or says that all is well.
+
+    Another machine that is away is named, and is nothing wrong: it may be switched off.
+    """
     wrong = _wrong(status)
     notes = [f"{server.name}: {server.trouble}" for server in status.servers if server.trouble]
     if status.listener.phone_locked:
         notes.append("the phone is locked")
+    notes += [f"{one.name} is {_away(one, status.at_s)}" for one in status.machines if one.away_since_s is not None]
     is_well = f"all is well, {len(status.entries)} open"
     line = "; ".join([*(wrong or [is_well]), *notes, *status.warnings])
     return bool(wrong), printable(line)
@@ -273,6 +342,8 @@ def _wrong(status: Status) -> list[str]:
         wrong.append(_held(listener, status.store))
     elif not listener.running and not listener.idle:
         wrong.append("nobody is listening")
+    if lacks_phone_side(status):
+        wrong.append("no machine is the phone side")
     if listener.trouble:
         wrong.append(listener.trouble)
     if listener.idle or listener.agent_only:

@@ -323,6 +323,7 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "store",
         "listener",
         "prompts",
+        "machines",
         "servers",
         "entries",
         "quarantined",
@@ -343,6 +344,7 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "agent_only",
     ]
     assert told["prompts"] == {"enabled": False, "projects": []}
+    assert told["machines"] == []
     assert list(told["servers"][0]) == ["name", "url", "version", "trouble", "idle"]
     assert list(told["entries"][0]) == [
         "id",
