@@ -14,6 +14,7 @@ from psycopg import sql
 
 from hermes.sandbox import postgres
 from hermes.storage.postgres.address import Address
+from tests import certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,3 +81,15 @@ class Server(postgres.Server):
             yield Database(name, self.port)
         finally:
             root.ask(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class ProvenServer(postgres.Server):
+    """A server with TLS, whose user is `hermes`. `ca` vouches for its certificate."""
+
+    def __init__(self) -> None:
+        super().__init__("hermes", PASSWORD)
+        self.ca = certificates.written(self.folder)
+        for path in (self.ca, key := self.folder / "key.pem"):
+            self.give(path)
+        key.chmod(0o600)
+        self.settings |= {"ssl": "on", "ssl_cert_file": str(self.ca), "ssl_key_file": str(key)}

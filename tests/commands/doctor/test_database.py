@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import secrets
 import time
 from dataclasses import replace
@@ -25,9 +24,8 @@ from hermes.storage.postgres.store import PostgresStore
 from tests.commands.doctor.patient import Patient, named, told
 from tests.commands.doctor.test_command import environ, run
 from tests.harness.pgbouncer import pooler
-from tests.harness.postgres import Database, Server
+from tests.harness.postgres import PASSWORD, Database, ProvenServer, Server
 from tests.harness.processes import free_port
-from tests.storage.postgres.server import PASSWORD, PROGRAMS, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -148,11 +146,9 @@ def test_an_old_server_is_broken(patient: Patient) -> None:
 
 
 @pytest.fixture(scope="module")
-def tls() -> Iterator[Address]:
+def tls(postgres_programs: Path) -> Iterator[Address]:
     """The address of a server with TLS, under a name that is not this machine's."""
-    if PROGRAMS is None and not os.environ.get("HERMES_REQUIRE_SCENES"):
-        pytest.skip("PostgreSQL is not installed")
-    with running() as server:
+    with ProvenServer() as server:
         where = f"database.example:{server.port}/postgres?hostaddr=127.0.0.1"
         yield Address(f"postgresql://hermes@{where}", PASSWORD, ca_file=server.ca)
 

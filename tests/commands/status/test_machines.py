@@ -19,7 +19,8 @@ from hermes.storage.home import LISTENER
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
 from tests.commands.status.test_status import HERMES, TOKEN, lines
-from tests.harness.postgres import PASSWORD, Database, Server, free_port
+from tests.harness.postgres import PASSWORD, Database, Server
+from tests.harness.processes import free_port
 from tests.storage.machines import joined, machine
 
 if TYPE_CHECKING:

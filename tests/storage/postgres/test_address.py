@@ -16,11 +16,9 @@ from hypothesis import given, strategies as st
 from psycopg import pq
 
 from hermes.errors import ConfigError
-from hermes.sandbox import postgres
 from hermes.storage.postgres.address import Address
-from tests import certificates
+from tests.harness.postgres import PASSWORD, ProvenServer
 
-PASSWORD = "the-password-of-the-test"
 SECRET = "hush-hush-hush"
 FAR = "postgresql://ann@db.example:5433/hermes"
 
@@ -217,22 +215,10 @@ def test_the_command_line_forgets_the_variables_of_libpq(tmp_path: Path) -> None
 # --- with a server ---------------------------------------------------------------------------------------
 
 
-class Server(postgres.Server):
-    """A server of this test's own, which has a certificate for `localhost`."""
-
-    def __init__(self) -> None:
-        super().__init__("hermes", PASSWORD)
-        self.ca = certificates.written(self.folder)
-        for path in (self.ca, key := self.folder / "key.pem"):
-            self.give(path)
-        key.chmod(0o600)
-        self.settings |= {"ssl": "on", "ssl_cert_file": str(self.ca), "ssl_key_file": str(key)}
-
-
 @pytest.fixture(scope="module")
-def server(postgres_programs: Path) -> Iterator[Server]:
+def server(postgres_programs: Path) -> Iterator[ProvenServer]:
     """A real server."""
-    with Server() as started:
+    with ProvenServer() as started:
         yield started
 
 
@@ -258,13 +244,13 @@ def login(parameters: dict[str, str]) -> Login:
     return Login(*row)
 
 
-def proved(server: Server, **more: object) -> Address:
+def proved(server: ProvenServer, **more: object) -> Address:
     """The address of the server, which must prove who it is."""
     url = f"postgresql://hermes@localhost:{server.port}/postgres?sslmode=verify-full"
     return Address(url, **{"password": PASSWORD, "ca_file": server.ca, "home": server.folder} | more)  # type: ignore[arg-type]
 
 
-def test_it_connects_by_tls_and_by_the_socket(server: Server) -> None:
+def test_it_connects_by_tls_and_by_the_socket(server: ProvenServer) -> None:
     """With all the keywords that libpq knows."""
     right = Login("hermes", "postgres", server.port, "hermes", "4MB", tls=True)
     assert login(proved(server).parameters()) == right
@@ -272,7 +258,7 @@ def test_it_connects_by_tls_and_by_the_socket(server: Server) -> None:
     assert login(Address(socket, PASSWORD).parameters()) == right._replace(port=None, tls=False)
 
 
-def test_an_authority_that_others_trust_does_not_count(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_authority_that_others_trust_does_not_count(server: ProvenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the environment count only with sslrootcert=system, which is therefore refused."""
     monkeypatch.setenv("SSL_CERT_FILE", str(server.ca))
     told = proved(server, ca_file=None).parameters()
@@ -314,7 +300,7 @@ def set_all(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_the_environment_changes_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_changes_nothing(server: ProvenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not where, not who, not how protected; libpq by itself would listen to it."""
     right = login(proved(server).parameters())
     set_all(monkeypatch, EVIL)
@@ -323,7 +309,7 @@ def test_the_environment_changes_nothing(server: Server, monkeypatch: pytest.Mon
     assert login(socket.parameters()) == right._replace(port=None, tls=False)
 
 
-def test_a_service_of_the_environment_changes_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_of_the_environment_changes_nothing(server: ProvenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in place of the one of the home, nor beside the keywords; at most nothing connects."""
     evil, keys = server.folder / "evil.conf", server.folder / "keys"
     evil.write_text(
@@ -340,7 +326,7 @@ def test_a_service_of_the_environment_changes_nothing(server: Server, monkeypatc
         login(replace(proved(server), url=url).parameters())
 
 
-def test_every_variable_of_this_libpq_is_harmless(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_variable_of_this_libpq_is_harmless(server: ProvenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of a newer one: each leaves the connection as it is, or breaks it."""
     right, breaking = login(proved(server).parameters()), set()
     for option in pq.Conninfo.get_defaults():
@@ -356,7 +342,7 @@ def test_every_variable_of_this_libpq_is_harmless(server: Server, monkeypatch: p
 
 
 def test_a_password_file_of_libpq_is_read_in_the_home_or_where_the_url_says(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ProvenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nowhere else, so that a terminal and a hook find the same."""
     file = tmp_path / ".pgpass"
