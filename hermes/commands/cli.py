@@ -11,7 +11,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 import hermes
-from hermes.commands import every_day, first_steps, running
+from hermes.commands import every_day, first_steps, running, store
 from hermes.errors import ConfigError, Held, HermesError
 
 FAILED: Final = 1
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 for part in (first_steps, every_day, running):
     app.add_typer(part.app)
+app.add_typer(store.app, name="store", rich_help_panel="Several machines")
 
 
 def _version(wanted: bool) -> None:

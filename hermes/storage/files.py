@@ -232,13 +232,20 @@ class FileStore:
         """
         path = self._path(entry.id)
         with self.home.writing():
-            if not is_there(path) and self._done.places(path.name):
-                raise Missing(f"entry {entry.id} was settled")
+            if not is_there(path):
+                if self._done.places(path.name):
+                    raise Missing(f"entry {entry.id} was settled")
+                return self._add(entry)
             found = self._whole(path, entry)
             if found.revision < entry.revision:
                 disk.write(path, ENTRIES.encode(entry))
                 return entry
             return found
+
+    async def forget(self, entry_id: str) -> None:
+        """Remove a pending entry that was moved to another store. Raises NotSaved."""
+        with self.home.writing():
+            self._path(entry_id).unlink(missing_ok=True)
 
     async def settle(self, entry_id: str, known: Entry | None = None) -> None:
         """Move a pending entry to the settled ones. Raises as `change`."""

@@ -80,7 +80,10 @@ class RecordStore(Protocol[R]):
         ...
 
     async def keep(self, record: R) -> R:
-        """Write a record from memory if the store has lost it, and return the one to go on with. Raises NotSaved."""
+        """Write a record from memory if the store has lost it or has a lower revision; return the one to go on with.
+
+        Raises NotSaved.
+        """
         ...
 
     async def forget(self, record_id: str) -> None:
@@ -233,8 +236,14 @@ class Store(Protocol):
     async def keep(self, entry: Entry) -> Entry:
         """Write an open ask from memory if the store has lost it or has a lower revision; return the one to go on with.
 
-        Raises Missing: the ask was closed.
+        Raises:
+            Missing: the ask was closed.
+            Conflict: another ask has its code.
         """
+        ...
+
+    async def forget(self, entry_id: str) -> None:
+        """Remove an open ask that was moved to another store; one that is not open is no error."""
         ...
 
     async def settle(self, entry_id: str, known: Entry | None = None) -> None:

@@ -138,6 +138,21 @@ async def test_an_ask_that_the_store_has_lost_is_kept(store: Store, kept: Kept) 
     assert await store.get(other.id) == other
 
 
+async def test_an_ask_that_was_moved_away_is_not_there(store: Store) -> None:
+    """It can come back as it is elsewhere by then; one that is closed stays."""
+    entry = await store.create(an_entry())
+    for _ in range(2):
+        await store.forget(entry.id)
+    assert await store.open() == []
+    with pytest.raises(Missing):
+        await store.get(entry.id)
+    later = replace(one_more(entry), revision=7)
+    assert await store.keep(later) == later
+    await store.settle(entry.id)
+    await store.forget(entry.id)
+    assert await store.done(entry.id) == later
+
+
 async def test_a_damaged_ask_delays_no_other(store: Store, kept: Kept) -> None:
     """It is left out, and can be written again by one who knows it."""
     good, bad = [await store.create(an_entry(name * 8, code=f"{name}2")) for name in "ab"]
@@ -186,6 +201,9 @@ async def test_records_live_and_are_forgotten(store: Store) -> None:
     assert await store.notices.get(notice.id) == later
     assert await store.notices.all() == await store.notices.survey() == [later]
     assert await store.notices.keep(later) == later
+    assert await store.notices.keep(notice) == later
+    later = replace(later, heard_s=2.0, revision=5)
+    assert await store.notices.keep(later) == await store.notices.get(notice.id) == later
     for _ in range(2):
         await store.notices.forget(notice.id)
     with pytest.raises(Missing):

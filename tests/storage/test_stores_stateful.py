@@ -121,6 +121,14 @@ class StoreMachine(RuleBasedStateMachine):
         if entry_id in self.pending:
             assert self.now(self.store.keep(self.pending[entry_id])) == self.pending[entry_id]
 
+    @rule(entry_id=open_ids)
+    def move_away_and_back(self, entry_id: str) -> None:
+        self.now(self.store.forget(entry_id))
+        if entry_id in self.pending:
+            with pytest.raises(Missing):
+                self.now(self.store.get(entry_id))
+            assert self.now(self.store.keep(self.pending[entry_id])) == self.pending[entry_id]
+
     @rule(target=closed_ids, entry_id=consumes(open_ids))
     def settle(self, entry_id: str) -> str:
         if entry_id in self.pending:

@@ -56,6 +56,10 @@ UPDATE hermes.entries SET closed_s = extract(epoch FROM clock_timestamp())
 WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
 RETURNING {TELL}
 """
+_FORGET: Final = f"""
+DELETE FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
+RETURNING {TELL}
+"""
 _OPEN: Final = "SELECT id, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
 _HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
 _HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s)"
@@ -145,12 +149,20 @@ class OpenEntries:
         raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
 
     async def keep(self, entry: Entry) -> Entry:
-        """Write an open ask from memory if the database has lost it or is behind. Raises Missing, NotSaved, Deposed."""
+        """Write an open ask from memory if the database has lost it or is behind.
+
+        Raises Missing, Conflict, NotSaved, Deposed.
+        """
         wanted = self._seen(entry)
         statement = self._with_phone(_CREATE).format(on_conflict=self._with_phone(_KEEP))
         if await self._writer.write_again(statement, self._values(wanted)):
             return wanted
         return await self.get(entry.id)
+
+    async def forget(self, entry_id: str) -> None:
+        """Remove an open ask. Raises NotSaved, Deposed. An agent-only user may not do it."""
+        values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)
+        await self._writer.write_again(_FORGET, values)
 
     async def settle(self, entry_id: str, known: Entry | None) -> None:
         """Close an ask. Raises Missing, NotSaved, Deposed."""

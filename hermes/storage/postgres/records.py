@@ -31,8 +31,11 @@ _ALL: Final = "SELECT id, body::text FROM hermes.records WHERE bot = %(bot)s AND
 _CREATE: Final = f"""
 INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body)
 SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json WHERE {IS_HELD}
-ON CONFLICT (bot, kind, id) DO NOTHING
+ON CONFLICT (bot, kind, id) {{on_conflict}}
 RETURNING {TELL}
+"""
+_KEEP: Final = """
+DO UPDATE SET revision = excluded.revision, body = excluded.body {moved} WHERE records.revision < excluded.revision
 """
 _CHANGE: Final = f"""
 UPDATE hermes.records SET revision = %(revision)s, body = %(body)s::json {{moved}}
@@ -79,11 +82,12 @@ class Records(Generic[R]):
         if not _is_id(record.id):
             raise StoreError("a record cannot have such an id")
         wanted = _at(record, 1)
+        statement = _CREATE.format(on_conflict="DO NOTHING")
         try:
-            is_new = bool(await self._writer.write(_CREATE, self._values(wanted)))
+            is_new = bool(await self._writer.write(statement, self._values(wanted)))
         except UnknownError:
             # If the first statement was done, or is still under way, this one finds the record there.
-            is_new = bool(await surely(self._writer.write(_CREATE, self._values(wanted))))
+            is_new = bool(await surely(self._writer.write(statement, self._values(wanted))))
             is_new = is_new or await surely(self._is_saved(wanted))
         if not is_new:
             raise Conflict(f"there is a record {record.id} already")
@@ -99,7 +103,7 @@ class Records(Generic[R]):
                 return record
             wanted = _at(changed, record.revision + 1)
             try:
-                if await self._writer.write(self._change(), self._values(wanted, before=record.revision)):
+                if await self._writer.write(self._moving(_CHANGE), self._values(wanted, before=record.revision)):
                     return wanted
                 record = await self.get(known.id)
             except UnknownError:
@@ -109,9 +113,10 @@ class Records(Generic[R]):
         raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
-        """Write a record from memory if the database has lost it, and return the one to go on with. Raises NotSaved."""
+        """Write a record from memory if the database has lost it or is behind. Raises NotSaved, Deposed."""
         await self._writer.ready()
-        if await self._writer.write_again(_CREATE, self._values(record)):
+        statement = _CREATE.format(on_conflict=self._moving(_KEEP))
+        if await self._writer.write_again(statement, self._values(record)):
             return record
         return await self.get(record.id)
 
@@ -123,9 +128,9 @@ class Records(Generic[R]):
         news = self._writer.news(self._kind, record_id)
         await self._writer.write_again(_FORGET, self._key(record_id) | news)
 
-    def _change(self) -> str:
+    def _moving(self, statement: str) -> str:
         # A user of an agent-only machine cannot move a row to another machine.
-        return _CHANGE.format(moved=_MOVED if self._identity.sees_phone else "")
+        return statement.format(moved=_MOVED if self._identity.sees_phone else "")
 
     async def _is_saved(self, wanted: R) -> bool:
         try:

@@ -170,9 +170,14 @@ class PostgresStore:
         return await self._open.change(entry_id, fn, known)
 
     async def keep(self, entry: Entry) -> Entry:
-        """Write an open ask from memory if the database has lost it. Raises Missing, NotSaved, Deposed."""
+        """Write an open ask from memory if the database has lost it. Raises Missing, Conflict, NotSaved, Deposed."""
         await self._ready()
         return await self._open.keep(entry)
+
+    async def forget(self, entry_id: str) -> None:
+        """Remove an open ask that was moved to another store. Raises NotSaved, Deposed."""
+        await self._ready()
+        await self._open.forget(entry_id)
 
     async def settle(self, entry_id: str, known: Entry | None = None) -> None:
         """Close a settled ask. Raises Missing, NotSaved, Deposed."""
