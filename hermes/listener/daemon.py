@@ -236,6 +236,8 @@ class Listener:
         for entry in open_now:
             parts.times.clock.begin_after(entry.timing.set_at or 0.0)
         log.info("%s; %d asks are open", self._told_sides(), len(open_now))
+        if self._store.is_shared and (count := self._store.home.count_asks()):
+            log.warning("%d asks are in the folder, and nobody sees them: run `hermes store move database`", count)
         with suppress(NotSaved):
             self._store.home.let_prompts(on=self._given.config.prompts.enabled)
         with suppress(NotSaved):

@@ -17,7 +17,7 @@ from hermes.errors import NotSaved, StoreError
 from hermes.hook import spool
 from hermes.model.chat_memory import Followed, Servers
 from hermes.storage import folders, process_lock
-from hermes.storage.archive import Quarantine
+from hermes.storage.archive import Quarantine, entry_files
 from hermes.storage.codec import SERVERS
 
 log = logging.getLogger(__name__)
@@ -81,6 +81,11 @@ class Home:
         """Write this machine id again after the folder was removed. Raises NotSaved."""
         with disk.saving(self.root):
             spool.keep_machine(self.root, machine)
+
+    def count_asks(self) -> int:
+        """Return the number of open asks in this folder. With a database nobody sees them. Raises StoreError."""
+        with disk.reading(self.root):
+            return len(entry_files(self.root / "pending"))
 
     # --- what plugins and hooks must know -----------------------------------------------------------------------------
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from hermes.hook import spool
 from hermes.model.answer import User
 from hermes.model.card import Card
 from hermes.model.chat_memory import ChatMemory
@@ -17,7 +20,9 @@ from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 from hermes.model.state import Part, Phase
 from hermes.storage.files import FileStore
+from hermes.storage.home import Home
 from hermes.storage.moving import move
+from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
 from tests.harness.postgres import Database
 from tests.storage.machines import BOT, joined, machine
@@ -47,17 +52,21 @@ Things = dict[str, list[Any]]
 
 
 @pytest.fixture
+def files(tmp_path: Path) -> FileStore:
+    """The folder of this machine."""
+    root = tmp_path / "desk"
+    root.mkdir()
+    spool.keep_machine(root, "desk")
+    store = FileStore(Home(root))
+    store.home.make()
+    return store
+
+
+@pytest.fixture
 async def database_store(tmp_path: Path, database: Database) -> AsyncIterator[PostgresStore]:
     """The database, which this machine has joined as the phone side."""
     async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
         yield store
-
-
-@pytest.fixture
-def files(database_store: PostgresStore) -> FileStore:
-    """The folder of the same machine."""
-    database_store.home.make()
-    return FileStore(database_store.home)
 
 
 async def fill(store: FileStore) -> Things:
@@ -163,3 +172,123 @@ class Mortal:
             return await found(*values)
 
         return write
+
+
+async def test_an_ask_that_was_closed_meanwhile_stays_closed(files: FileStore, database_store: PostgresStore) -> None:
+    """The move that was interrupted had brought it there; only the copy is removed."""
+    entry = await files.create(ASKS[0])
+    await database_store.keep(entry)
+    await database_store.settle(entry.id)
+    await move(files, database_store, BOT)
+    assert await things(files) == await things(database_store) == NOTHING
+    assert await database_store.done(entry.id) == entry
+
+
+async def test_the_newer_copy_is_kept(files: FileStore, database_store: PostgresStore) -> None:
+    """If a listener ran between two moves, that of its store."""
+    await files.save_chat(MEMORY)
+    for newer, older in ((files, database_store), (database_store, files)):
+        entry = await newer.keep(replace(ASKS[0], revision=5))
+        notice = await newer.notices.keep(replace(NOTICES[0], machine="desk", revision=5))
+        await older.keep(replace(ASKS[0], revision=3))
+        await older.notices.keep(replace(NOTICES[0], machine="desk", is_muted=True, revision=3))
+        await move(files, database_store, BOT)
+        assert await things(files) == NOTHING
+        assert await things(database_store) == {**NOTHING, "asks": [entry], "notices": [notice]}
+        await database_store.forget(entry.id)
+        await database_store.notices.forget(notice.id)
+
+
+@pytest.mark.parametrize("bot_id", [BOT, None])
+async def test_the_asks_of_another_bot_are_posted_again(
+    files: FileStore, database: Database, tmp_path: Path, bot_id: int | None
+) -> None:
+    """This bot cannot edit its messages. Records are about such messages: they stay."""
+    before = await fill(files)
+    await files.save_chat(replace(MEMORY, bot_id=43))
+    async with joined(machine(tmp_path, "desk", database.address())) as store:
+        moved = await move(files, store, bot_id)
+        assert dict(moved.moved) == {"entries": 4}
+        assert dict(moved.of_another_bot) == {"notices": 2, "prompts": 2, "cards": 1}
+        again = [replace(ask, code="", phone=Phone(), timing=Timing()) for ask in before["asks"]]
+        assert await things(store) == {**NOTHING, "asks": again}
+    assert await things(files) == {**before, "asks": []}
+
+
+async def test_an_agent_only_machine_moves_its_asks(files: FileStore, database: Database, tmp_path: Path) -> None:
+    """Its user of the database can neither write the column of the phone nor read the chat."""
+    before = await fill(files)
+    user, secret = f"desk {secrets.token_hex(4)}", "a secret"
+    async with joined(machine(tmp_path, "laptop", database.address()), phone=True) as laptop:
+        await roles.add(laptop._connection, user, secret, BOT)
+        async with joined(machine(tmp_path, "desk", database.address(quote(user), secret), bot=None)) as store:
+            await move(files, store, None)
+        again = [replace(ask, code="", phone=Phone(), timing=Timing()) for ask in before["asks"]]
+        assert (await things(laptop))["asks"] == again
+    assert await things(files) == {**before, "asks": []}
+    database.ask(roles.removal(user))
+
+
+async def test_an_ask_gets_another_code_if_its_own_is_taken(files: FileStore, database_store: PostgresStore) -> None:
+    """An ask of another machine has it."""
+    taken = await database_store.create(an_entry("zzzz2222", code=ASKS[0].code))
+    entry = await files.create(ASKS[0])
+    await files.save_chat(MEMORY)
+    await move(files, database_store, BOT)
+    moved = await database_store.get(entry.id)
+    assert moved == replace(entry, code=moved.code)
+    assert moved.code not in {"", taken.code}
+
+
+async def test_the_time_to_answer_goes_by_the_clock_of_the_target(
+    files: FileStore, database_store: PostgresStore
+) -> None:
+    """Another phone side has counted on: the ask has as much time left as before."""
+    theirs = replace(MEMORY, answerable_s=2000.0, last_poll_s=7000.0)
+    await database_store.save_chat(theirs)
+    await fill(files)
+    await move(files, database_store, BOT)
+    assert await database_store.load_chat(BOT) == theirs
+    timings = [ask.timing for ask in (await things(database_store))["asks"]]
+    later = replace(TIMED, set_at=1600.0, expires_at=3400.0)
+    assert timings == [
+        later,
+        Timing(),
+        replace(later, expires_at=None),
+        replace(later, away_at=1800.0),
+    ]
+    await move(database_store, files, BOT)
+    assert [ask.timing for ask in (await things(files))["asks"]] == timings
+
+
+async def test_the_chat_of_another_phone_side_is_left_alone(
+    files: FileStore, database: Database, tmp_path: Path
+) -> None:
+    """It has the memory of it in its own process."""
+    await fill(files)
+    async with (
+        joined(machine(tmp_path, "other", database.address()), phone=True) as other,
+        joined(machine(tmp_path, "desk", database.address())) as store,
+    ):
+        assert not await store.take_phone()
+        moved = await move(files, store, BOT)
+        assert moved.moved["entries"] == 4
+        assert await other.load_chat(BOT) == ChatMemory(BOT)
+
+
+async def test_what_cannot_be_read_is_named_and_stays(files: FileStore, database_store: PostgresStore) -> None:
+    """The others are moved; an ask with the id of another machine is none of this one's."""
+    await fill(files)
+    pending = files.home.root / "pending"
+    (pending / "aaaa2222.json").write_bytes(b"{")
+    (pending / "bbbb2222.json").write_bytes(b'{"v":999}')
+    foreign = replace(ASKS[0].ask, source=replace(ASKS[0].ask.source, machine="elsewhere"))
+    await files.create(replace(ASKS[0], id="ffff2222", ask=foreign))
+    moved = await move(files, database_store, BOT)
+    assert moved.moved["entries"] == 2
+    assert len(moved.left) == 3
+    for told, part in zip(
+        moved.left, ("aaaa2222.json is damaged", "bbbb2222.json was written by", "ffff2222"), strict=True
+    ):
+        assert part in told
+    assert sorted(path.stem for path in pending.iterdir()) == ["aaaa2222", "bbbb2222", "ffff2222"]

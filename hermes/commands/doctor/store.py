@@ -31,6 +31,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
         "space": _space,
         "quarantine": _quarantine,
         "entries": _entries,
+        "folder": _folder,
     }
     return await AREA.each(around, checks)
 
@@ -99,3 +100,13 @@ def _entries(around: Around) -> list[Finding]:
         for path in survey.too_new
     ]
     return found or [AREA.good("questions", f"{len(survey.entries) or 'none'} open")]
+
+
+def _folder(around: Around) -> list[Finding]:
+    """Look for questions that the listener does not see, because a database is configured."""
+    count = around.home().count_asks() if around.config.store.address else 0
+    if not count:
+        return []
+    what = "an open question is" if count == 1 else f"{count} open questions are"
+    seen = f"{what} in {around.config.store.path}, and not in the database: nobody sees them there"
+    return [AREA.warning("folder", seen, around.hermes("store", "move", "database"))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 import hermes
@@ -99,10 +99,10 @@ async def _joined(store: Store) -> AsyncIterator[None]:
 
 
 async def _renew(store: Store) -> None:
-    # If it fails, the lease runs out, and the next write says so.
     while True:
         await asyncio.sleep(RENEW_S)
-        await store.renew(())
+        with suppress(StoreError):  # if a lease has run out, the next write says so
+            await store.renew(())
 
 
 def _said(moved: Moved, target: str) -> Iterator[str]:
