@@ -3,13 +3,14 @@
 Each thing is written to the target, and only then removed from the source. So after a crash it is in one of them or in
 both, and the next move completes it. Closed asks stay where they are.
 
-Several bots may have posted the asks of a database and of a folder: a bot cannot edit the messages of another one, so
-such an ask is posted again.
+A machine that had a bot of its own gives it up for the one of the database. A bot cannot edit the messages of another
+one: the asks are posted again, and the records, which are about such messages, stay.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -81,10 +82,11 @@ async def _lock_too(source: Store, target: Store) -> bool:
 
 
 async def _bring_chat(source: Store, target: Store, bot_id: int) -> float | None:
-    """Give the target the memory of the chat unless its own is newer, or another process uses it.
+    """Give the target the memory of the chat, unless another process uses its own, or has polled later by it.
 
     Return by how many seconds the answerable clock of the target is ahead, or None if the bot has never polled for the
-    source: then another bot has sent its messages. The memory also stays in the source, where it does no harm.
+    source: then another bot has sent its messages. The memory also stays in the source: the next move back compares
+    the polls again, and an old offset does no harm.
     """
     ours, theirs = await source.load_chat(bot_id), await target.load_chat(bot_id)
     if ours.last_poll_s is None:
@@ -96,15 +98,13 @@ async def _bring_chat(source: Store, target: Store, bot_id: int) -> float | None
 
 
 async def _move_ask(entry: Entry, source: Store, target: Store, ahead_s: float | None) -> None:
-    """Move an ask. One that was moved before, and closed there meanwhile, is only removed."""
+    """Move an ask. Its times are by a clock that is so far ahead in the target; None: another bot has posted it."""
     wanted = _posted_again(entry) if ahead_s is None else _by_clock(entry, ahead_s)
-    try:
+    with suppress(Missing):  # an earlier move brought it there, and it was closed meanwhile
         try:
             await target.keep(wanted)
         except Conflict:
             await target.keep(replace(wanted, code=await target.new_code(())))
-    except Missing:
-        pass
     await source.forget(entry.id)
 
 
@@ -113,7 +113,6 @@ def _posted_again(entry: Entry) -> Entry:
 
 
 def _by_clock(entry: Entry, ahead_s: float) -> Entry:
-    """Return the ask with its times by a clock that is ahead."""
     times = {name: getattr(entry.timing, name) for name in ("set_at", "expires_at", "away_at")}
     later = {name: at + ahead_s for name, at in times.items() if at is not None}
     return replace(entry, timing=replace(entry.timing, **later))

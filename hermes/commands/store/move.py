@@ -63,7 +63,7 @@ def run(config: Config, place: Path, where: Where, say: Callable[[str], None]) -
         if others:
             say(f"The database still has {', '.join(others)}: stop Hermes there, or give this machine another bot.")
     if moved.left:
-        raise StoreError(f"{len(moved.left)} questions were not moved: {'; '.join(moved.left)}")
+        raise StoreError(f"not moved: {'; '.join(moved.left)}")
 
 
 async def _moved(config: Config, where: Where) -> tuple[Moved, list[str]]:

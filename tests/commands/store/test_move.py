@@ -180,6 +180,11 @@ async def test_another_phone_side_is_to_be_stopped_before_the_way_back(desk: Des
         status, said, errors = await asyncio.to_thread(desk.run, "files")
     assert (status, said) == (3, "")
     assert "laptop has the phone; stop Hermes there first" in errors
+    status, said, _ = await asyncio.to_thread(desk.run, "files")
+    assert (status, said.splitlines()[-1]) == (
+        0,
+        "The database still has laptop: stop Hermes there, or give this machine another bot.",
+    )
 
 
 async def test_the_doctor_sees_what_was_left_in_the_folder(desk: Desk) -> None:
