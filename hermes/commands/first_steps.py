@@ -15,6 +15,7 @@ from hermes.commands import install as installing
 from hermes.commands.loading import discard_log, shipped
 from hermes.commands.options import ConfigOption, TestClockOption
 from hermes.config import reading as configuration
+from hermes.storage.postgres.address import Tls
 
 _AGENTS = ", ".join(agent.name for agent in installing.AGENTS)
 
@@ -54,6 +55,30 @@ def setup(  # noqa: PLR0913 (one argument an option)
     prompts: Annotated[
         bool | None, typer.Option(help="Let the phone send prompts to your agents, or no longer.")
     ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Join the machines that share this database; this one needs no bot (`hermes store add`).",
+        ),
+    ] = None,
+    store_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The PostgreSQL database that several machines share, without its password."),
+    ] = None,
+    store_password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file that holds the database's password.")
+    ] = None,
+    store_tls: Annotated[
+        Tls | None,
+        typer.Option(metavar="MODE", help="verify-full, or off: the database need not prove that it is the right one."),
+    ] = None,
+    store_ca_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificate authorities that the database is known by.")
+    ] = None,
+    one_machine: Annotated[
+        bool, typer.Option("--one-machine", help="Ask nothing about other machines: agents run on this one alone.")
+    ] = False,
     service: Annotated[bool | None, typer.Option(help="Keep a listener running as a service.")] = None,
     test: Annotated[bool | None, typer.Option(help="End with a test question.")] = None,
     yes: Annotated[
@@ -63,10 +88,22 @@ def setup(  # noqa: PLR0913 (one argument an option)
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="A Bot API server of your own.")] = None,
     test_clock: TestClockOption = None,
 ) -> None:
-    """Set Hermes up, or change one thing of it: bot, chat, people, agents, prompts, service."""
+    """Set Hermes up, or change one thing of it: bot, chat, people, agents, machines, prompts, service.
+
+    With --join it asks for nothing but the password of the database, and takes every default.
+    """
     from hermes.commands.setup import given, terminal, wizard
 
     discard_log()
+    store = given.of_store_options(
+        url=store_url,
+        join=join,
+        password_file=store_password_file,
+        tls=store_tls,
+        ca_file=store_ca_file and store_ca_file.expanduser().absolute(),
+        one_machine=one_machine,
+        environ=os.environ,
+    )
     options = given.of_options(
         token_from=token_file,
         chat_id=chat,
@@ -80,6 +117,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
         proxy=proxy,
         environ=os.environ,
         stdin=sys.stdin,
+        store=store,
     )
     place = configuration.config_path(config, environ=os.environ)
     at = terminal.of_this_process(yes=yes)

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,25 +13,33 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array
 
 from hermes import disk
-from hermes.commands.setup.given import Changes
+from hermes.commands.setup.given import Changes, StoreChange
 from hermes.config import reading as configuration
 from hermes.config.settings import AGENT_ONLY, Config
 from hermes.errors import ConfigError
 
-FRESH = """\
+FRESH_AGENT = """\
 # Hermes. `hermes setup` wrote this; run it again to change something, or edit it by hand.
 # `hermes config --example` shows every other setting with its meaning.
+"""
+FRESH = f"""\
+{FRESH_AGENT}\
 # The token below is a secret: this file is for your eyes only (chmod 600).
 
 [telegram]
 """
+PASSWORD_FILE = "database-password"  # noqa: S105 (a name)
+"""The file beside the configuration that holds the password of the database."""
 _COMMENTS = {
     "token": "from @BotFather",
     "chat_id": "where questions go: your own id, or the (negative) id of a group",
     "users": "the ids of those who may answer",
+    "url": "the database that all machines share",
 }
 _WHETHER = "whether the phone may send prompts to your agents; /lock in the chat holds them"
-_ASKED_HERE = re.compile(r"(?i)HERMES_(TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)|PROMPTS__ENABLED)")
+_ASKED_HERE = re.compile(
+    r"(?i)HERMES_(TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)|PROMPTS__ENABLED|STORE__(URL|PASSWORD_FILE))"
+)
 _ANYBODY = Changes(token=f"1:{'x' * 35}", chat_id=1, users=(1,))
 
 
@@ -83,25 +92,53 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
     """
     text = configuration.read_text(place)
     wanted = edited(text, changes, place)
-    _check(configuration.loads(wanted, place, environ=without_asked(environ)), changes, place)
-    if wanted == text and not configuration.open_to_others(place):
-        return False
-    target = place.resolve()
-    with disk.saving(target.parent):
-        disk.make_folder(target.parent)
-        disk.write(target, wanted.encode())
+    with _with_password(changes.store) as is_new:
+        _check(configuration.loads(wanted, place, environ=without_asked(environ)), changes, place)
+        if wanted == text and not configuration.open_to_others(place):
+            return is_new
+        target = place.resolve()
+        with disk.saving(target.parent):
+            disk.make_folder(target.parent)
+            disk.write(target, wanted.encode())
     return True
+
+
+@contextmanager
+def _with_password(store: StoreChange | None) -> Iterator[bool]:
+    """Write the password of the database, and tell whether it is new. If the block raises, it is taken back.
+
+    Raises NotSaved: the disk refuses.
+    """
+    if store is None or store.password_file is None or not store.password:
+        yield False
+        return
+    file = store.password_file
+    with disk.saving(file.parent):
+        disk.make_folder(file.parent)
+        before = file.read_bytes() if file.exists() else None
+        disk.write(file, f"{store.password}\n".encode())
+    try:
+        yield before != f"{store.password}\n".encode()
+    except BaseException:
+        with disk.saving(file.parent):
+            file.unlink() if before is None else disk.write(file, before)
+        raise
 
 
 def edited(text: str | None, changes: Changes, place: Path) -> str:
     """Return the text with the changes made and all else as it was; if it is None, a new text with comments.
 
     Raises:
-        ConfigError: the text is not TOML, or [telegram] or [prompts] is not a table.
+        ConfigError: the text is not TOML, or [telegram], [prompts] or [store] is not a table.
     """
+    telegram = _telegram(changes)
+    fresh = FRESH if telegram else FRESH_AGENT
     try:
-        document = tomlkit.parse(FRESH if text is None else text)
-        _change(_table(document, "telegram", place), changes, fresh=text is None)
+        document = tomlkit.parse(fresh if text is None else text)
+        if telegram:
+            _change(_table(document, "telegram", place), telegram, fresh=text is None)
+        if changes.store is not None:
+            _change(_table(document, "store", place), _store(changes.store), fresh=text is None)
         if changes.prompts is not None:
             _switch(document, changes.prompts, place)
         return tomlkit.dumps(document)
@@ -131,8 +168,9 @@ def _switch(document: MutableMapping[str, Any], on: bool, place: Path) -> None:
         table["enabled"] = item
 
 
-def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -> None:
-    values: dict[str, Any] = {
+def _telegram(changes: Changes) -> dict[str, Any]:
+    """Return the new values of [telegram]; of the token and its file, the other one goes (None)."""
+    values = {
         "token": changes.token,
         "token_file": None if changes.token_file is None else str(changes.token_file),
         "chat_id": changes.chat_id,
@@ -140,32 +178,63 @@ def _change(table: MutableMapping[str, Any], changes: Changes, *, fresh: bool) -
         "api_base": changes.api_base,
         "proxy": changes.proxy,
     }
-    for one, other in (("token", "token_file"), ("token_file", "token")):
-        if values[one] is not None and table.get(one) != values[one]:
-            table.pop(other, None)
+    known = {key: value for key, value in values.items() if value is not None}
+    other = {"token": "token_file", "token_file": "token"}
+    return {other[key]: None for key in known if key in other} | known
+
+
+def _store(change: StoreChange) -> dict[str, Any]:
+    """Return the new values of [store]. A password file of another database goes (None)."""
+    file = None if change.password_file is None else str(change.password_file)
+    more = {"tls": change.tls, "ca_file": None if change.ca_file is None else str(change.ca_file)}
+    return {"url": change.url, "password_file": file} | {key: value for key, value in more.items() if value is not None}
+
+
+def _change(table: MutableMapping[str, Any], values: Mapping[str, Any], *, fresh: bool) -> None:
+    """Set each key that has another value, and remove those whose value is None."""
     for key, value in values.items():
         there = table.get(key)
-        if value is None or there == value:
+        if value is None:
+            table.pop(key, None)
+        elif there == value:
             continue
-        if isinstance(there, Array) and value[: len(there)] == there:
+        elif isinstance(there, Array) and value[: len(there)] == there:
             there.extend(value[len(there) :])  # this keeps the comments of the users in it
-            continue
-        item = tomlkit.item(value)
-        if fresh and key in _COMMENTS:
-            item.comment(_COMMENTS[key])
-        table[key] = item
+        else:
+            item = tomlkit.item(value)
+            if fresh and key in _COMMENTS:
+                item.comment(_COMMENTS[key])
+            table[key] = item
 
 
 def _check(config: Config, changes: Changes, place: Path) -> None:
     """Check that the changed configuration has the wanted values. Raises ConfigError."""
-    telegram = config.telegram
-    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    token = telegram.token.get_secret_value()
-    people = telegram.chat_id, telegram.users
-    said = Changes(token, telegram.token_file, *people, telegram.api_base, proxy, config.prompts.enabled)
     wanted = {name: value for name in Changes.__slots__ if (value := getattr(changes, name)) is not None}
+    said = _said(config, changes.store)
     if replace(said, **wanted) != said:
         raise ConfigError(f"{place} cannot be changed by itself; write {', '.join(wanted)} into it by hand.")
+
+
+def _said(config: Config, store: StoreChange | None) -> Changes:
+    """Return what the configuration says, as changes; of [store], only the keys that `store` changes."""
+    said, telegram = Changes(prompts=config.prompts.enabled), config.phone
+    if store is not None:
+        now = config.store
+        tls, ca_file = store.tls and now.tls, store.ca_file and now.ca_file
+        same = replace(store, url=now.url, password_file=now.password_file, tls=tls, ca_file=ca_file)
+        said = replace(said, store=same)
+    if telegram is None:
+        return said
+    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
+    return replace(
+        said,
+        token=telegram.token.get_secret_value(),
+        token_file=telegram.token_file,
+        chat_id=telegram.chat_id,
+        users=telegram.users,
+        api_base=telegram.api_base,
+        proxy=proxy,
+    )
 
 
 def without_asked(environ: Mapping[str, str]) -> dict[str, str]:

@@ -14,26 +14,30 @@ from hermes.commands.install import Agent, connect
 from hermes.commands.setup import file
 from hermes.commands.setup.background import Background
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
+from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
 from hermes.commands.setup.people import ChosenPeople
 from hermes.commands.setup.terminal import Terminal
+from hermes.commands.stores import home_of
 from hermes.config import reading as configuration
 from hermes.config.settings import Config
-from hermes.errors import ChatError, ConfigError, HermesError, NotSaved
+from hermes.errors import ChatError, ConfigError, HermesError, NotSaved, StoreError
+from hermes.storage.files import FileStore
 
 TEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All answers to the questions of the setup."""
+    """All answers to the questions of the setup. An agent-only machine has no bot, no people and no test."""
 
-    bot: ChosenBot
-    people: ChosenPeople
     changes: Changes
     agents: tuple[Agent, ...]
     service: bool
-    test: bool
+    database: ChosenDatabase | None = None
+    bot: ChosenBot | None = None
+    people: ChosenPeople | None = None
+    test: bool = False
 
 
 class Finish:
@@ -51,8 +55,11 @@ class Finish:
 
         Raises:
             ConfigError, NotSaved: as `file.write`.
+            StoreError: the tables cannot be made in the database.
         """
         self._terminal.title("Setting up")
+        if plan.database is not None and plan.bot is not None:
+            self._run(make_tables(plan.database.address))
         changed = self._written(plan.changes)
         self._terminal.done(f"{self._place} {'is written; only you can read it' if changed else 'stays as it was'}.")
         return changed
@@ -78,14 +85,14 @@ class Finish:
 
     def greet(self, plan: Plan, *, has_prompts: bool) -> None:
         """Send a message to a chat that is new: this shows whether the bot may write there."""
-        if not plan.people.is_new:
+        if plan.bot is None or plan.people is None or not plan.people.is_new:
             return
+        chat_id, name = plan.people.chat_id, plan.bot.me.username
         try:
             with self._terminal.waiting("Saying hello in the chat…"):
-                self._run(_greeted(self._connect, plan, has_prompts=has_prompts))
+                self._run(_greeted(self._connect, plan.bot.token, chat_id, has_prompts=has_prompts))
         except ChatError as error:
-            name = plan.bot.me.username
-            self._failed(f"The bot cannot write to the chat {plan.people.chat_id} ({error}).")
+            self._failed(f"The bot cannot write to the chat {chat_id} ({error}).")
             self._terminal.say(f"Open https://t.me/{name} and press Start, or add @{name} to the group.")
         else:
             self._terminal.done("Said hello in the chat.")
@@ -137,10 +144,26 @@ class Finish:
             case _:
                 self._terminal.done("You sent the question away, and that arrived.")
 
-    def farewell(self, *, has_prompts: bool) -> None:
+    def tell_open(self, config: Config) -> None:
+        """Say that questions are open in the folder of this machine, if they are, while the database is used."""
+        if config.store.url and (count := self._run(_open_in_folder(config))):
+            self._terminal.warn(
+                f"Open questions in the folder: {count}. `hermes store move database` takes them into the database."
+            )
+
+    def farewell(self, config: Config) -> None:
         """Tell the person whether all is done, and the next step."""
+        self._tell_end(config.prompts.enabled, is_agent_only=config.phone is None)
+        if config.store.url and config.phone is not None:
+            self._terminal.say("For the next machine: `hermes store add NAME`, here.")
+
+    def _tell_end(self, has_prompts: bool, *, is_agent_only: bool) -> None:
         if self.ok and self._listens:
-            self._terminal.title("All set. When an agent asks something, your phone rings.")
+            self._terminal.title(
+                "All set. Ask your agent something: its question comes to the phone."
+                if is_agent_only
+                else "All set. When an agent asks something, your phone rings."
+            )
             if has_prompts and self._always_listens:
                 self._terminal.say("To write to an agent, send /sessions in the chat.")
             elif has_prompts:
@@ -173,10 +196,18 @@ class Finish:
 
 def _asked(config: Config) -> tuple[object, ...]:
     """Return the values that the setup asks for."""
-    telegram = config.telegram
-    return telegram.token, telegram.chat_id, telegram.users, config.prompts.enabled
+    telegram, store = config.phone, config.store
+    phone = telegram and (telegram.token, telegram.chat_id, telegram.users)
+    return phone, config.prompts.enabled, store.url, store.password_file
 
 
-async def _greeted(connect: Connect, plan: Plan, *, has_prompts: bool) -> None:
-    async with connect(plan.bot.token) as api:
-        await api.send(plan.people.chat_id, hints.connected(has_prompts=has_prompts))
+async def _greeted(connect: Connect, token: str, chat_id: int, *, has_prompts: bool) -> None:
+    async with connect(token) as api:
+        await api.send(chat_id, hints.connected(has_prompts=has_prompts))
+
+
+async def _open_in_folder(config: Config) -> int:
+    """Return how many questions are open in the folder of this machine."""
+    with suppress(StoreError):
+        return len((await FileStore(home_of(config)).survey()).entries)
+    return 0

@@ -7,8 +7,32 @@ from typing import Any, TextIO
 
 from hermes.config.values import checked_proxy
 from hermes.errors import ConfigError
+from hermes.storage.postgres.address import Tls
 
 TOKEN = "HERMES_TELEGRAM__TOKEN"  # noqa: S105 (a name)
+STORE_URL = "HERMES_STORE__URL"
+STORE_PASSWORD_FILE = "HERMES_STORE__PASSWORD_FILE"  # noqa: S105 (a name)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStore:
+    """The options about the database that several machines share; None means that the option is not given.
+
+    - `url`: the database. `joins`: this machine has no bot of its own, and joins the others there.
+    - `one_machine`: agents run on this machine alone, so there is no need to ask.
+    """
+
+    url: str | None = None
+    joins: bool = False
+    password_file: Path | None = None
+    tls: Tls | None = None
+    ca_file: Path | None = None
+    one_machine: bool = False
+
+    @property
+    def says_how(self) -> bool:
+        """Tell whether an option says how to reach the database."""
+        return any(option is not None for option in (self.password_file, self.tls, self.ca_file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +55,28 @@ class Given:
     yes: bool = False
     api_base: str | None = None
     proxy: str | None = None
+    store: GivenStore = GivenStore()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChange:
+    """The database to use from now on, as keys of [store].
+
+    - `password` is written into a file beside the configuration. With `password_file`, it stays where it is; if both
+      are empty, the key is removed.
+    - `tls` and `ca_file` None leave a key as it is.
+    """
+
+    url: str
+    password: str = field(default="", repr=False)
+    password_file: Path | None = None
+    tls: Tls | None = None
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The new values of keys of [telegram], and of prompts.enabled; None leaves a key as it is."""
+    """The new values of keys of [telegram], of [store], and of prompts.enabled; None leaves a key as it is."""
 
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
@@ -44,6 +85,7 @@ class Changes:
     api_base: str | None = None
     proxy: str | None = None
     prompts: bool | None = None
+    store: StoreChange | None = None
 
 
 def of_options(
@@ -54,6 +96,7 @@ def of_options(
     environ: Mapping[str, str],
     stdin: TextIO,
     proxy: str | None,
+    store: GivenStore,
     **rest: Any,
 ) -> Given:
     """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
@@ -73,4 +116,28 @@ def of_options(
     else:
         token, where = environ.get(TOKEN), TOKEN
     chosen = None if agents is None else tuple(agents)
-    return Given(token, file, where, users=tuple(users), agents=chosen, proxy=proxy, **rest)
+    return Given(token, file, where, users=tuple(users), agents=chosen, proxy=proxy, store=store, **rest)
+
+
+def of_store_options(
+    *,
+    url: str | None,
+    join: str | None,
+    password_file: Path | None,
+    environ: Mapping[str, str],
+    one_machine: bool,
+    **rest: Any,
+) -> GivenStore:
+    """Return the options about the database. The environment can have its URL and its password file, too.
+
+    Raises ConfigError: options that exclude each other.
+    """
+    if sum((url is not None, join is not None, one_machine)) > 1:
+        raise ConfigError("give one of --join, --store-url and --one-machine.")
+    known = [text for text in (join, url, environ.get(STORE_URL)) if text is not None]
+    said = environ.get(STORE_PASSWORD_FILE, "none")
+    file = password_file or (None if said in ("", "none") else Path(said))
+    place = file and file.expanduser().absolute()
+    return GivenStore(
+        known[0] if known else None, joins=join is not None, password_file=place, one_machine=one_machine, **rest
+    )

@@ -4,6 +4,7 @@ Text from outside (names of people, titles of groups, versions) is never read as
 be printed become blanks, so that it cannot move the cursor.
 """
 
+import copy
 import getpass
 import io
 import sys
@@ -48,6 +49,12 @@ class Terminal:
         self._console = console
         self._yes = yes
         self._read, self._read_hidden = read, read_hidden
+
+    def with_defaults(self) -> "Terminal":
+        """Return the same terminal, whose `ask` takes each default without asking."""
+        made = copy.copy(self)
+        made._yes = True  # noqa: SLF001 (of the same class)
+        return made
 
     # --- saying ---------------------------------------------------------------------------------------------
 
@@ -125,6 +132,12 @@ class Terminal:
         self.need(question, option)
         with _ctrl_d_is_ctrl_c(self._console):
             return self._read_hidden(f"{_INDENT}{question} ").strip()
+
+    def line(self, question: str, *, option: str) -> str:
+        """Ask for a text, which is shown while it is typed. Raises ConfigError."""
+        self.need(question, option)
+        with _ctrl_d_is_ctrl_c(self._console):
+            return self._read(f"{_INDENT}{question} ").strip()
 
     def _yes_or_no(self, question: str, choices: str, default: bool, option: str) -> bool:
         self.need(question, option)

@@ -15,9 +15,11 @@ from hermes.clock import Clock
 from hermes.commands.setup import file, parts, prompts
 from hermes.commands.setup.background import Background
 from hermes.commands.setup.bot import Connect, Run, choose_bot
+from hermes.commands.setup.database import choose_database
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Finish, Plan
 from hermes.commands.setup.given import Given
+from hermes.commands.setup.joining import plan_to_join
 from hermes.commands.setup.people import choose_people
 from hermes.commands.setup.terminal import Terminal
 from hermes.config import reading as configuration
@@ -81,9 +83,15 @@ class _Setup:
         file.need_writable(self._place)
         draft = file.read(self._place, environ=self._environ)
         connect = _connect(self._given, draft.settings)
-        background = Background(self._terminal, self._place, draft.settings, environ=self._environ)
+        joins = self._given.store.joins
+        terminal = self._terminal.with_defaults() if joins else self._terminal
+        background = Background(terminal, self._place, draft.settings, environ=self._environ)
         try:
-            plan = self._plan(draft, background, connect=connect, run=run, now=now)
+            plan = (
+                plan_to_join(self._terminal, self._given, draft, background, environ=self._environ, run=run)
+                if joins
+                else self._plan(draft, background, connect=connect, run=run, now=now)
+            )
             return self._carry_out(plan, background, connect=connect, run=run)
         finally:
             self._bring_back(background)
@@ -104,6 +112,7 @@ class _Setup:
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
         agents = parts.choose_agents(terminal, given, environ=self._environ)
         before, phones = draft.settings.prompts, 1 if people.chat_id > 0 else len(people.users)
+        database = choose_database(terminal, given, draft, run=run)
         has_prompts = prompts.choose_prompts(terminal, given, before, phones=phones)
         changes = replace(
             bot.changes,
@@ -112,9 +121,10 @@ class _Setup:
             api_base=given.api_base,
             proxy=given.proxy,
             prompts=has_prompts if has_prompts != before.enabled else None,
+            store=None if database is None else database.change,
         )
         service = background.choose_service(given, has_prompts=has_prompts)
-        return Plan(bot, people, changes, agents, service, parts.choose_test(terminal, given))
+        return Plan(changes, agents, service, database, bot, people, parts.choose_test(terminal, given))
 
     def _welcome(self, draft: Draft) -> None:
         self._terminal.title("Hermes: answer your coding agent from your phone")
@@ -132,10 +142,11 @@ class _Setup:
         finish.greet(plan, has_prompts=config.prompts.enabled)
         finish.tell_prompts(plan)
         finish.connect_agents(plan, config)
+        finish.tell_open(config)
         finish.listen(plan, background, changed=changed)
         if plan.test:
             finish.test(config)
-        finish.farewell(has_prompts=config.prompts.enabled)
+        finish.farewell(config)
         return 0 if finish.ok else FAILED
 
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
+from urllib.parse import quote, urlencode
 
 from hermes.errors import ConfigError
 
@@ -69,6 +70,9 @@ _ALWAYS = {
 
 _KEYS = (b"scram_client_key", b"scram_server_key")
 """Secrets that libpq does not mark as such."""
+
+_LOGIN = ("user", "password", "passfile", "sslcert", "sslkey", "sslpassword", "sslkeylogfile")
+"""What is of one user, or of one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,23 @@ class Address:
         fixed = {keyword: value for keyword, value in _ALWAYS.items() if keyword in known}
         login = {"password": self.password or said.get("password", ""), "passfile": str(self._passfile(said))}
         return neutral | {key: value for key, value in said.items() if value} | fixed | self._proof(said) | login
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether the URL names this machine by a name that means another one elsewhere, such as localhost."""
+        return _is_local(self._said())
+
+    def url_of(self, user: str) -> str:
+        """Return the URL by which another user reaches the same database, also if a service names it here."""
+        said = {key: value for key, value in self._said().items() if key not in _LOGIN}
+        host, port, name = said.pop("host", ""), said.pop("port", ""), quote(said.pop("dbname"), safe="")
+        if not host or "," in host or "/" in host:  # a list of hosts, or a socket
+            said |= {key: value for key, value in (("host", host), ("port", port)) if value}
+            place = ""
+        else:
+            place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+        options = f"?{urlencode(said, quote_via=quote)}" if said else ""
+        return f"postgresql://{quote(user, safe='')}@{place}/{name}{options}"
 
     def secret_files(self) -> tuple[Path, ...]:
         """Return the files of libpq that hold secrets: nobody else may read them."""
@@ -170,6 +191,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def need_psycopg() -> None:
+    """Check that the client library is installed. Raises ConfigError, as the methods of `Address`."""
+    _psycopg()
 
 
 def _psycopg() -> ModuleType:

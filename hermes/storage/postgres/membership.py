@@ -33,8 +33,8 @@ FROM hermes.machines WHERE bot = %(bot)s ORDER BY name, id
 """
 
 
-async def learn(connection: Connection, identity: Identity) -> None:
-    """Check the tables, and complete the identity. Raises TooNew, StoreError."""
+async def learn(connection: Connection, identity: Identity) -> int:
+    """Check the tables, complete the identity, and return the id of its bot. Raises TooNew, StoreError."""
     tables = await migrations.state(connection)
     tables.check()
     identity.sees_phone = tables.is_owner
@@ -45,8 +45,10 @@ async def learn(connection: Connection, identity: Identity) -> None:
         raise StoreError("this user of the database belongs to several bots; give each machine a user of its own")
     elif identity.bot is None or not (identity.sees_phone or identity.bot in bots):
         raise StoreError(
-            "this user of the database does not belong to the bot; add it with `hermes setup` where the bot's token is"
+            "this user of the database does not belong to the bot; `hermes store add`, on the machine with the bot's "
+            "token, makes one that does"
         )
+    return identity.bot
 
 
 async def belong(connection: Connection, identity: Identity, name: str, version: str) -> None:

@@ -44,13 +44,18 @@ class State:
     version: int
     is_owner: bool
 
-    def check(self) -> None:
-        """Raise TooNew if a newer Hermes has made the tables, StoreError if an earlier one has, or none."""
+    def check_not_newer(self) -> None:
+        """Raise TooNew if a newer Hermes has made the tables."""
         known = len(steps())
         if self.version > known:
             raise TooNew(
                 f"a newer Hermes has made the tables (version {self.version}; this one knows {known}); upgrade it"
             )
+
+    def check(self) -> None:
+        """Raise TooNew if a newer Hermes has made the tables, StoreError if an earlier one has, or none."""
+        self.check_not_newer()
+        known = len(steps())
         if self.version < known:
             found = f"are of an earlier Hermes (version {self.version} of {known})" if self.version else "are missing"
             raise StoreError(f"the tables in the database {found}; {FIRST}")

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
@@ -42,6 +43,31 @@ WITH gone AS (DELETE FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine
      )
 SELECT owner::text FROM gone
 """
+_MAY_ADD: Final = "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user"
+_REGISTERED: Final = """
+SELECT members.owner::text, kind = 'agent', coalesce(id, ''), coalesce(name, '')
+FROM hermes.members LEFT JOIN hermes.machines ON machines.bot = members.bot AND machines.owner = members.owner
+WHERE members.bot = %(bot)s ORDER BY members.owner, name, id
+"""
+_DROP: Final = (
+    "REVOKE ALL ON ALL TABLES IN SCHEMA hermes FROM {user}",
+    "REVOKE ALL ON SCHEMA hermes FROM {user}",
+    "DELETE FROM hermes.members WHERE owner = {name}",
+    "DROP ROLE {user}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A user of the database, and one of its machines by id and name ("" if no machine has used it yet).
+
+    `is_agent`: it is the user of agent-only machines.
+    """
+
+    user: str
+    is_agent: bool
+    machine: str
+    name: str
 
 
 def statements(name: str, password: str, bot: int) -> tuple[str, ...]:
@@ -87,6 +113,28 @@ async def remove_machine(connection: Connection, bot: int, machine: str) -> str 
     """
     rows = await connection.repeat(_REMOVE, {"bot": bot, "machine": plain(machine)})
     return str(rows[0][0]) if rows else None
+
+
+async def may_add(connection: Connection) -> bool:
+    """Tell whether this user of the database may make users. Raises StoreError."""
+    [(may,)] = await connection.read(_MAY_ADD)
+    return bool(may)
+
+
+async def registered(connection: Connection, bot: int) -> tuple[Registered, ...]:
+    """Return the users of a bot with their machines. For a user of the phone side. Raises StoreError."""
+    rows = await connection.read(_REGISTERED, {"bot": bot})
+    return tuple(
+        [Registered(str(user), bool(is_agent), str(machine), str(name)) for user, is_agent, machine, name in rows]
+    )
+
+
+async def remove_user(connection: Connection, name: str) -> None:
+    """Remove the user of an agent-only machine. Raises NotSaved: this user of the database may not do that."""
+    user, literal = sql.Identifier(name), sql.Literal(name)
+    async with connection.transaction() as work:
+        for statement in _DROP:
+            await work.execute(sql.SQL(statement).format(user=user, name=literal))
 
 
 def _kept(password: str) -> str:

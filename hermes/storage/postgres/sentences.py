@@ -22,6 +22,7 @@ _SENTENCES: Final = {
     _DISK_FULL: "the disk of the database is full; free some space there, then try again",
     "53200": "the database has not enough memory; give its server more",
     "53300": "the database takes no more connections; raise its max_connections, or close others",
+    "42710": "the database has a user of this name already; choose another name",
     "57014": "the database took too long; look at its load",
     "57P03": "the database starts or stops at this moment; Hermes tries again",
     "55P03": "another process holds a lock in the database for too long",
@@ -31,6 +32,10 @@ _SENTENCES: Final = {
     "42P01": "the tables of Hermes are missing; start Hermes on the machine with the bot's token first",
     "3F000": "the tables of Hermes are missing; start Hermes on the machine with the bot's token first",
 }
+_PROOF: Final = (
+    "; if it has no TLS, or a certificate of its own, say so with tls or ca_file in [store] "
+    "(`hermes setup --store-tls off`, `hermes setup --store-ca-file FILE`)"
+)
 _OF_CLASSES: Final = {
     "08": "the connection to the database broke; Hermes tries again",
     "28": "the database does not accept this user and password",
@@ -49,7 +54,7 @@ def sentence(error: psycopg.Error, address: Address) -> str:
         usual = f"the database reports the error {state} ({type(error).__name__}); look at its log"
         return _SENTENCES.get(state) or _OF_CLASSES.get(state[:2], usual)
     if isinstance(error, psycopg.OperationalError):
-        return f"the database cannot be reached ({_quoted(error, address)})"
+        return _not_connected(_quoted(error, address))
     return f"the database cannot be used ({type(error).__name__}); this is a defect of Hermes"
 
 
@@ -61,6 +66,16 @@ def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
     if writes:
         return NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
     return StoreError(words)
+
+
+def _not_connected(words: str) -> str:
+    """Return the sentence about a connection that could not be made. Such an error has no code: only words."""
+    if "password authentication failed" in words:
+        return _OF_CLASSES["28"]
+    if "no password supplied" in words:
+        return "the database wants a password from this user, and there is none"
+    remedy = _PROOF if "SSL" in words or "certificate" in words else ""
+    return f"the database cannot be reached ({words}){remedy}"
 
 
 def _quoted(error: psycopg.Error, address: Address) -> str:

@@ -211,14 +211,20 @@ class Desk:
         return [sys.executable, "-m", "hermes", "setup", "--api-base", self.api.base_url, *options]
 
     def setup(self, *options: str, **environ: str) -> Terminal:
-        """Run it in a terminal."""
-        return Terminal(
-            self.command(*options), self.environ | environ, self.root, columns=self.columns, lines=self.lines
-        )
+        """Run it in a terminal, on a machine that is to stay alone."""
+        return self.terminal(self.command("--one-machine", *options), **environ)
+
+    def terminal(self, command: list[str], **environ: str) -> Terminal:
+        """Run a command in a terminal."""
+        return Terminal(command, self.environ | environ, self.root, columns=self.columns, lines=self.lines)
 
     def unattended(self, *options: str, stdin: Path | None = None, **environ: str) -> tuple[int, str]:
         """Run it without a terminal; its status, and all that it said."""
-        command = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(stdin or os.devnull), *self.command(*options)]
+        return self.alone(self.command(*options), stdin=stdin, **environ)
+
+    def alone(self, words: list[str], *, stdin: Path | None = None, **environ: str) -> tuple[int, str]:
+        """Run a command without a terminal; its status, and all that it said."""
+        command = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(stdin or os.devnull), *words]
         name = f"setup-{secrets.token_hex(4)}"
         with Proc(
             command, cwd=self.root, environ=self.environ | environ, log_dir=self.root / "logs", name=name

@@ -1,0 +1,173 @@
+"""The step about several machines: choose the database that they share. It is accepted once it has answered."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hermes.commands.setup.bot import Run
+from hermes.commands.setup.file import PASSWORD_FILE, Draft
+from hermes.commands.setup.given import Given, StoreChange
+from hermes.commands.setup.terminal import Terminal
+from hermes.config.settings import Store
+from hermes.config.values import secret_or_file
+from hermes.errors import ConfigError, HermesError, StoreError
+from hermes.storage.postgres.address import Address, need_psycopg
+
+Check = Callable[[Address], Coroutine[Any, Any, object]]
+"""Checks that this machine can use the database. Raises StoreError."""
+
+_URL: Final = "--store-url URL"
+_PASSWORD: Final = "--store-password-file FILE, or --yes if it needs none"  # noqa: S105 (options)
+_FORM: Final = "It looks like postgresql://USER@HOST/DATABASE, without the password, which is asked for next."
+_GAVE_UP: Final = "no database was connected; the configuration stays as it was"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDatabase:
+    """A database that answered, and the change of [store] that it needs."""
+
+    address: Address
+    change: StoreChange
+
+
+def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run) -> ChosenDatabase | None:
+    """Take the database from the options or the person; None leaves the store as it is.
+
+    Without a person at the terminal, only an option chooses a database.
+
+    Raises:
+        ConfigError: an option cannot be used, or psycopg is missing.
+        StoreError: the database of an option cannot be used.
+        HermesError: the person gave up.
+    """
+    there, is_asked = draft.settings.store, terminal.interactive and not given.store.one_machine
+    url = there.url or None if given.store.url is None and given.store.says_how else given.store.url
+    if url is None and not (there.url or is_asked):
+        return None
+    terminal.title("Your machines")
+    if url is not None:
+        return Connecting(terminal, given, draft, check_phone, run=run).of_url(url)
+    if there.address is not None:
+        terminal.done(f"They share the database {there.address.name}.")
+        return None
+    if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
+        return None
+    connecting = Connecting(terminal, given, draft, check_phone, run=run)
+    terminal.say(
+        "They can share this bot through a PostgreSQL database (14 or newer) that each of them reaches: a server of "
+        "your own, or a hosted one. Make an empty database there, and a user that owns it."
+    )
+    return connecting.of_person()
+
+
+async def check_phone(address: Address) -> None:
+    """Check that a machine with the bot's token can use the database. Raises as `checks.check_phone`."""
+    from hermes.storage.postgres import checks  # noqa: PLC0415 (few have psycopg)
+
+    await checks.check_phone(address)
+
+
+async def make_tables(address: Address) -> None:
+    """Make the tables of Hermes. Raises as `checks.make_tables`."""
+    from hermes.storage.postgres import checks  # noqa: PLC0415 (few have psycopg)
+
+    await checks.make_tables(address)
+
+
+class Connecting:
+    """Connects a database. Raises ConfigError: psycopg is missing."""
+
+    def __init__(self, terminal: Terminal, given: Given, draft: Draft, check: Check, *, run: Run) -> None:
+        self._terminal, self._given, self._run, self._check = terminal, given, run, check
+        self._there: Store = draft.settings.store
+        self._password_file = draft.place.parent / PASSWORD_FILE
+        try:
+            need_psycopg()
+        except ConfigError as error:
+            raise ConfigError(f"a database {error}.") from None
+
+    def of_url(self, url: str) -> ChosenDatabase:
+        """Return the database of this URL, with a password of the options or the person.
+
+        Raises:
+            ConfigError: the URL or the password file cannot be used, or no person can be asked.
+            StoreError: as `check`. HermesError: the person gave up.
+        """
+        if wrong := self._wrong(url):
+            raise ConfigError(f"the URL of the database {wrong}.")
+        if self._given.store.password_file is not None or self._given.yes:
+            address = self._address(url, self._given_password())
+            self._answers(address)
+            return self._chosen(address, self._given.store.password_file)
+        while (chosen := self._with_typed_password(url)) is None:
+            self._need_another_try()
+        return chosen
+
+    def of_person(self) -> ChosenDatabase:
+        """Return the database whose URL and password a person types. Raises HermesError: the person gave up."""
+        while True:
+            url = self._terminal.line("Its URL, postgresql://USER@HOST/DATABASE:", option=_URL)
+            if wrong := self._wrong(url):
+                self._terminal.warn(f"That URL {wrong}.")
+                self._terminal.say(_FORM)
+            elif (chosen := self._with_typed_password(url)) is not None:
+                return chosen
+            else:
+                self._need_another_try()
+
+    def _with_typed_password(self, url: str) -> ChosenDatabase | None:
+        """Return the database, None if it does not accept this password. If ~/.pgpass has it, nobody is asked."""
+        address = self._address(url, "")
+        if address.secret_files() and self._is_right(address, say=False):
+            return self._chosen(address, None)
+        password = self._terminal.hidden("Its password (stays hidden; Enter if it needs none):", option=_PASSWORD)
+        address = self._address(url, password)
+        if self._is_right(address, say=True):
+            return self._chosen(address, self._password_file if password else None)
+        return None
+
+    def _is_right(self, address: Address, *, say: bool) -> bool:
+        try:
+            self._answers(address)
+        except StoreError as error:
+            if say:
+                self._terminal.warn(f"{_capital(str(error))}.")
+            return False
+        return True
+
+    def _answers(self, address: Address) -> None:
+        with self._terminal.waiting("Asking the database…"):
+            self._run(self._check(address))
+        self._terminal.done(f"The database {address.name} answers.")
+
+    def _chosen(self, address: Address, password_file: Path | None) -> ChosenDatabase:
+        given = self._given.store
+        password = "" if password_file == given.password_file else address.password
+        return ChosenDatabase(address, StoreChange(address.url, password, password_file, given.tls, given.ca_file))
+
+    def _given_password(self) -> str:
+        try:
+            return secret_or_file("", self._given.store.password_file, "--store-password-file")
+        except ValueError as error:
+            raise ConfigError(f"the password of the database {error}.") from None
+
+    def _address(self, url: str, password: str) -> Address:
+        given = self._given.store
+        return Address(url, password, given.tls or self._there.tls, given.ca_file or self._there.ca_file)
+
+    def _wrong(self, url: str) -> str:
+        """Return the end of a sentence about a URL that cannot be used, "" for a right one."""
+        try:
+            self._address(url, "").check()
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    def _need_another_try(self) -> None:
+        if not self._terminal.again():
+            raise HermesError(_GAVE_UP)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

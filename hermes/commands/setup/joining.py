@@ -1,0 +1,57 @@
+"""`hermes setup --join`: an agent-only machine, which needs the database and nothing else.
+
+It asks for nothing but the password of the database, and takes the default of every other question.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hermes.commands.setup import parts
+from hermes.commands.setup.background import Background
+from hermes.commands.setup.bot import Run
+from hermes.commands.setup.database import Connecting
+from hermes.commands.setup.file import Draft
+from hermes.commands.setup.finish import Plan
+from hermes.commands.setup.given import Changes, Given
+from hermes.commands.setup.terminal import Terminal
+from hermes.errors import ConfigError
+from hermes.storage.postgres.address import Address
+
+_OF_THE_BOT: Final = (
+    "--join is for a machine without the bot's token: leave --token-file, --chat, --user, --test, --proxy and "
+    "--api-base out."
+)
+
+
+def plan_to_join(
+    terminal: Terminal, given: Given, draft: Draft, background: Background, *, environ: Mapping[str, str], run: Run
+) -> Plan:
+    """Connect the database, and choose what the setup would choose by itself.
+
+    Raises:
+        ConfigError: an option cannot be used, or the configuration names another bot.
+        StoreError: the database of an option cannot be used. HermesError: the person gave up.
+    """
+    if given.token_file or given.chat_id or given.users or given.test or given.proxy or given.api_base:
+        raise ConfigError(_OF_THE_BOT)
+    terminal.title("Hermes: this machine joins others, and asks on the same phone")
+
+    async def check(address: Address) -> None:
+        from hermes.storage.postgres import checks  # noqa: PLC0415 (few have psycopg)
+
+        _need_same_bot(draft, await checks.check_agent(address))
+
+    database = Connecting(terminal, given, draft, check, run=run).of_url(given.store.url or "")
+    agents = parts.choose_agents(terminal.with_defaults(), given, environ=environ)
+    has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
+    service = background.choose_service(given, has_prompts=has_prompts)
+    return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)
+
+
+def _need_same_bot(draft: Draft, bot: int) -> None:
+    own = draft.config and draft.config.phone
+    if own and own.bot_id != bot:
+        raise ConfigError(
+            f"{draft.place} names the bot {own.bot_id} in [telegram], and the database is for the bot {bot}: remove "
+            "[telegram] there, so that this machine asks through that bot."
+        )
