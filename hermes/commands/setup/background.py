@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +22,33 @@ from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
 
 WHO = "hermes setup"
-NEEDED = "Prompts need a listener that always runs, because what you write comes when no agent asks anything."
 _READY = "A service keeps Hermes ready. Without one, your agents start it themselves when they ask something."
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Why a listener must always run, in a sentence, and what waits while none runs, as in "prompts wait"."""
+
+    why: str
+    waits: str
+
+
+_PROMPTS = Need(
+    "Prompts need a listener that always runs, because what you write comes when no agent asks anything.",
+    "prompts wait",
+)
+_MACHINES = Need(
+    "Your other machines need a listener that always runs here: it brings their questions to the phone.",
+    "the questions of other machines wait",
+)
+
+
+def need(*, has_prompts: bool, brings_others: bool) -> Need | None:
+    """Return why a listener must always run here, None if agents may start one when they ask something.
+
+    `brings_others`: this machine brings the questions of other machines to the phone.
+    """
+    return _MACHINES if brings_others else _PROMPTS if has_prompts else None
 
 
 class Background:
@@ -56,10 +82,10 @@ class Background:
 
     # --- the service ----------------------------------------------------------------------------------------
 
-    def choose_service(self, given: Given, *, has_prompts: bool) -> bool:
+    def choose_service(self, given: Given, need: Need | None) -> bool:
         """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person.
 
-        `has_prompts`: the phone may send prompts, which need a listener that always runs.
+        `need`: why a listener must always run here, if it must.
         """
         if given.service is not None:
             return given.service
@@ -69,8 +95,8 @@ class Background:
             terminal.say(
                 f"No service here: {state.detail}. Your agents start Hermes themselves when they ask something."
             )
-            if has_prompts:
-                terminal.warn(f"{NEEDED} Let `hermes listen` run all the time; until it runs, prompts wait.")
+            if need is not None:
+                terminal.warn(f"{need.why} Let `hermes listen` run all the time; until it runs, {need.waits}.")
             return False
         if state.installed:
             say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
@@ -78,7 +104,7 @@ class Background:
             if not self._is_ours(state):
                 terminal.warn(f"It uses {config_of(state)}, not {self._place}, and stays as it is.")
             return False
-        terminal.say(f"{NEEDED} The service is one; without it, prompts wait." if has_prompts else _READY)
+        terminal.say(_READY if need is None else f"{need.why} The service is one; without it, {need.waits}.")
         return terminal.ask("Install the service?", default=True, option="--service or --no-service")
 
     def start_service(self) -> Iterator[str]:

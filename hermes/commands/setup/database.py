@@ -19,7 +19,7 @@ Check = Callable[[Address], Coroutine[Any, Any, object]]
 
 _URL: Final = "--store-url URL"
 _PASSWORD: Final = "--store-password-file FILE, or --yes if it needs none"  # noqa: S105 (options)
-_FORM: Final = "It looks like postgresql://USER@HOST/DATABASE, without the password, which is asked for next."
+_FORM: Final = "It looks like postgresql://hermes@db.example.org:5432/hermes; the password is asked for next."
 _GAVE_UP: Final = "no database was connected; the configuration stays as it was"
 
 
@@ -107,7 +107,7 @@ class Connecting:
     def of_person(self) -> ChosenDatabase:
         """Return the database whose URL and password a person types. Raises HermesError: the person gave up."""
         while True:
-            url = self._terminal.line("Its URL, postgresql://USER@HOST/DATABASE:", option=_URL)
+            url = self._terminal.line("The URL of the database (postgresql://USER@HOST/DATABASE):", option=_URL)
             if wrong := self._wrong(url):
                 self._terminal.warn(f"That URL {wrong}.")
                 self._terminal.say(_FORM)
@@ -121,7 +121,9 @@ class Connecting:
         address = self._address(url, "")
         if address.secret_files() and self._is_right(address, say=False):
             return self._chosen(address, None)
-        password = self._terminal.hidden("Its password (stays hidden; Enter if it needs none):", option=_PASSWORD)
+        password = self._terminal.hidden(
+            "The password of the database (it stays hidden; Enter for none):", option=_PASSWORD
+        )
         address = self._address(url, password)
         if self._is_right(address, say=True):
             return self._chosen(address, self._password_file if password else None)

@@ -12,7 +12,7 @@ from hermes.chat.screens import hints
 from hermes.commands.ask import phone_question
 from hermes.commands.install import Agent, connect
 from hermes.commands.setup import file
-from hermes.commands.setup.background import Background
+from hermes.commands.setup.background import Background, need
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
@@ -153,24 +153,25 @@ class Finish:
 
     def farewell(self, config: Config) -> None:
         """Tell the person whether all is done, and the next step."""
-        self._tell_end(config.prompts.enabled, is_agent_only=config.phone is None)
-        if config.store.url and config.phone is not None:
-            self._terminal.say("For the next machine: `hermes store add NAME`, here.")
-
-    def _tell_end(self, has_prompts: bool, *, is_agent_only: bool) -> None:
-        if self.ok and self._listens:
-            self._terminal.title(
-                "All set. Ask your agent something: its question comes to the phone."
-                if is_agent_only
-                else "All set. When an agent asks something, your phone rings."
+        has_phone, has_prompts = config.phone is not None, config.prompts.enabled
+        brings_others = has_phone and config.store.url != ""
+        self._tell_end(has_phone=has_phone)
+        why = need(has_prompts=has_prompts, brings_others=brings_others)
+        if self.ok and self._listens and why is not None and not self._always_listens:
+            self._terminal.warn(
+                f"{why.waits[0].upper()}{why.waits[1:]} until a listener runs. `hermes install service` lets one run "
+                "always, `hermes listen` for as long as it runs."
             )
-            if has_prompts and self._always_listens:
-                self._terminal.say("To write to an agent, send /sessions in the chat.")
-            elif has_prompts:
-                self._terminal.warn(
-                    "Prompts wait until a listener runs. `hermes install service` lets one run always, `hermes listen` "
-                    "for as long as it runs."
-                )
+        elif self.ok and self._listens and has_prompts and has_phone:
+            self._terminal.say("To write to an agent, send /sessions in the chat.")
+        if brings_others:
+            self._terminal.say("For the next machine: `hermes store add NAME`.")
+
+    def _tell_end(self, *, has_phone: bool) -> None:
+        if self.ok and self._listens and has_phone:
+            self._terminal.title("All set. When an agent asks something, your phone rings.")
+        elif self.ok and self._listens:
+            self._terminal.title("All set. Ask your agent something: its question comes to the phone.")
         elif self.ok:
             self._terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
             self._terminal.say(
