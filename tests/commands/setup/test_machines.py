@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.config import reading as configuration
+from hermes.storage.files import FileStore
+from hermes.storage.home import Home
 from hermes.storage.postgres.migrations import steps
 from tests.commands.setup.desk import NO_SYSTEMD, Desk, pairs
 from tests.harness.postgres import PASSWORD, Database
 from tests.harness.processes import Proc
 from tests.storage.postgres.proxy import proxy
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,10 +162,10 @@ def test_a_database_that_is_there_is_named_and_not_asked_for(desk: Desk, databas
     assert desk.config.read_bytes() == before
 
 
-def refused(desk: Desk, *words: str, **environ: str) -> str:
+def refused(desk: Desk, *words: str) -> str:
     """Join in vain, which changes nothing; the sentence."""
     before = {file: file.read_bytes() for file in (desk.config, password_of(desk)) if file.exists()}
-    status, said = desk.alone([*JOIN, *words], **environ)
+    status, said = desk.alone([*JOIN, *words])
     assert status in (1, 2), said
     assert {file: file.read_bytes() for file in (desk.config, password_of(desk)) if file.exists()} == before
     lines = [line for line in said.splitlines() if line.startswith("hermes: ")]
@@ -251,26 +254,24 @@ def test_a_machine_that_joins_keeps_its_configuration(desk: Desk, other: Desk, d
 
 
 def test_a_machine_joins_unattended(desk: Desk, other: Desk, database: Database) -> None:
-    """The file of the password is named in the configuration, and stays where it is; so by the environment."""
+    """The file of the password is named in the configuration, and stays where it is; no token is written."""
     has_database(desk, database)
     join, password = added(desk, "ci")
     secret = with_password(other, password)
-    environ = {"HERMES_TELEGRAM__TOKEN": desk.api.token}
-    status, said = other.alone([*JOIN, join, *secret, "--no-service"], **environ)
+    status, said = other.alone([*JOIN, join, *secret, "--no-service"], HERMES_TELEGRAM__TOKEN=desk.api.token)
     assert (status, password in said) == (0, False)
     config = configuration.load(other.config, environ={})
     assert (config.phone, str(config.store.password_file)) == (None, secret[1])
     assert other.left() == ["config.toml"]
 
 
-def test_questions_that_are_open_in_the_folder_are_named(desk: Desk, database: Database) -> None:
+async def test_questions_that_are_open_in_the_folder_are_named(desk: Desk, database: Database) -> None:
     """They are not lost: a command takes them into the database."""
     desk.has_config()
-    with listening(desk), desk.terminal([*HERMES, "ask", "Which way?", "-o", "Left", "--timeout", "2h"]) as asking:
-        desk.api.phone.message_with("Which way?", 40)
-        asking.child.kill(9)
-        (desk.root / "password").write_text(PASSWORD)
-        options = ("--store-url", database.address().url, "--store-password-file", str(desk.root / "password"))
-        status, said = desk.unattended("--yes", "--no-agents", "--no-service", *options)
+    store = FileStore(Home(desk.store))
+    await store.open()
+    await store.create(an_entry("aaaa2222"))
+    options = ("--store-url", database.address().url, *with_password(desk, PASSWORD))
+    status, said = await asyncio.to_thread(desk.unattended, "--yes", "--no-agents", "--no-service", *options)
     assert status == 0, said
     assert "Open questions in the folder: 1. `hermes store move database` takes them" in " ".join(said.split())
