@@ -97,9 +97,9 @@ class Connecting:
         if wrong := self._wrong(url):
             raise ConfigError(f"the URL of the database {wrong}.")
         if self._given.store.password_file is not None or self._given.yes:
-            address = self._address(url, self._given_password())
+            address, file = self._known(url)
             self._answers(address)
-            return self._chosen(address, self._given.store.password_file)
+            return self._chosen(address, file)
         while (chosen := self._with_typed_password(url)) is None:
             self._need_another_try()
         return chosen
@@ -117,17 +117,28 @@ class Connecting:
                 self._need_another_try()
 
     def _with_typed_password(self, url: str) -> ChosenDatabase | None:
-        """Return the database, None if it does not accept this password. If ~/.pgpass has it, nobody is asked."""
-        address = self._address(url, "")
-        if address.secret_files() and self._is_right(address, say=False):
-            return self._chosen(address, None)
-        password = self._terminal.hidden(
+        """Return the database, None if it does not accept this password. If a right one is there, nobody is asked."""
+        address, file = self._known(url)
+        if (file is not None or address.secret_files()) and self._is_right(address, say=False):
+            return self._chosen(address, file)
+        typed = self._terminal.hidden(
             "The password of the database (it stays hidden; Enter for none):", option=_PASSWORD
         )
-        address = self._address(url, password)
+        address = self._address(url, typed)
         if self._is_right(address, say=True):
-            return self._chosen(address, self._password_file if password else None)
+            return self._chosen(address, self._password_file if typed else None, typed)
         return None
+
+    def _known(self, url: str) -> tuple[Address, Path | None]:
+        """Return the database with the password of the options, or of the configuration if it has this URL.
+
+        Raises ConfigError: the file of the password cannot be read.
+        """
+        file = self._given.store.password_file or (self._there.password_file if url == self._there.url else None)
+        try:
+            return self._address(url, secret_or_file("", file, "--store-password-file")), file
+        except ValueError as error:
+            raise ConfigError(f"the password of the database {error}.") from None
 
     def _is_right(self, address: Address, *, say: bool) -> bool:
         try:
@@ -143,16 +154,9 @@ class Connecting:
             self._run(self._check(address))
         self._terminal.done(f"The database {address.name} answers.")
 
-    def _chosen(self, address: Address, password_file: Path | None) -> ChosenDatabase:
+    def _chosen(self, address: Address, file: Path | None, typed: str = "") -> ChosenDatabase:
         given = self._given.store
-        password = "" if password_file == given.password_file else address.password
-        return ChosenDatabase(address, StoreChange(address.url, password, password_file, given.tls, given.ca_file))
-
-    def _given_password(self) -> str:
-        try:
-            return secret_or_file("", self._given.store.password_file, "--store-password-file")
-        except ValueError as error:
-            raise ConfigError(f"the password of the database {error}.") from None
+        return ChosenDatabase(address, StoreChange(address.url, typed, file, given.tls, given.ca_file))
 
     def _address(self, url: str, password: str) -> Address:
         given = self._given.store

@@ -243,6 +243,7 @@ def test_a_machine_that_joins_keeps_its_configuration(desk: Desk, other: Desk, d
     passes = other.root / ".pgpass"
     passes.write_text(f"*:*:*:*:{password}\n")
     passes.chmod(0o600)
+    other.has_systemd()
     with other.terminal([*JOIN, join]) as terminal:
         assert terminal.ends() == 0
         assert "password" not in terminal.said()
@@ -251,6 +252,26 @@ def test_a_machine_that_joins_keeps_its_configuration(desk: Desk, other: Desk, d
     store = configuration.load(other.config, environ={}).store
     assert (store.url, store.password_file, store.keep_done) == (join, None, 172800.0)
     assert other.left() == ["config.toml"]
+    assert any("start" in line for line in other.systemd_did())
+
+
+def test_a_machine_joins_again(desk: Desk, other: Desk, database: Database) -> None:
+    """The password is kept as long as it is right, and asked for if it is not."""
+    has_database(desk, database)
+    join, password = added(desk, "ci")
+    with other.terminal([*JOIN, join]) as terminal:
+        terminal.answers("The password of the database", password)
+        assert terminal.ends() == 0
+    before = other.config.read_bytes()
+    with other.terminal([*JOIN, join]) as terminal:
+        assert terminal.ends() == 0
+        assert "stays as it was" in terminal.said()
+    password_of(other).write_text(WRONG)
+    assert "does not accept" in refused(other, join, "--yes")
+    with other.terminal([*JOIN, join]) as terminal:
+        terminal.answers("The password of the database", password)
+        assert terminal.ends() == 0
+    assert (other.config.read_bytes(), password_of(other).read_text()) == (before, f"{password}\n")
 
 
 def test_a_machine_joins_unattended(desk: Desk, other: Desk, database: Database) -> None:
