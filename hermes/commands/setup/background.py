@@ -43,7 +43,7 @@ _MACHINES = Need(
 )
 
 
-def need(*, has_prompts: bool, brings_others: bool) -> Need | None:
+def listener_need(*, has_prompts: bool, brings_others: bool) -> Need | None:
     """Return why a listener must always run here, None if agents may start one when they ask something.
 
     `brings_others`: this machine brings the questions of other machines to the phone.

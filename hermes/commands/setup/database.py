@@ -20,7 +20,7 @@ Check = Callable[[Address], Coroutine[Any, Any, object]]
 _URL: Final = "--store-url URL"
 _PASSWORD: Final = "--store-password-file FILE, or --yes if it needs none"  # noqa: S105 (options)
 _FORM: Final = "It looks like postgresql://hermes@db.example.org:5432/hermes; the password is asked for next."
-_GAVE_UP: Final = "no database was connected; the configuration stays as it was"
+_GAVE_UP: Final = "no database was connected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,11 @@ class ChosenDatabase:
 def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run) -> ChosenDatabase | None:
     """Take the database from the options or the person; None leaves the store as it is.
 
-    Without a person at the terminal, only an option chooses a database.
+    Without a person at the terminal, only an option chooses a database. If the person gives up, the rest is set up.
 
     Raises:
-        ConfigError: an option cannot be used, or psycopg is missing.
-        StoreError: the database of an option cannot be used.
-        HermesError: the person gave up.
+        ConfigError: an option cannot be used, or needs psycopg, which is missing.
+        StoreError: the database of an option cannot be used. HermesError: as `Connecting.of_url`.
     """
     there, is_asked = draft.settings.store, terminal.interactive and not given.store.one_machine
     url = there.url or None if given.store.url is None and given.store.says_how else given.store.url
@@ -53,12 +52,16 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run)
         return None
     if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
         return None
-    connecting = Connecting(terminal, given, draft, check_phone, run=run)
     terminal.say(
         "They can share this bot through a PostgreSQL database (14 or newer) that each of them reaches: a server of "
         "your own, or a hosted one. Make an empty database there, and a user that owns it."
     )
-    return connecting.of_person()
+    try:
+        return Connecting(terminal, given, draft, check_phone, run=run).of_person()
+    except HermesError as error:
+        terminal.warn(f"{_capital(str(error))}.")
+    terminal.say("All else is set up for this machine alone; run `hermes setup` again for the database.")
+    return None
 
 
 async def check_phone(address: Address) -> None:
@@ -85,7 +88,7 @@ class Connecting:
         try:
             need_psycopg()
         except ConfigError as error:
-            raise ConfigError(f"a database {error}.") from None
+            raise ConfigError(f"a database {error}") from None
 
     def of_url(self, url: str) -> ChosenDatabase:
         """Return the database of this URL, with a password of the options or the person.

@@ -12,7 +12,7 @@ from hermes.chat.screens import hints
 from hermes.commands.ask import phone_question
 from hermes.commands.install import Agent, connect
 from hermes.commands.setup import file
-from hermes.commands.setup.background import Background, need
+from hermes.commands.setup.background import Background, listener_need
 from hermes.commands.setup.bot import ChosenBot, Connect, Run
 from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
@@ -156,7 +156,7 @@ class Finish:
         has_phone, has_prompts = config.phone is not None, config.prompts.enabled
         brings_others = has_phone and config.store.url != ""
         self._tell_end(has_phone=has_phone)
-        why = need(has_prompts=has_prompts, brings_others=brings_others)
+        why = listener_need(has_prompts=has_prompts, brings_others=brings_others)
         if self.ok and self._listens and why is not None and not self._always_listens:
             self._terminal.warn(
                 f"{why.waits[0].upper()}{why.waits[1:]} until a listener runs. `hermes install service` lets one run "

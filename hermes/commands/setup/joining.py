@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hermes.commands.setup import parts
-from hermes.commands.setup.background import Background, need
+from hermes.commands.setup.background import Background, listener_need
 from hermes.commands.setup.bot import Run
 from hermes.commands.setup.database import Connecting
 from hermes.commands.setup.file import Draft
@@ -44,7 +44,7 @@ def plan_to_join(
     database = Connecting(terminal, given, draft, check, run=run).of_url(given.store.url or "")
     agents = parts.choose_agents(terminal.with_defaults(), given, environ=environ)
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
-    service = background.choose_service(given, need(has_prompts=has_prompts, brings_others=False))
+    service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from hermes.chat.bot import Bot
 from hermes.clock import Clock
 from hermes.commands.setup import file, parts, prompts
-from hermes.commands.setup.background import Background, need
+from hermes.commands.setup.background import Background, listener_need
 from hermes.commands.setup.bot import Connect, Run, choose_bot
 from hermes.commands.setup.database import choose_database
 from hermes.commands.setup.file import Draft
@@ -124,7 +124,7 @@ class _Setup:
             store=None if database is None else database.change,
         )
         brings_others = database is not None or draft.settings.store.address is not None
-        service = background.choose_service(given, need(has_prompts=has_prompts, brings_others=brings_others))
+        service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=brings_others))
         return Plan(changes, agents, service, database, bot, people, parts.choose_test(terminal, given))
 
     def _welcome(self, draft: Draft) -> None:

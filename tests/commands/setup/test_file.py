@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.commands.setup import file
-from hermes.commands.setup.given import Changes
+from hermes.commands.setup.given import Changes, StoreChange
 from hermes.config.settings import AGENT_ONLY
 from hermes.errors import ConfigError
 
@@ -127,3 +127,31 @@ def test_what_the_environment_says_of_bot_and_people_does_not_count(tmp_path: Pa
         file.write(place, Changes(chat_id=0), environ=environ)
     assert place.read_bytes() == before
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_password_of_the_database_is_written_with_the_configuration_or_not_at_all(tmp_path: Path) -> None:
+    """If the configuration cannot be changed, its file is as before: absent, or with the earlier password."""
+    place, secret = tmp_path / "config.toml", tmp_path / file.PASSWORD_FILE
+    change = StoreChange("postgresql://ci@127.0.0.1/hermes", "hush", secret)
+    place.write_text("[questions]\nttl = 'x'\n")
+    for before in (None, b"earlier\n"):
+        if before is not None:
+            secret.write_bytes(before)
+        with pytest.raises(ConfigError, match="ttl"):
+            file.write(place, Changes(store=change), environ={})
+        assert (secret.read_bytes() if secret.exists() else None) == before
+    place.write_text("[store]\nkeep_done = '2d' # mine\npassword_file = '/elsewhere'\n")
+    assert file.write(place, Changes(store=change), environ={})
+    assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("hush\n", 0o600)
+    assert "keep_done = '2d' # mine" in place.read_text()
+    assert not file.write(place, Changes(store=change), environ={})
+    assert file.write(place, Changes(store=StoreChange(change.url, "other", secret)), environ={})
+    assert file.write(place, Changes(store=StoreChange(change.url)), environ={})
+    assert "password_file" not in place.read_text()
+
+
+def test_the_file_of_an_agent_only_machine_names_no_token() -> None:
+    """It has no bot."""
+    text = file.edited(None, Changes(store=StoreChange("postgresql://ci@127.0.0.1/hermes", tls="off")), PLACE)
+    assert "token" not in text
+    assert tomllib.loads(text) == {"store": {"url": "postgresql://ci@127.0.0.1/hermes", "tls": "off"}}

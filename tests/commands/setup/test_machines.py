@@ -123,7 +123,7 @@ def test_passwords_are_neither_shown_nor_given_as_words(desk: Desk, other: Desk,
 
 
 def test_who_mistypes_is_asked_again(desk: Desk, database: Database) -> None:
-    """A URL that is none, one without a database, a wrong password; giving up changes nothing."""
+    """A URL that is none, one without a database, a wrong password; all else is set up without a database."""
     before = desk.has_config()
     url = database.address().url
     with desk.terminal(desk.command("--no-agents", "--no-prompts", "--no-service", "--no-test")) as terminal:
@@ -144,8 +144,8 @@ def test_who_mistypes_is_asked_again(desk: Desk, database: Database) -> None:
         terminal.answers("The password of the database", "")
         terminal.sees("The database wants a password from this user, and there is none.")
         terminal.answers("Try again?", "n")
-        assert terminal.ends() == 1
-        assert "no database was connected; the configuration stays as it was" in terminal.said()
+        assert terminal.ends() == 0
+        assert "No database was connected. All else is set up for this machine alone" in terminal.said()
     assert (desk.config.read_bytes(), desk.left()) == (before, ["config.toml"])
     assert database.ask("SELECT to_regnamespace('hermes')") == [(None,)]
 
@@ -209,6 +209,19 @@ def test_who_cannot_join_is_told_why(desk: Desk, other: Desk, database: Database
     database.ask("DROP SCHEMA hermes CASCADE")
     assert "has no tables for this Hermes" in refused(other, owner, *with_password(other, PASSWORD))
     assert other.left() == []
+
+
+def test_the_environment_names_the_database(desk: Desk, database: Database) -> None:
+    """Like a token, the URL is then written into the configuration."""
+    desk.has_config()
+    names = {
+        "HERMES_STORE__URL": database.address().url,
+        "HERMES_STORE__PASSWORD_FILE": with_password(desk, PASSWORD)[1],
+    }
+    command = desk.command("--yes", "--no-agents", "--no-service")
+    status, said = desk.alone(command, stdin=None, **names)
+    assert (status, "in this shell" in said) == (0, False), said
+    assert configuration.load(desk.config, environ={}).store.url == database.address().url
 
 
 async def test_a_pooler_is_refused(desk: Desk, database: Database) -> None:
