@@ -101,7 +101,7 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the database is on this machine, so that nobody can listen or pose as it on the way."""
+        """Tell whether the database is on this machine: it needs no TLS, and elsewhere its URL means another one."""
         return _is_local(self._said())
 
     def check(self) -> None:
@@ -116,11 +116,6 @@ class Address:
         fixed = {keyword: value for keyword, value in _ALWAYS.items() if keyword in known}
         login = {"password": self.password or said.get("password", ""), "passfile": str(self._passfile(said))}
         return neutral | {key: value for key, value in said.items() if value} | fixed | self._proof(said) | login
-
-    @property
-    def is_local(self) -> bool:
-        """Tell whether the URL names this machine by a name that means another one elsewhere, such as localhost."""
-        return _is_local(self._said())
 
     def url_of(self, user: str) -> str:
         """Return the URL by which another user reaches the same database, also if a service names it here."""

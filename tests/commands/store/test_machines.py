@@ -12,9 +12,10 @@ import pytest
 from hermes.commands.store import machines
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError, NotSaved, StoreError
+from hermes.sandbox.postgres import programs
 from hermes.storage.postgres.address import Address
 from tests.commands.test_cli import run
-from tests.harness.postgres import PASSWORD, programs
+from tests.harness.postgres import PASSWORD
 from tests.storage.machines import joined, machine
 
 if TYPE_CHECKING:
