@@ -42,7 +42,7 @@ class Listening:
         """Make a listener, and run it until it ends. Raises as `Listener.run`."""
         self.listener = Listener(
             self.config,
-            store_of(self.config, now=self.clock.now),
+            store_of(self.config, now=self.clock.now, pace=self.clock.pace),
             monotonic=self.clock.monotonic,
             idle_s=idle_s,
             supervisor=supervisor,
@@ -119,7 +119,8 @@ async def _serve_always(listening: Listening, supervisor: Supervisor) -> None:
 
 def reap(config: Config, clock: Clock) -> None:
     """Do once what a listener does. Raises as `Listener.run_once`."""
-    _run(Listener(config, store_of(config, now=clock.now), monotonic=clock.monotonic).run_once(), clock)
+    store = store_of(config, now=clock.now, pace=clock.pace)
+    _run(Listener(config, store, monotonic=clock.monotonic).run_once(), clock)
 
 
 def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:

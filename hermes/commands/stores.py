@@ -17,14 +17,19 @@ def home_of(config: Config, *, now: Callable[[], float] = time.time) -> Home:
     return Home(config.store.path, now=now)
 
 
-def store_of(config: Config, *, now: Callable[[], float] = time.time) -> Store:
-    """Return the store: the database if one is configured, else the folder of this machine."""
+def store_of(config: Config, *, now: Callable[[], float] = time.time, pace: float = 1.0) -> Store:
+    """Return the store: the database if one is configured, else the folder of this machine.
+
+    `pace` is that of the process's clock (`hermes.clock`): the leases in a database run out at the same pace.
+    """
     home, address = home_of(config, now=now), config.store.address
     if address is None:
         return FileStore(home)
+    from hermes.storage.postgres.clock import awake_or_asleep  # noqa: PLC0415 (as below)
     from hermes.storage.postgres.store import PostgresStore  # noqa: PLC0415 (few have psycopg, which is slow to load)
 
-    return PostgresStore(home, address, None if config.phone is None else config.phone.bot_id)
+    bot_id = None if config.phone is None else config.phone.bot_id
+    return PostgresStore(home, address, bot_id, monotonic=lambda: pace * awake_or_asleep())
 
 
 async def look(store: Store, what: Callable[[Store], Awaitable[T]]) -> T:

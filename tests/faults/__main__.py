@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.faults import opencode2
-from tests.faults.faults import FAMILIES
-from tests.faults.playing import A_WORLD, log_of, played
+from tests.faults.faults import FAMILIES as OF_ONE
+from tests.faults.machines.faults import FAMILIES as OF_MACHINES
+from tests.faults.playing import A_WORLD, MACHINES, log_of, played
 from tests.faults.round import STALLED
 from tests.faults.world import PACE
 from tests.harness.home import VERSIONS, BinaryMissingError, binary
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 ROUNDS: Final = 2000
 REAL: Final = 5
 SECOND: Final = 500
+SEVERAL: Final = 100
+FAMILIES: Final = {**OF_ONE, **OF_MACHINES}
 
 
 def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
@@ -54,14 +57,13 @@ def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
             )
             console.print(f"  Hermes' log up to then: {log_of(outcome)}", markup=False)
         if len(outcomes) % 50 == 0:
-            console.print(
-                f"{len(outcomes)} of {given.rounds + given.second} rounds, {time.monotonic() - began_s:.0f} s"
-            )
+            wanted = given.rounds + given.second + given.machines
+            console.print(f"{len(outcomes)} of {wanted} rounds, {time.monotonic() - began_s:.0f} s")
     report = _report(outcomes, time.monotonic() - began_s)
     _show(report, console)
     if given.json:
         given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
-    wanted = 1 if given.only is not None else given.rounds + given.second + given.real * len(versions)
+    wanted = 1 if given.only is not None else given.rounds + given.second + given.machines + given.real * len(versions)
     return 1 if report["violations"] or len(outcomes) != wanted else 0
 
 
@@ -70,11 +72,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
     parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
-    versions = (*VERSIONS, opencode2.VERSION)
-    parser.add_argument("--opencode", default="", choices=versions, help="play that one round with this OpenCode")
+    versions = (*VERSIONS, opencode2.VERSION, MACHINES)
+    parser.add_argument(
+        "--opencode",
+        default="",
+        choices=versions,
+        help="play that one round with this OpenCode, or with several machines",
+    )
     parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="these kinds of faults and no others")
     parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
     parser.add_argument("--second", type=int, default=SECOND, metavar="N", help="rounds with two OpenCode 2 besides")
+    parser.add_argument("--machines", type=int, default=SEVERAL, metavar="N", help="rounds with three machines besides")
     parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser
@@ -106,8 +114,9 @@ def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> I
     with ProcessPoolExecutor(given.worlds, mp_context=context, max_tasks_per_child=1) as pool:
         scripted = [pool.submit(played, seed, batch, "", given.kinds) for batch in _batches(given.rounds)]
         second = [pool.submit(played, seed, batch, opencode2.VERSION, given.kinds) for batch in _batches(given.second)]
+        several = [pool.submit(played, seed, batch, MACHINES, given.kinds) for batch in _batches(given.machines)]
         real = [pool.submit(played, seed, list(range(given.real)), version) for version in versions]
-        for done in as_completed([*scripted, *second, *real]):
+        for done in as_completed([*scripted, *second, *several, *real]):
             yield from done.result()
 
 

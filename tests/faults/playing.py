@@ -11,13 +11,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from tests.faults import opencode2
+from tests.faults.machines.fleet import Fleet, with_machines
+from tests.faults.machines.round import MachinesRound
 from tests.faults.real import with_real_opencode
 from tests.faults.round import Outcome, Round
 from tests.faults.world import created
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
+    from tests.faults.world import World
+
+MACHINES: Final = "machines"
+"""The version of rounds with several machines."""
 A_WORLD: Final = 10
 """So many rounds are played in one world."""
 FLEETING: Final = 5
@@ -27,7 +34,10 @@ GROUPS: Final = (1, 3)
 
 
 def played(seed: int, numbers: Sequence[int], version: str = "", kinds: Sequence[str] = ()) -> list[Outcome]:
-    """Play these rounds in one world: with this version of OpenCode, if one is named; of these kinds alone, if any."""
+    """Play these rounds in one world, of these kinds alone, if any.
+
+    `version` is one of OpenCode, "" for scripted servers of version 1, or `MACHINES`.
+    """
     # Servers that are cut and stopped in the middle say so at length; what counts stands in the outcomes.
     logging.getLogger().addHandler(logging.NullHandler())
     outcomes: list[Outcome] = []
@@ -43,23 +53,31 @@ def played(seed: int, numbers: Sequence[int], version: str = "", kinds: Sequence
 
 def _play(seed: int, numbers: Sequence[int], version: str, kinds: Sequence[str], outcomes: list[Outcome]) -> None:
     """Play in one world until a law is violated: what follows would be judged in a world that is broken already."""
-    fleeting = (numbers[0] // A_WORLD) % FLEETING == FLEETING - 1
     with ExitStack() as stack:
         root = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-faults-", ignore_cleanup_errors=True)))
-        group = (numbers[0] // A_WORLD) % FLEETING in GROUPS
-        if version == opencode2.VERSION:
-            made = opencode2.with_opencode2(root, fleeting=fleeting, group=group)
-        else:
-            made = with_real_opencode(root, version) if version else created(root, fleeting=fleeting, group=group)
-        world = stack.enter_context(made)
+        world = stack.enter_context(_world(root, numbers[0] // A_WORLD, version))
         world.kinds = tuple(kinds) or world.kinds
         for number in numbers:
-            outcome = _one(Round(world, seed, number))
+            made = MachinesRound(world, seed, number) if isinstance(world, Fleet) else Round(world, seed, number)
+            outcome = _one(made)
             outcome.version = version
             outcomes.append(outcome)
             if outcome.violations:
-                log_of(outcome).write_bytes(world.stage.log.read_bytes())
+                log_of(outcome).write_bytes(b"\n".join(stage.log.read_bytes() for stage in world.stages))
                 break
+
+
+def _world(root: Path, number: int, version: str) -> AbstractContextManager[World]:
+    fleeting, group = number % FLEETING == FLEETING - 1, number % FLEETING in GROUPS
+    match version:
+        case "":
+            return created(root, fleeting=fleeting, group=group)
+        case opencode2.VERSION:
+            return opencode2.with_opencode2(root, fleeting=fleeting, group=group)
+        case _ if version == MACHINES:
+            return with_machines(root, has_agent_only=number % 2 == 1)
+        case _:
+            return with_real_opencode(root, version)
 
 
 def _one(play: Round) -> Outcome:

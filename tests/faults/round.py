@@ -16,7 +16,8 @@ from tests.faults.person import Person, View
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from tests.faults.asks import Answers, Route, Shape
     from tests.faults.talking import Talk
@@ -40,15 +41,18 @@ UNSAVING: Final = frozenset({FULL, "folder unwritable"})
 LOCK: Final = "the phone locked"
 """A text that is written meanwhile counts for nothing."""
 LONG: Final = "a long text, cut in two"
-UNCONFIRMING: Final = ENDINGS | {
-    "telegram done, but cut",
-    "telegram sent, but timed out",
-    "telegram frozen",
-    "telegram cut",
-    "listener frozen",
-    STALLED,
-    "store folder removed",
-}
+UNCONFIRMING: Final = frozenset(
+    {
+        *ENDINGS,
+        "telegram done, but cut",
+        "telegram sent, but timed out",
+        "telegram frozen",
+        "telegram cut",
+        "listener frozen",
+        STALLED,
+        "store folder removed",
+    }
+)
 """Faults after which Telegram may have taken a message, and Hermes can not know.
 
 With the store's folder the machine's id is gone: what a hook tells before the listener has put it back is another ask.
@@ -112,6 +116,15 @@ class Round:
     talks: list[Talk] = field(default_factory=list)
     wants_socket: bool = False
     """Whether the listener's socket must be there again at the end."""
+    moving_s: float = MOVING_S
+    """How long asks and faults come, on the wall; all asks within `asking_s`, all faults within `begins_s`."""
+    asking_s: float = 0.6
+    talks_wanted: bool = True
+    begins_s: float = MOVING_S - 0.2
+    lasting_s: tuple[float, float] = (0.05, 0.9)
+    """How long a fault lasts that is lifted: from, to."""
+    catalogue: Mapping[str, Callable[..., Callable[[], None] | None]] = field(default_factory=lambda: CATALOGUE)
+    unconfirming: frozenset[str] = UNCONFIRMING
     _lifts: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     _lasting: list[Callable[[], None]] = field(default_factory=list)
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
@@ -135,9 +148,9 @@ class Round:
         """Let it happen."""
         self._began_s = time.monotonic()
         calls, asked = self._calls(), self._asked()
-        logged = self._log_size()
+        logged = [_size(stage.log) for stage in self.world.stages]
         self._plan()
-        self._move(lambda: time.monotonic() - self._began_s > MOVING_S)
+        self._move(lambda: time.monotonic() - self._began_s > self.moving_s)
         self._lift_all()
         lifted_s = time.monotonic()
         self._move(lambda: self._is_over(lifted_s), self.settling_s / self.world.pace)
@@ -146,14 +159,15 @@ class Round:
         self._ask_afresh()
         for lift in self._lasting:
             lift()
-        self._move(lambda: not laws.left_in_the_inbox(self.world.stage.store), TIDY_S)
+        self._move(lambda: not any(laws.left_in_the_inbox(stage.store) for stage in self.world.stages), TIDY_S)
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
         self.violations += laws.spinning("Telegram", made, took_s)
         self.violations += laws.spinning("an agent server", self._asked() - asked, took_s)
-        log = self.world.stage.log.read_bytes()[logged:].decode("utf-8", "replace")
-        self.violations += laws.words_of_the_log(log, self.world.stage.api.token)
-        self.violations += laws.files(self.world.stage.store, self.world.planted)
+        for stage, size in zip(self.world.stages, logged, strict=True):
+            log = stage.log.read_bytes()[size:].decode("utf-8", "replace")
+            self.violations += laws.words_of_the_log(log, stage.api.token)
+            self.violations += laws.files(stage.store, self.world.planted)
         self.violations += laws.trapped(self.world.trap.heard)
         self.violations += laws.foreign_deletions(self.world.stage.phone)
         if self.wants_socket and not self._becomes(self.world.can_be_nudged, NUDGED_S):
@@ -184,18 +198,18 @@ class Round:
                 ask.shape = "once" if ask.is_permission else "single"  # their own words would be a riddle, too
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
             person = self._person(ask, acts=acts, thinks_s=rng.choice(THINKS_S))
-            at_s = rng.uniform(0.0, 0.6)
+            at_s = rng.uniform(0.0, self.asking_s)
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
             if ask.fate not in {"person", "nobody"}:
                 self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
         self._plan_talks()
         for kind in self.planned:
-            self._at(rng.uniform(0.0, MOVING_S - 0.2), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
+            self._at(rng.uniform(0.0, self.begins_s), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
 
     def _plan_talks(self) -> None:
         """Let the person write prompts, too, unless a text of another kind must stand alone."""
         rng, planned = self.rng, set(self.planned)
-        if self.world.is_real or planned & {LONG, *ALONE} or rng.random() > A_TALK:
+        if not self.talks_wanted or self.world.is_real or planned & {LONG, *ALONE} or rng.random() > A_TALK:
             return
         shapes = {person.ask.shape for person in self.persons}
         says_much = bool(shapes & {*WRITTEN, "reply"}) or bool(planned & (WORDLESS | UNSAVING))
@@ -326,9 +340,9 @@ class Round:
 
     def _begin(self, kind: str) -> None:
         self.kinds.append(kind)
-        lift = CATALOGUE[kind](self)
+        lift = self.catalogue[kind](self)
         if lift is not None:
-            self._lifts.append((time.monotonic() + self.rng.uniform(0.05, 0.9), lift))
+            self._lifts.append((time.monotonic() + self.rng.uniform(*self.lasting_s), lift))
 
     def _lift_all(self) -> None:
         """Lift what still lasts, and see that a listener is there."""
@@ -423,7 +437,7 @@ class Round:
     @property
     def _is_sure(self) -> bool:
         """Whether Telegram has confirmed every message that it took."""
-        return not UNCONFIRMING & set(self.kinds)
+        return not self.unconfirming & set(self.kinds)
 
     def _all_told(self) -> bool:
         """Tell whether each turn that ended by itself is told."""
@@ -439,11 +453,7 @@ class Round:
             self.world.start()
 
     def _open_entries(self) -> list[str]:
-        pending = self.world.stage.store / "pending"
-        if not pending.is_dir():
-            return ["a store that was removed, and is not made again yet"]
-        planted = self.world.planted
-        return [file.name for file in pending.glob("*.json") if file.name not in planted and not file.is_dir()]
+        return self.world.open_entries()
 
     def _judge(self) -> None:
         forgotten = self._take_copies_away()
@@ -520,6 +530,6 @@ class Round:
     def _asked(self) -> int:
         return sum(int(agent.do("request_count")) for agent in self.world.agents.values())
 
-    def _log_size(self) -> int:
-        log = self.world.stage.log
-        return log.stat().st_size if log.exists() else 0
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0

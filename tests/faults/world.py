@@ -157,6 +157,18 @@ class World:
     gap_s: float = 0.0
     """When the last listener was ended (steady seconds): what was open then does not expire soon."""
 
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stage of each machine."""
+        return (self.stage,)
+
+    def open_entries(self) -> list[str]:
+        """Return names for the asks that are open in the store."""
+        pending = self.stage.store / "pending"
+        if not pending.is_dir():
+            return ["a store that was removed, and is not made again yet"]
+        return [file.name for file in pending.glob("*.json") if file.name not in self.planted and not file.is_dir()]
+
     # --- the listener ---------------------------------------------------------------------------------------
 
     def listeners(self) -> list[int]:
@@ -392,19 +404,15 @@ def created(
     ):
         stage.folder = STORE
         stage.unattended = True
-        stage.prefix = (*_obedient(), *prefix)
+        stage.prefix = (*obedient(), *prefix)
         if group:
             stage.chat_id, stage.users = GROUP.id, (ANN.id, BOB.id)
-        agents = agents or {manner: AgentProcess(manner, _scripted(manner, clock_file)) for manner in SERVERS}
+        agents = agents or {manner: AgentProcess(manner, scripted(manner, clock_file)) for manner in SERVERS}
         stage.servers = [table for table in (agent.table(name) for name, agent in agents.items()) if table]
         stage.settings.update(tables or {})
         ttl_s = FLEETING_S if fleeting else ttl_s
         questions = {"ttl": f"{ttl_s}s"} if ttl_s else {}
-        hook = [*stage.prefix, sys.executable, "-I", "-m", "hermes", "hook"]
-        places = ["--store", str(stage.store), "--log", str(stage.log), "--config", str(stage.config)]
-        places += ["--test-clock", str(clock_file)]
-        terminal = Terminal([*hook, "opencode", *places], stage.environ(), root, directory)
-        programs = Programs(hook, places, stage.environ(), root, directory)
+        terminal, programs = hooked(stage, root, directory)
         world = World(
             stage, agents, terminal, programs, trap, clock_file, fleeting, mounted,
             pace=pace, directory=directory, is_group=group, has_hostname=has_hostname,
@@ -419,12 +427,22 @@ def created(
             world.close()
 
 
-def _scripted(manner: str, test_clock: Path) -> list[str]:
+def hooked(stage: Stage, folder: Path, directory: str = DIRECTORY) -> tuple[Terminal, Programs]:
+    """Return the agents of a machine that ask through hooks, those of a terminal first; `folder` has their output."""
+    hook = [*stage.prefix, sys.executable, "-I", "-m", "hermes", "hook"]
+    places = ["--store", str(stage.store), "--log", str(stage.log), "--config", str(stage.config)]
+    places += ["--test-clock", str(stage.test_clock)]
+    terminal = Terminal([*hook, "opencode", *places], stage.environ(), folder, directory)
+    return terminal, Programs(hook, places, stage.environ(), folder, directory)
+
+
+def scripted(manner: str, test_clock: Path) -> list[str]:
+    """Return the command line of a scripted agent server, for `AgentProcess`."""
     arguments = ["--manner", manner, "--directory", DIRECTORY, "--test-clock", str(test_clock)]
     return ["hermes.sandbox.opencode.server", *arguments]
 
 
-def _obedient() -> tuple[str, ...]:
+def obedient() -> tuple[str, ...]:
     """Return what makes the superuser's processes obey the modes of folders, too."""
     if os.geteuid() == 0 and (setpriv := shutil.which("setpriv")):
         return (setpriv, "--bounding-set=-dac_override,-dac_read_search")

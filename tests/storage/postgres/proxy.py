@@ -21,7 +21,7 @@ class Proxy:
     - `cut_before`, `cut_after`: a request with these bytes never arrives, or its answer does not; then it is cut.
       `cuts`: how often.
     - `loses_news`: what the server tells by NOTIFY gets lost.
-    - `is_frozen`: nothing gets through.
+    - `is_frozen`: nothing gets through. `delay_s`: everything comes that much later.
     """
 
     server: int
@@ -31,6 +31,7 @@ class Proxy:
     cuts: int = 1
     loses_news: bool = False
     is_frozen: bool = False
+    delay_s: float = 0.0
     made: int = 0
     _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
@@ -80,6 +81,8 @@ class Proxy:
     async def _thaw(self) -> None:
         while self.is_frozen:
             await asyncio.sleep(0.02)
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
 
 
 @contextlib.asynccontextmanager
