@@ -68,6 +68,7 @@ class Follower:
         self._connected = connected
         self._heard_s = heard_s
         self._sleep = sleep
+        self._is_hearing = False
         self.is_connected = False
 
     @property
@@ -88,7 +89,7 @@ class Follower:
                     match told:
                         case Connected():
                             await self.compare()
-                            self.is_connected = True
+                            self.is_connected, self._is_hearing = True, False
                         case Heard(signal, directory):
                             await self._hear(signal, directory)
                         case Disposed(directory):
@@ -116,8 +117,11 @@ class Follower:
         return Followed(self.server.name, min(self._heard_s, self.turn_ends.unknown_since_s()))
 
     def _note_heard(self) -> None:
-        """While it is connected all is known up to its last event, a heartbeat at least."""
-        if self.is_connected:
+        """While it is connected all is known up to its last event, a heartbeat at least.
+
+        An event that is being saved is not known yet: this process may be stopped, or lose its store, before it is.
+        """
+        if self.is_connected and not self._is_hearing:
             self._heard_s = self.server.heard_s
 
     async def compare(self) -> None:
@@ -172,6 +176,7 @@ class Follower:
 
     async def _hear(self, signal: Signal, directory: str) -> None:
         """Take one event in. A new ask is shown with its context, which the stream most often has brought."""
+        self._is_hearing = True
         if isinstance(signal, Asked):
             await self._arrivals.take(signal)
             self._look_for_requests()
@@ -180,6 +185,7 @@ class Follower:
         if isinstance(signal, Quiet):
             since_s = min(self._told_since_s, self._now() - NEWS_S)
             self.turn_ends.look(signal.session_id, directory, since_s)
+        self._is_hearing = False
 
     def _disposed(self, directory: str) -> None:
         """Look at all asks of this directory: they vanished with its instance, and no event of their own tells so."""

@@ -17,6 +17,7 @@ from hermes.listener.loops import DOUBT_S, REMEMBER_S
 from hermes.model.ask import Source
 from hermes.model.events import Ended
 from tests import asks
+from tests.listener.gates import held
 from tests.listening import BOTH, House, a_request, house, question, until
 
 ASKED = "Which database?"
@@ -30,6 +31,18 @@ def call(home: House, call_id: str, session: str, *questions: Any) -> None:
     """Tell that a tool call began, as a plugin does before there is a request."""
     told = {"tool": "question", "callID": call_id, "sessionID": session}
     home.hook("tool.execute.before", {**told, "args": {"questions": list(questions or (question(),))}})
+
+
+async def test_an_event_that_is_not_saved_yet_does_not_count_as_heard(home: House) -> None:
+    """The listener ends in the middle of it; the next one looks for what was told since then."""
+    listener = await home.start()
+    asked_s = home.clock.now()
+    async with held(listener._store, "create") as gate:
+        home.agent.ask([question()])
+        await gate.begun()
+        await home.stop()
+    [followed] = [one for one in listener._store.home.followed() or () if one.server == "oc1"]
+    assert followed.until_s <= asked_s
 
 
 @BOTH
