@@ -31,7 +31,7 @@ WRITE: Final = "UPDATE hermes.entries SET revision = revision + 1 WHERE id = %(i
 
 @ONE_AT_A_TIME
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("postgres")
+@pytest.mark.usefixtures("postgres_programs")
 def test_nothing_is_lost_in_six_rounds_with_three_machines() -> None:
     """Every law holds after each."""
     outcomes = played(SEED, range(6), MACHINES)
@@ -50,7 +50,7 @@ OFTEN: Final = (
 
 @ONE_AT_A_TIME
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("postgres")
+@pytest.mark.usefixtures("postgres_programs")
 @pytest.mark.parametrize("kind", OFTEN)
 def test_nothing_is_lost_in_the_usual_trouble_of_machines(kind: str) -> None:
     """One round of each, without any other trouble."""
