@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.doctor.listener import holder
 from hermes.commands.status.table import span
-from hermes.errors import StoreError
+from hermes.errors import StoreError, TooNew
 from hermes.storage.postgres import health, membership, migrations
 from hermes.storage.postgres.identity import Identity
 from hermes.storage.store import RENEW_S
@@ -64,7 +64,7 @@ async def _server(around: Around, address: Address, connection: Connection) -> l
     try:
         server = await health.server(connection, around.now)
     except StoreError as error:
-        mend = f"look at the database and the network, and at [store] in {around.config_file}"
+        mend = f"see that the database runs, and that [store] in {around.config_file} is right"
         return [AREA.broken("reach", str(error), mend)]
     reach = AREA.good("reach", f"{address.name} answers within {max(1, round(server.round_trip_s * 1000))} ms")
     return [reach, _version(server), _tls(address, server), _clocks(server), *_durability(server)]
@@ -120,7 +120,7 @@ async def _tables(around: Around, connection: Connection) -> tuple[Finding, ...]
     """Check the tables; if they are right, also the user and the leases."""
     home, phone = around.home(), around.config.phone
     identity = Identity(home.root, home.known_machine(), phone.bot_id if phone else None)
-    found = await AREA.guarded("tables", _version_of_tables(connection), limit_s=_LIMIT_S)
+    found = await AREA.guarded("tables", _version_of_tables(around, connection), limit_s=_LIMIT_S)
     if is_usable(found):
         found += await AREA.guarded("user", _user(around, connection, identity), limit_s=_LIMIT_S)
     if is_usable(found):
@@ -129,9 +129,13 @@ async def _tables(around: Around, connection: Connection) -> tuple[Finding, ...]
     return found
 
 
-async def _version_of_tables(connection: Connection) -> list[Finding]:
+async def _version_of_tables(around: Around, connection: Connection) -> list[Finding]:
     tables = await migrations.state(connection)
-    tables.check()
+    try:
+        tables.check()
+    except StoreError as error:
+        helps = tables.is_owner and around.config.phone and not isinstance(error, TooNew)
+        return [AREA.broken("tables", str(error), around.hermes("listen") if helps else "")]
     return [AREA.good("tables", f"version {tables.version}, as this Hermes needs them")]
 
 
@@ -163,7 +167,7 @@ async def _phone_side(around: Around, connection: Connection, identity: Identity
     if lease is not None:
         here = " (this machine)" if lease.machine == identity.machine else ""
         return [
-            AREA.good("phone side", f"{lease.name}{here}, for {span(lease.left_s)} more unless it renews its lease")
+            AREA.good("phone side", f"{lease.name}{here}; its lease ends in {span(lease.left_s)} unless it is renewed")
         ]
     waiting = [one.name for one in await membership.machines(connection, identity) if not one.is_away]
     if not waiting:
@@ -182,7 +186,7 @@ async def _lease(around: Around, connection: Connection, identity: Identity) -> 
     if lease is None:
         return [AREA.good("lease", "free: no listener runs on this machine")]
     if runs:
-        return [AREA.good("lease", f"the listener here holds it, for {span(lease.left_s)} more unless it renews it")]
+        return [AREA.good("lease", "the listener here holds the lease of this machine")]
     if not await _is_renewed(connection, identity, lease):
         return [AREA.good("lease", "free in a moment: the listener here has ended without a word")]
     mend = f"stop Hermes on one of the two, remove {identity.root / 'machine'} there, and start it again"

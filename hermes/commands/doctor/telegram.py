@@ -138,20 +138,28 @@ async def _rivals(around: Around, bot: Asking) -> list[Finding]:
 
     If an update is pending, our poll returns at once; a rival would have taken it.
     """
-    lock = process_lock.bot_lock(around.config.telegram.bot_id, around.config.store.path)
     found = AREA.good("other pollers", "none was seen")
-    if process_lock.holder(lock) is None:
+    if not await _poller(around):
         try:
             await bot.wait_for_update(around.watch_s)
         except ChatRefused as error:
             if is_webhook(error) or not is_conflict(error):
                 raise
             found = AREA.broken("other pollers", "another program receives taps and texts of this bot", _RIVAL)
-    ours = process_lock.holder(lock)  # a listener may have started in the meantime
-    return [found if ours is None else await _told_by_listener(around, ours)]
+    ours = await _poller(around)  # a listener may have started in the meantime
+    return [await _told_by_listener(around, ours) if ours else found]
 
 
-async def _told_by_listener(around: Around, ours: process_lock.Holder) -> Finding:
+async def _poller(around: Around) -> str:
+    """Return the process of ours that polls, or the machine of ours if the store is in a database, or ""."""
+    if around.config.store.address is None:
+        lock = process_lock.bot_lock(around.config.telegram.bot_id, around.config.store.path)
+        return str(process_lock.holder(lock) or "")
+    machines = await around.look(lambda store: store.machines())
+    return next((f"the phone side, {one.name}," for one in machines if one.is_phone), "")
+
+
+async def _told_by_listener(around: Around, ours: str) -> Finding:
     """Report the conflict that the listener noted, if any, because our own poll would end the listener's poll."""
     memory = await around.look(lambda store: store.load_chat(around.config.telegram.bot_id))
     if memory.trouble == CONFLICT:

@@ -330,7 +330,8 @@ def verdict(status: Status) -> tuple[bool, str]:
     notes = [f"{server.name}: {server.trouble}" for server in status.servers if server.trouble]
     if status.listener.phone_locked:
         notes.append("the phone is locked")
-    notes += [f"{one.name} is {_away(one, status.at_s)}" for one in status.machines if one.away_since_s is not None]
+    others = [one for one in status.machines if one.away_since_s is not None and not one.this]
+    notes += [f"{one.name} is {_away(one, status.at_s)}" for one in others]
     is_well = f"all is well, {len(status.entries)} open"
     line = "; ".join([*(wrong or [is_well]), *notes, *status.warnings])
     return bool(wrong), printable(line)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.commands.doctor import checkup, database as databases
+from hermes.commands.doctor import checkup, database as databases, telegram
 from hermes.commands.doctor.finding import Finding
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.home import LISTENER, Home
@@ -73,7 +73,7 @@ async def test_a_durable_database_with_its_phone_side_is_well(patient: Patient) 
                 found = await examined(patient)
         assert told(found) == dict.fromkeys(WELL, "good")
         assert named(found, "reach").seen.startswith(f"{database.name} on 127.0.0.1 answers within ")
-        assert named(found, "phone side").seen.startswith("desk (this machine), for ")
+        assert named(found, "phone side").seen.startswith("desk (this machine); its lease ends in ")
         database.ask("ALTER SYSTEM SET full_page_writes = off")
         database.ask("SELECT pg_reload_conf()")
         while database.ask("SHOW full_page_writes") != [("off",)]:
@@ -95,6 +95,7 @@ async def test_a_look_makes_no_tables_and_takes_no_lease(patient: Patient, datab
     found = await examined(patient)
     assert told(found)["tables"] == "broken"
     assert named(found, "tables").seen.endswith("are missing; start Hermes on the machine with the bot's token first")
+    assert named(found, "tables").mend == f"hermes listen --config {patient.config_file}"
     assert {"user", "phone side", "lease"}.isdisjoint(told(found))
     assert database.ask("SELECT to_regnamespace('hermes') IS NULL") == [(True,)]
     assert not (patient.root / "store").exists()
@@ -128,10 +129,10 @@ async def test_fsync_that_is_off_is_broken(patient: Patient, database: Database)
 async def test_clocks_that_are_apart_are_a_warning(patient: Patient, database: Database) -> None:
     """With the side that is ahead, and what it matters for."""
     patient.share(database.address())
-    found = named(await examined(patient, ahead_s=7200), "clocks")
+    found = named(await examined(patient, ahead_s=7230), "clocks")
     assert found.verdict == "warning"
-    assert "the database's clock is 1 h 59 min behind this machine's" in found.seen
-    assert "is 2 h 00 min ahead of" in named(await examined(patient, ahead_s=-7201), "clocks").seen
+    assert "the database's clock is 2 h 00 min behind this machine's" in found.seen
+    assert "is 2 h 00 min ahead of" in named(await examined(patient, ahead_s=-7230), "clocks").seen
 
 
 def test_an_old_server_is_broken(patient: Patient) -> None:
@@ -328,6 +329,18 @@ def test_a_frozen_database_is_told_once_and_soon(healthy: Patient, api: RunningB
     assert [(one.area, one.check) for one in found if one.verdict != "good"] == [("Database", "reach")]
     assert "did not answer in time" in found[-1].seen
     assert took_s < 15
+
+
+async def test_our_own_phone_side_is_no_other_poller(healthy: Patient, rival: None, database: Database) -> None:
+    """It polls on another machine, so the doctor does not poll: that would end the other's poll."""
+    healthy.share(database.address())
+    around = healthy.around(watch_s=4)
+    async with listening(healthy, database.address()) as store:
+        assert named(await telegram.look(around), "other pollers").verdict == "broken"
+        assert await store.take_phone()
+        found = named(await telegram.look(around), "other pollers")
+        assert (found.verdict, found.seen) == ("good", "the phone side, desk, polls, and told of none")
+    assert "other pollers" not in told(await telegram.look(replace(around, is_store_away=True)))
 
 
 async def test_a_memory_of_the_chat_in_the_database_is_read(

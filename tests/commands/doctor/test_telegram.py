@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,21 +105,6 @@ async def test_a_webhook_is_found_and_taken_away_without_loss(healthy: Patient, 
     assert (await mend([webhook]))[0].startswith("The webhook was deleted")
     assert named(await telegram.look(healthy.around()), "webhook").verdict == "good"
     assert api.phone.state().pending_update_count == 1
-
-
-@pytest.fixture
-def rival(healthy: Patient, api: RunningBotApi) -> Iterator[None]:
-    """Another program that polls the same bot, in a process of its own."""
-    command = [sys.executable, "-m", "tests.commands.doctor.rival", api.base_url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) as process:
-        assert process.stdin is not None
-        process.stdin.write(f"{healthy.token}\n")
-        process.stdin.flush()
-        try:
-            api.phone.wait_for_poll(30)
-            yield
-        finally:
-            process.kill()
 
 
 async def test_another_poller_is_found(healthy: Patient, rival: None) -> None:
