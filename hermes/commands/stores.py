@@ -1,10 +1,11 @@
 """The store and the home that a configuration names."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from hermes.config.settings import Config
+from hermes.model.entry import Entry
 from hermes.storage.files import FileStore
 from hermes.storage.home import Home
 from hermes.storage.store import Store
@@ -30,6 +31,12 @@ def store_of(config: Config, *, now: Callable[[], float] = time.time, pace: floa
 
     bot_id = None if config.phone is None else config.phone.bot_id
     return PostgresStore(home, address, bot_id, monotonic=lambda: pace * awake_or_asleep())
+
+
+def of_this_machine(store: Store, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return the asks that need a listener here: all, but only this machine's if other machines share the store."""
+    machine = store.home.known_machine()
+    return tuple([entry for entry in entries if not store.is_shared or entry.ask.source.machine == machine])
 
 
 async def look(store: Store, what: Callable[[Store], Awaitable[T]]) -> T:

@@ -29,6 +29,8 @@ AREA = Area("Database")
 CLOCK_S: Final = 5.0
 """From this distance of the two clocks on, a person sees that times on the phone are wrong."""
 WATCH_S: Final = RENEW_S + 1.5
+YOUNG_S: Final = 20
+"""A listener waits less long for a lease that another process has, and ends then."""
 _LOOK_S: Final = 0.5
 _LIMIT_S: Final = 12.0
 _NEEDED: Final = ("all", "reach", "tables", "user")
@@ -178,15 +180,16 @@ async def _phone_side(around: Around, connection: Connection, identity: Identity
 
 async def _lease(around: Around, connection: Connection, identity: Identity) -> list[Finding]:
     """Find out whether another process has the id of this machine: it renews the lease while no listener runs here."""
-    lease = await health.machine_lease(connection, identity)
-    runs = holder(around) is not None
-    if lease is None and runs:
+    lease, listener = await health.machine_lease(connection, identity), holder(around)
+    if lease is None and listener is not None:
         mend = f"see {around.config.log.file}"
         return [AREA.warning("lease", "the listener here has not got the lease of this machine (yet)", mend)]
     if lease is None:
         return [AREA.good("lease", "free: no listener runs on this machine")]
-    if runs:
-        return [AREA.good("lease", "the listener here holds the lease of this machine")]
+    if listener is not None:
+        is_young = around.now() - listener.since_s < YOUNG_S
+        wait = f"; look again in {YOUNG_S} s: it may still wait for another Hermes that has it" if is_young else ""
+        return [AREA.good("lease", f"the listener here has the lease of this machine{wait}")]
     if not await _is_renewed(connection, identity, lease):
         return [AREA.good("lease", "free in a moment: the listener here has ended without a word")]
     mend = f"stop Hermes on one of the two, remove {identity.root / 'machine'} there, and start it again"

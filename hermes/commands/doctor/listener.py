@@ -1,6 +1,7 @@
 """Check the listener: it runs, it reaches Telegram, and it will run after a restart of the machine."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -10,11 +11,13 @@ from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import Machine, service_state
 from hermes.commands.service.machine import run_command
 from hermes.commands.status.table import IDLE, span
+from hermes.commands.stores import of_this_machine
 from hermes.errors import StoreError
 from hermes.hook import runtime, spool
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
+from hermes.storage.store import Store
 
 AREA = Area("Listener")
 
@@ -57,18 +60,19 @@ def _holder_of_bot(around: Around) -> Holder | None:
 
 
 def _nobody(around: Around) -> Finding:
-    try:
-        waits = len(asyncio.run(around.look(lambda store: store.survey())).entries) + len(
-            spool.listing(around.config.store.path)
-        )
-    except StoreError:
-        waits = 0  # the checks of the store report it
+    waits = len(spool.listing(around.config.store.path))
+    with suppress(StoreError):  # another part reports it
+        waits += asyncio.run(around.look(_open_here))
     if waits:
         what = "question or answer waits" if waits == 1 else "questions or answers wait"
         return AREA.broken("lock", f"nobody listens, and {waits} {what}", around.hermes("listen"))
     if install.is_any_connected(around.environ):
         return AREA.good("lock", IDLE)
     return AREA.broken("lock", "nobody listens, and no agent would start a listener", around.hermes("listen"))
+
+
+async def _open_here(store: Store) -> int:
+    return len(of_this_machine(store, (await store.survey()).entries))
 
 
 def _sockets(around: Around) -> list[Finding]:

@@ -17,6 +17,7 @@ from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2 import discovery
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import Address, at
+from hermes.commands.stores import of_this_machine
 from hermes.config.reading import open_to_others
 from hermes.config.settings import Config, OpenCode
 from hermes.core.answer_clock import AnswerableClock
@@ -198,7 +199,7 @@ async def gather(
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
-    nothing_waits = not survey.entries and not spool.listing(store.home.root)
+    nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)
     listener = await _listener(store, memory, bot_id, may_idle=asks_start_it and nothing_waits)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.commands.doctor import checkup, database as databases, telegram
+from hermes.commands.doctor import checkup, database as databases, listener, telegram
 from hermes.commands.doctor.finding import Finding
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.home import LISTENER, Home
@@ -26,6 +26,7 @@ from tests.commands.doctor.test_command import environ, run
 from tests.harness.pgbouncer import pooler
 from tests.harness.postgres import PASSWORD, Database, ProvenServer, Server
 from tests.harness.processes import free_port
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -296,6 +297,17 @@ async def test_a_lease_that_nobody_renews_is_of_a_listener_that_died(patient: Pa
         assert named(await examined(patient), "lease").verdict == "warning"
 
 
+async def test_a_listener_that_has_just_started_may_wait_for_a_copy(patient: Patient, database: Database) -> None:
+    """It ends within 20 s if another process renews the lease; until then nobody can tell the two apart."""
+    patient.share(database.address())
+    async with listening(patient, database.address()):
+        with patient_listens(patient):
+            young = named(await examined(patient), "lease")
+            old = named(await examined(patient, ahead_s=60), "lease")
+    assert (young.verdict, "look again in 20 s" in young.seen) == ("good", True)
+    assert (old.verdict, old.seen) == ("good", "the listener here has the lease of this machine")
+
+
 # --- all areas --------------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +353,21 @@ async def test_our_own_phone_side_is_no_other_poller(healthy: Patient, rival: No
         found = named(await telegram.look(around), "other pollers")
         assert (found.verdict, found.seen) == ("good", "the phone side, desk, polls, and told of none")
     assert "other pollers" not in told(await telegram.look(replace(around, is_store_away=True)))
+
+
+async def test_only_asks_of_this_machine_need_a_listener_here(patient: Patient, database: Database) -> None:
+    """Those of other machines are theirs to deliver."""
+    patient.install()
+    patient.share(database.address())
+    async with listening(patient, database.address()) as store:
+        other = an_entry("bbbb2222")
+        own = replace(other, id="aaaa2222", code="k8")
+        source = replace(own.ask.source, machine=store.home.machine())
+        await store.create(other)
+        assert named(await listener.look(patient.around()), "lock").verdict == "good"
+        await store.create(replace(own, ask=replace(own.ask, source=source)))
+        found = named(await listener.look(patient.around()), "lock")
+    assert (found.verdict, found.seen) == ("broken", "nobody listens, and 1 question or answer waits")
 
 
 async def test_a_memory_of_the_chat_in_the_database_is_read(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pexpect
 import pytest
 
 from hermes.commands.status.survey import Status, gather, to_json
@@ -22,6 +24,7 @@ from tests.commands.status.test_status import HERMES, TOKEN, lines
 from tests.harness.postgres import PASSWORD, Database, Server
 from tests.harness.processes import free_port
 from tests.storage.machines import joined, machine
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -91,15 +94,16 @@ async def test_a_machine_that_is_away_is_no_error_but_no_phone_side_is(three: tu
 
 
 async def test_a_phone_side_that_the_next_ask_starts_is_no_error(tmp_path: Path, database: Database) -> None:
-    """As long as no other machine needs one."""
-    desk, other = a_machine(tmp_path, "desk", database), a_machine(tmp_path, "other", database)
-    async with joined(desk):
+    """As long as no other machine needs one; its asks need no listener here."""
+    tower, desk = a_machine(tmp_path, "tower", database), a_machine(tmp_path, "desk", database)
+    async with joined(tower):
         pass
     database.ask("UPDATE hermes.machines SET seen = seen - interval '2 h'")
-    assert not verdict(await look(desk, asks_start_it=True))[0]
-    async with joined(other):
-        assert verdict(await look(desk, asks_start_it=True)) == (True, "no machine is the phone side")
-    await desk.leave()
+    assert not verdict(await look(tower, asks_start_it=True))[0]
+    async with joined(desk):
+        await desk.create(an_entry())
+        assert verdict(await look(tower, asks_start_it=True)) == (True, "no machine is the phone side")
+    await tower.leave()
 
 
 async def test_an_agent_only_machine_sees_itself(
@@ -120,16 +124,21 @@ async def test_an_agent_only_machine_sees_itself(
     assert verdict(status) == (False, "all is well, 0 open")
 
 
-def run(tmp_path: Path, database: Database, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run `hermes status` with this database."""
+def command(tmp_path: Path, database: Database, *options: str) -> str:
+    """The command line of `hermes status` on a machine with this database."""
     secret, file = tmp_path / "password", tmp_path / "config.toml"
     secret.write_text(PASSWORD)
     told = f'url = "{database.address().url}"\npath = "{tmp_path / "home"}"\npassword_file = "{secret}"'
     file.write_text(f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 7\nusers = [7]\n[store]\n{told}\n')
     for path in (secret, file):
         path.chmod(0o600)
-    command = [HERMES, "status", "--config", str(file), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return shlex.join([HERMES, "status", "--config", str(file), *options])
+
+
+def run(tmp_path: Path, database: Database, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run `hermes status` with this database."""
+    words = shlex.split(command(tmp_path, database, *options))
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
 
 
 def test_a_database_that_is_away_is_one_sentence(tmp_path: Path) -> None:
@@ -141,6 +150,23 @@ def test_a_database_that_is_away_is_one_sentence(tmp_path: Path) -> None:
     done = run(tmp_path, away, "--check")
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (1, "", 1)
     assert done.stdout.startswith("the database cannot be reached (")
+
+
+def test_watching_goes_on_while_the_database_is_away(tmp_path: Path) -> None:
+    """It says so, and shows all again when the database is back."""
+    with Server() as server, server.database() as database:
+        child = pexpect.spawn(command(tmp_path, database, "--watch"), dimensions=(20, 80), timeout=30, encoding="utf-8")
+        try:
+            child.expect_exact("are missing; start Hermes")
+            server.stop()
+            child.expect_exact("cannot be reached")
+            server.start()
+            child.expect_exact("are missing; start Hermes")
+            child.sendcontrol("c")
+            child.expect(pexpect.EOF)
+        finally:
+            child.close(force=True)
+    assert child.exitstatus == 0
 
 
 def test_a_frozen_database_is_one_sentence(tmp_path: Path) -> None:
