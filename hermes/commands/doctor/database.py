@@ -112,7 +112,7 @@ async def _pooler(address: Address, connection: Connection) -> list[Finding]:
     from hermes.storage.postgres import pooler  # noqa: PLC0415
 
     await pooler.check(address, connection)
-    return [AREA.good("pooler", "none that loses notifications")]
+    return [AREA.good("pooler", "none, or one that loses no notifications")]
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ async def _version_of_tables(around: Around, connection: Connection) -> list[Fin
 
 async def _user(around: Around, connection: Connection, identity: Identity) -> list[Finding]:
     await membership.learn(connection, identity)
-    has_bot, mend = around.config.phone is not None, "give this machine a user of its own: `hermes setup`"
+    has_bot, mend = around.config.phone is not None, "on the machine with the bot's token: hermes store add NAME"
     if identity.sees_phone:
         seen = "owns the tables: it may be the phone side, and read the chat"
         if has_bot:
