@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,19 @@ async def test_a_machine_that_has_not_joined_is_removed_by_its_user(config: Conf
     assert f"hermes setup --join '{url}'" in lines
     assert await removed(config, name) == f"The database has no user {name} any more."
     assert users(database, name) == 0
+
+
+async def test_the_other_machine_is_told_how_the_database_proves_who_it_is(
+    config: Config, database: Database, tmp_path: Path
+) -> None:
+    """As it is told here; and that an address such as localhost is another one there."""
+    authorities = tmp_path / "ca.pem"
+    authorities.touch()
+    address = replace(database.address(), tls="off", ca_file=authorities)
+    said = "\n".join(await machines.add(config, address, a_name()))
+    assert f"?sslmode=disable' --store-tls off --store-ca-file {authorities}\n" in said
+    assert "Copy the file with the certificate authorities to that machine, too." in said
+    assert "put the one by which the other reaches it" in said
 
 
 async def test_a_machine_that_has_joined_is_removed_by_its_name(

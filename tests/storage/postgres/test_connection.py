@@ -51,6 +51,20 @@ def test_the_sentence_of_a_connection_that_was_not_made_says_why() -> None:
     assert "(x)" in sentence(psycopg.OperationalError("x"), Address("postgresql://a"))
 
 
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ('FATAL:  password authentication failed for user "ann"', "does not accept this user and password"),
+        ("fe_sendauth: no password supplied", "the database wants a password from this user"),
+        ("server does not support SSL, but SSL was required", "say so with tls or ca_file in [store]"),
+        ("SSL error: certificate verify failed", "`hermes setup --store-ca-file FILE`"),
+    ],
+)
+def test_the_sentence_names_the_remedy(words: str, wanted: str) -> None:
+    """An error of such a connection has no code, only words."""
+    assert wanted in sentence(psycopg.OperationalError(f"connection failed: {words}"), ADDRESS)
+
+
 def test_a_password_is_not_shown() -> None:
     """Nor is an address that may have one in it."""
     assert "s3cret" not in repr(ADDRESS)
