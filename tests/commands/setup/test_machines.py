@@ -205,9 +205,9 @@ def test_who_cannot_join_is_told_why(desk: Desk, other: Desk, database: Database
     database.ask("INSERT INTO hermes.migrations (version) VALUES (%s)", len(steps()) + 1)
     assert "a newer Hermes has made the tables" in refused(other, join, *right)
     database.ask("DELETE FROM hermes.migrations")
-    assert "has no tables for this Hermes" in refused(other, join, *right)
+    assert "the tables in the database are missing" in refused(other, join, *right)
     database.ask("DROP SCHEMA hermes CASCADE")
-    assert "has no tables for this Hermes" in refused(other, owner, *with_password(other, PASSWORD))
+    assert "the tables in the database are missing" in refused(other, owner, *with_password(other, PASSWORD))
     assert other.left() == []
 
 
