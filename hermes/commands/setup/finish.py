@@ -18,11 +18,10 @@ from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
 from hermes.commands.setup.people import ChosenPeople
 from hermes.commands.setup.terminal import Terminal
-from hermes.commands.stores import home_of
+from hermes.commands.store.move import bring
 from hermes.config import reading as configuration
 from hermes.config.settings import Config
-from hermes.errors import ChatError, ConfigError, HermesError, NotSaved, StoreError
-from hermes.storage.files import FileStore
+from hermes.errors import ChatError, ConfigError, HermesError, NotSaved
 
 TEST_S = 300.0
 
@@ -111,11 +110,16 @@ class Finish:
                 lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
             )
 
-    def listen(self, plan: Plan, background: Background, *, changed: bool) -> None:
-        """Restart the listener with these settings: as a service if wanted, else as it ran before."""
+    def listen(self, plan: Plan, config: Config, background: Background, *, changed: bool) -> None:
+        """Restart the listener with these settings: as a service if wanted, else as it ran before.
+
+        In between, what is open moves into a database that was connected.
+        """
         self._part(lambda: self._look_who_listens(background))
         if changed or plan.service:
             self._part(background.stop)
+        if changed and plan.database is not None and not self._part(lambda: self._run(bring(config))):
+            self._terminal.say("Once that is solved, `hermes store move database` brings the open questions along.")
         if plan.service and self._part(background.start_service):
             self._listens = self._always_listens = True
         self._part(background.back)
@@ -143,13 +147,6 @@ class Finish:
                 self._terminal.done(f"Your answer arrived: {answer}")
             case _:
                 self._terminal.done("You sent the question away, and that arrived.")
-
-    def tell_open(self, config: Config) -> None:
-        """Say that questions are open in the folder of this machine, if they are, while the database is used."""
-        if config.store.url and (count := self._run(_open_in_folder(config))):
-            self._terminal.warn(
-                f"Open questions in the folder: {count}. `hermes store move database` takes them into the database."
-            )
 
     def farewell(self, config: Config) -> None:
         """Tell the person whether all is done, and the next step."""
@@ -205,10 +202,3 @@ def _asked(config: Config) -> tuple[object, ...]:
 async def _greeted(connect: Connect, token: str, chat_id: int, *, has_prompts: bool) -> None:
     async with connect(token) as api:
         await api.send(chat_id, hints.connected(has_prompts=has_prompts))
-
-
-async def _open_in_folder(config: Config) -> int:
-    """Return how many questions are open in the folder of this machine."""
-    with suppress(StoreError):
-        return len((await FileStore(home_of(config)).survey()).entries)
-    return 0

@@ -143,8 +143,7 @@ class _Setup:
         finish.greet(plan, has_prompts=config.prompts.enabled)
         finish.tell_prompts(plan)
         finish.connect_agents(plan, config)
-        finish.tell_open(config)
-        finish.listen(plan, background, changed=changed)
+        finish.listen(plan, config, background, changed=changed)
         if plan.test:
             finish.test(config)
         finish.farewell(config)

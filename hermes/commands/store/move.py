@@ -66,6 +66,20 @@ def run(config: Config, place: Path, where: Where, say: Callable[[str], None]) -
         raise StoreError(f"not moved: {'; '.join(moved.left)}")
 
 
+async def bring(config: Config) -> list[str]:
+    """Move what is open to the database, whose configuration is new; return sentences, none if there was nothing.
+
+    Raises Held, StoreError: as `run`.
+    """
+    home = home_of(config)
+    with home.hold(LISTENER, f"hermes setup, store {home.root}"):
+        moved, _ = await _moved(config, "database")
+    if moved.left:
+        raise StoreError(f"not moved: {'; '.join(moved.left)}")
+    has_any = moved.moved or moved.of_another_bot or moved.is_locked
+    return list(_said(moved, config.store.address.name)) if has_any and config.store.address else []
+
+
 async def _moved(config: Config, where: Where) -> tuple[Moved, list[str]]:
     """Return what was moved, and the names of the other machines."""
     files, database = FileStore(home_of(config)), store_of(config)

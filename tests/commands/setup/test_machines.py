@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.config import reading as configuration
-from hermes.storage.files import FileStore
-from hermes.storage.home import Home
 from hermes.storage.postgres.migrations import steps
 from tests.commands.setup.desk import NO_SYSTEMD, Desk, pairs
 from tests.harness.postgres import PASSWORD, Database
 from tests.harness.processes import Proc
 from tests.storage.postgres.proxy import proxy
-from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -299,13 +296,34 @@ def test_a_machine_joins_unattended(desk: Desk, other: Desk, database: Database)
     assert other.left() == ["config.toml"]
 
 
-async def test_questions_that_are_open_in_the_folder_are_named(desk: Desk, database: Database) -> None:
-    """They are not lost: a command takes them into the database."""
-    desk.has_config()
-    store = FileStore(Home(desk.store))
-    await store.open()
-    await store.create(an_entry("aaaa2222"))
+def connected(desk: Desk, database: Database) -> tuple[int, str]:
+    """Set a database up unattended; the status, and all that was said in one line."""
     options = ("--store-url", database.address().url, *with_password(desk, PASSWORD))
-    status, said = await asyncio.to_thread(desk.unattended, "--yes", "--no-agents", "--no-service", *options)
-    assert status == 0, said
-    assert "Open questions in the folder: 1. `hermes store move database` takes them" in " ".join(said.split())
+    status, said = desk.unattended("--yes", "--no-agents", "--no-service", *options)
+    return status, " ".join(said.split())
+
+
+def test_a_question_that_waits_goes_along(desk: Desk, database: Database) -> None:
+    """The listener goes on with the database, and the answer to a message of before arrives."""
+    desk.has_config()
+    with listening(desk), desk.terminal([*HERMES, "ask", "Which way?", "-o", "Left", "-o", "Right"]) as terminal:
+        shown = desk.api.phone.message_with("Which way?", 40)
+        status, said = connected(desk, database)
+        assert status == 0, said
+        assert f"Moved to {database.name} on 127.0.0.1: 1 question." in said
+        desk.api.phone.tap(desk.api.phone.message(shown.message_id), "Left")
+        terminal.sees("Left")
+        assert terminal.ends() == 0
+    assert [row for (row,) in database.ask("SELECT closed_s IS NOT NULL FROM hermes.entries")] == [True]
+
+
+def test_what_cannot_be_moved_is_told(desk: Desk, database: Database) -> None:
+    """The rest is set up; a command moves it later."""
+    desk.has_config()
+    pending = desk.store / "pending"
+    pending.mkdir(parents=True, mode=0o700)
+    (pending / "aaaa2222.json").write_text("{")
+    status, said = connected(desk, database)
+    assert status == 1
+    assert "Once that is solved, `hermes store move database` brings the open questions along." in said
+    assert (pending / "aaaa2222.json").read_text() == "{"
