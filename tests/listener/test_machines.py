@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from hermes.commands.store import machines
 from hermes.errors import StoreError
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
@@ -263,6 +264,22 @@ async def test_a_machine_that_lost_the_phone_finds_no_fault_with_the_chat(
     await laptop.listener._store.leave()
     await phone.link.poll_failed("getUpdates is left to the machine that is the phone side now")
     assert "does not work" not in caplog.text
+
+
+async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tuple[Machine, ...]) -> None:
+    """Nobody else could bring its answer."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    workstation.agent.ask([question()])
+    await laptop.person.sees(ASKED, buttons=True)
+    await workstation.stop()
+    secret = laptop.root / "password"
+    secret.write_text(laptop.address.password)
+    store = {"path": str(laptop.store), "url": laptop.address.url, "password_file": str(secret)}
+    config = laptop.config(store=store)
+    await machines.remove(config, laptop.address, spool.machine(workstation.store))
+    await laptop.person.sees("Its machine was removed", buttons=False)
+    await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
 
 
 def long_ago(here: Machine, other: Machine) -> None:

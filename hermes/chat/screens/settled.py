@@ -117,4 +117,5 @@ def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span
         case _ if outcome.reason == "swept":
             return ("⌛ ", agent(entry.ask), " gave up waiting and ended its turn")
         case _:
-            return ("The agent no longer needs this",)
+            is_removed = outcome.reason == "removed"
+            return ("Its machine was removed from Hermes" if is_removed else "The agent no longer needs this",)

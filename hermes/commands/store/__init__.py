@@ -52,7 +52,7 @@ def remove(
     *,
     config: ConfigOption = None,
 ) -> None:
-    """Remove a machine for good: it can neither ask nor hear answers any more. Its questions stay on the phone."""
+    """Remove a machine for good: it can neither ask nor hear answers any more. Its open questions end."""
     settings, address = _shared(config)
     from hermes.commands.store import machines
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import secrets
 import shlex
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.commands.stores import home_of
-from hermes.errors import ConfigError, NotSaved, StoreError
+from hermes.commands.stores import home_of, look, store_of
+from hermes.core import dialog, ends
+from hermes.errors import ConfigError, Missing, NotSaved, StoreError
 from hermes.storage.postgres import checks, migrations, roles
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
     from hermes.storage.postgres.connection import Connection
     from hermes.storage.postgres.roles import Registered
+    from hermes.storage.store import Store
 
 _SECRET_BYTES = 24
 _NO_OWNER = "only a machine whose user owns the tables of Hermes can do this: the one on which the database was set up"
@@ -77,10 +81,22 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
         done = []
         if one.machine:
             await roles.remove_machine(connection, bot, one.machine)
-            done.append(f"{one.name} is removed. Its questions stay on the phone.")
+            await look(store_of(config), lambda store: _end_questions(store, one.machine))
+            done.append(f"{one.name} is removed. Its open questions have ended.")
         if one.is_agent and not any(other.user == one.user and other is not one for other in known):
             done += await _without_user(connection, one.user)
         return done
+
+
+async def _end_questions(store: Store, machine: str) -> None:
+    """End the open questions of a machine that was removed: nobody else can bring their answers. Raises StoreError."""
+    open_now = [entry.id for entry in (await store.survey()).entries if entry.ask.source.machine == machine]
+    ended = ends.gone(store.now(), "removed")
+    for entry_id in open_now:
+        with suppress(Missing):  # it was closed just now
+            await store.change(
+                entry_id, lambda found: replace(found, state=dialog.step(found.ask, found.state, ended).state)
+            )
 
 
 async def _without_user(connection: Connection, user: str) -> list[str]:
