@@ -282,6 +282,24 @@ async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tupl
     await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
 
 
+async def test_the_end_of_a_question_is_not_taken_in_before_the_question(
+    three: tuple[Machine, ...], postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the database cannot be reached, all that hooks told stays in its order."""
+    laptop, _, _ = three
+    await laptop.start()
+    postgres.stop()
+    try:
+        laptop.hook("question.asked", a_request("que_1", question(), session="ses_1"))
+        laptop.hook("session.idle", {"sessionID": "ses_1"})
+        await until(lambda: "inbox" in caplog.text, "an inbox that waits")
+        assert len(spool.listing(laptop.store)) == 2
+    finally:
+        postgres.start()
+    await until(lambda: not spool.listing(laptop.store), "an empty inbox")
+    await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
+
+
 def long_ago(here: Machine, other: Machine) -> None:
     """Let the other machine be silent for a minute."""
     parameters: dict[str, Any] = dict(here.address.parameters())

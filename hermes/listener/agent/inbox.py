@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import NotSaved, PayloadError, StoreError, Stuck, TooNew
+from hermes.errors import Deposed, NotSaved, PayloadError, StoreError, Stuck, TooNew
 from hermes.hook import spool
 from hermes.hook.prompt_wait import TAKEN
 from hermes.listener.agent.hooks import lay_ready
@@ -42,7 +42,7 @@ class Inbox:
         self._left: dict[str, str] = {}
 
     async def drain(self) -> None:
-        """Take everything in; a file goes when its effect is on disk. Raises NotSaved: the rest stays."""
+        """Take everything in; a file goes when its effect is on disk. Raises as `files`: the rest stays."""
         async for _ in self.files():
             pass
 
@@ -50,6 +50,8 @@ class Inbox:
         """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
 
         A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
+        Raises NotSaved, Deposed, StoreError: the store takes nothing now. The later files wait, too, because one of
+        them may tell of the end of an ask that is not known yet.
         """
         paths = spool.listing(self._root)
         there = {path.name for path in paths}
@@ -60,9 +62,11 @@ class Inbox:
                 await self._take_file(path)
             except FileNotFoundError:
                 continue
-            except NotSaved:
+            except (NotSaved, Deposed):
                 raise
             except (OSError, StoreError) as error:
+                if self._store.is_shared and type(error) is StoreError:  # the database cannot be read
+                    raise
                 if self._left.get(path.name) != str(error):
                     self._left[path.name] = str(error)
                     log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
