@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from hermes.sandbox.postgres import ServerMissingError, programs
 from tests.faults import opencode2
 from tests.faults.faults import FAMILIES as OF_ONE
 from tests.faults.machines.faults import FAMILIES as OF_MACHINES
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
     began_s = time.monotonic()
     outcomes: list[Outcome] = []
     versions = [] if given.only is not None or not given.real else list(_fetched(console))
+    given.machines = given.machines if _has_postgres(given, console) else 0
     for outcome in _played(given, versions, play):
         outcomes.append(outcome)
         for violation in outcome.violations:
@@ -103,6 +105,17 @@ def _fetched(console: Console) -> Iterator[str]:
             console.print(f"not played with the real OpenCode {version}: {error}", markup=False)
         else:
             yield version
+
+
+def _has_postgres(given: argparse.Namespace, console: Console) -> bool:
+    """Tell whether rounds with several machines can be played; say it if some are wanted and cannot."""
+    try:
+        programs()
+    except ServerMissingError as error:
+        if given.only is None and given.machines:
+            console.print(f"not played with several machines: {error}", markup=False)
+        return False
+    return True
 
 
 def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> Iterator[Outcome]:
