@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BEYOND_S: Final = 14.0 / PACE
 """Longer than a lease lasts, on the wall."""
+READ_AGAIN_S: Final = 75.0
+"""Longer than it takes until all open asks are read again, on the wall."""
 MARKS: Final = (b"entries ", b"records", b"notices ", b"machine:", b"hermes.chats", b"hermes.leases")
 """Words in the requests to the database at which a connection is cut."""
 
@@ -147,6 +149,8 @@ def _freeze_line(play: MachinesRound) -> Lift:
 
 
 def _lose_news(play: MachinesRound) -> Lift:
+    """What is lost is read a minute later at last, and psycopg waits for that minute on the clock of the wall."""
+    play.settling_s = READ_AGAIN_S * PACE
     lost = play.rng.sample(play.world.machines, play.rng.randint(1, len(NAMES)))
     for machine in lost:
         machine.line.proxy.loses_news = True
