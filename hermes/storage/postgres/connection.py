@@ -156,14 +156,13 @@ async def finished(
     itself would ask the server to stop, and wait for a frozen one.
     """
     work = asyncio.create_task(_rows(connection, statement, values))
+    work.add_done_callback(_note)
     try:
         await asyncio.wait({work}, timeout=PATIENCE_S)
     finally:
         if not work.done():
             _cut(connection)
             await asyncio.wait({work})
-            if not work.cancelled():
-                work.exception()  # if nobody waits for it any more, asyncio would log it as never retrieved
     return work.result()
 
 
@@ -172,6 +171,12 @@ async def _rows(
 ) -> list[Row]:
     cursor = await connection.execute(statement.encode(), values)
     return [] if cursor.description is None else await cursor.fetchall()
+
+
+def _note(work: asyncio.Task[list[Row]]) -> None:
+    """Look at the error, if there is one: else asyncio logs a traceback where nobody waits for the result any more."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _cut(connection: psycopg.AsyncConnection[Row]) -> None:

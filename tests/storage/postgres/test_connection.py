@@ -14,7 +14,7 @@ import pytest
 from hermes.errors import ConfigError, Conflict, NotSaved, StoreError
 from hermes.storage.postgres import connection as connection_module
 from hermes.storage.postgres.address import Address
-from hermes.storage.postgres.connection import Connection, connected
+from hermes.storage.postgres.connection import Connection, connected, finished
 from hermes.storage.postgres.sentences import sentence, told
 from tests.harness.postgres import PASSWORD, Database, Server
 from tests.harness.processes import free_port
@@ -202,6 +202,26 @@ async def test_a_statement_that_nobody_waits_for_any_more_is_cut(
     assert time.monotonic() - began < 1
     assert await connection.read("SELECT 1") == [(1,)]
     await connection.close()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
+
+
+async def test_a_statement_that_fails_while_it_is_given_up_leaves_no_traceback(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its task is cancelled at the very moment when the error comes."""
+    connection = await connected(database.address())
+    waiting = [asyncio.create_task(finished(connection, "SELECT no_such_column"))]
+    rows: list[asyncio.Task[object]] = []
+    while not rows:
+        await asyncio.sleep(0)
+        rows = [task for task in asyncio.all_tasks() if "_rows" in repr(task.get_coro())]
+    rows[0].add_done_callback(lambda _: waiting[0].cancel())
+    await asyncio.wait(waiting)
+    assert waiting[0].cancelled()
+    await connection.close()
+    rows.clear()
+    waiting.clear()
     gc.collect()
     assert "never retrieved" not in caplog.text
 
