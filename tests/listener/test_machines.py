@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from hermes.commands.store import machines
-from hermes.errors import StoreError
+from hermes.errors import StoreError, TooNew
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S
@@ -298,6 +298,16 @@ async def test_the_end_of_a_question_is_not_taken_in_before_the_question(
         postgres.start()
     await until(lambda: not spool.listing(laptop.store), "an empty inbox")
     await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
+
+
+async def test_tables_of_a_newer_hermes_end_a_listener(three: tuple[Machine, ...], database: Database) -> None:
+    """It is not waited for: somebody must upgrade this machine."""
+    laptop, _, _ = three
+    await laptop.start()
+    await laptop.stop()
+    database.ask("INSERT INTO hermes.migrations (version) VALUES (99)")
+    with pytest.raises(TooNew, match="upgrade it"):
+        await laptop.new().run()
 
 
 def long_ago(here: Machine, other: Machine) -> None:
