@@ -39,7 +39,8 @@ nightly: check scenes $(WHEELED)
 	$(MAKE) soak
 	$(MAKE) bench
 
-# Hermes in the browser, without a token, an account or an agent; needs no npm. DEMO_ARGS="--opencode", "--open".
+# Hermes in the browser, without a token, an account or an agent; needs no npm. DEMO_ARGS="--opencode",
+# "--open", "--machines 3" (needs PostgreSQL's `initdb`).
 demo: $(DEMO)/.ready
 	@$(DEMO)/bin/python -m hermes demo $(DEMO_ARGS)
 
@@ -99,7 +100,7 @@ $(READY): requirements.lock pyproject.toml hermes/__init__.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# What Hermes itself needs and no more: somebody waits for it.
+# What Hermes itself and a database need, and no more: somebody waits for it.
 .cache/demo/.ready: requirements-run.lock pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "make: Python 3.11 or newer is needed (PYTHON=/path/to/it)" >&2; exit 1; }
 	@echo "The first start installs what Hermes needs, in .cache/demo: about a minute."
@@ -114,7 +115,7 @@ lock:
 	@[ -x .cache/lock/bin/uv ] || $(PYTHON) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
 	$(COMPILE) --extra test $(LOCK_ARGS) --output-file requirements.lock pyproject.toml
-	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(COMPILE) --extra postgres --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
 
 clean:
 	rm -rf .venv .cache .hypothesis dist

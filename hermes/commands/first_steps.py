@@ -30,13 +30,16 @@ def demo(
     opencode: Annotated[
         bool, typer.Option("--opencode", help="With the OpenCode of this machine, in an empty home.")
     ] = False,
+    machines: Annotated[
+        int, typer.Option(min=1, max=3, help="How many machines share the bot; more than one needs PostgreSQL.")
+    ] = 1,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 takes a free port.")] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Try Hermes in your browser: without a token, an account or an agent. Ctrl-C ends it, and leaves nothing."""
     from hermes.commands.demo import command
 
-    command.run(opencode=opencode, port=port, open_page=open_page, say=typer.echo)
+    command.run(opencode=opencode, machines=machines, port=port, open_page=open_page, say=typer.echo)
 
 
 @app.command(rich_help_panel=PANEL)

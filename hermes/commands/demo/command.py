@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import signal
 import threading
@@ -13,22 +14,47 @@ from hermes.commands.demo.computer import Computer, ScriptedComputer
 from hermes.commands.demo.opencode import OpenCodeComputer, program
 from hermes.commands.demo.page import serving
 from hermes.commands.demo.stage import staged
+from hermes.errors import ConfigError, HermesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes.commands.demo.page import Shown
 
-def run(*, opencode: bool, port: int, open_page: bool, say: Callable[[str], None]) -> None:
+
+def run(*, opencode: bool, machines: int, port: int, open_page: bool, say: Callable[[str], None]) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP. Raises HermesError: the demo cannot start, and why."""
     # uvicorn's log is discarded: connections are cut at the end, and when an agent goes away, which is no error.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
-    with _until_told() as told, staged(_computer(opencode=opencode)) as stage, serving(stage, port=port) as url:
-        stage.ask("one")
+    with (
+        _until_told() as told,
+        _staged(opencode=opencode, machines=machines) as stage,
+        serving(stage, port=port) as url,
+    ):
         say(f"Hermes in your browser: {url}")
         say("An agent has asked you something: answer it there. Ctrl-C ends the demo.")
         if open_page:
             webbrowser.open(url)
         told.wait()
+
+
+@contextmanager
+def _staged(*, opencode: bool, machines: int) -> Iterator[Shown]:
+    """Yield what is behind the page, once an agent has asked. Raises HermesError."""
+    if machines == 1:
+        with staged(_computer(opencode=opencode)) as stage:
+            stage.ask("one")
+            yield stage
+        return
+    if opencode:
+        raise ConfigError("--machines has scripted agents: leave --opencode out")
+    if importlib.util.find_spec("psycopg") is None:
+        raise HermesError("--machines needs psycopg: install hermes-phone[postgres]")
+    from hermes.commands.demo.machines import NAMES, fleet  # noqa: PLC0415 (few have psycopg)
+
+    with fleet(machines) as several:
+        several.ask("one", NAMES[1])
+        yield several
 
 
 def _computer(*, opencode: bool) -> Computer:

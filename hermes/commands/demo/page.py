@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from hermes.commands.demo.computer import Computer
-    from hermes.commands.demo.stage import Stage
+    from hermes.commands.demo.scenes import Scene
+    from hermes.commands.demo.stage import Spans
+    from hermes.sandbox.botapi import RunningBotApi
 
 FOLDER: Final = Path(__file__).with_name("web")
 FILES: Final[Mapping[str, str]] = {
@@ -40,6 +41,7 @@ FILES: Final[Mapping[str, str]] = {
     "demo.css": "text/css; charset=utf-8",
     "demo.js": "text/javascript; charset=utf-8",
     "drawing.js": "text/javascript; charset=utf-8",
+    "machines.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 HEADERS: Final[Mapping[str, str]] = {
@@ -60,26 +62,34 @@ HTTP_PORT: Final = 80
 Json = dict[str, Any]
 
 
-async def seen(stage: Stage) -> Json:
-    """Return all that the page shows at this moment. Times are epoch seconds, `spans` are seconds."""
-    control, computer = stage.api.control, stage.computer
+class Shown(Protocol):
+    """What the page shows beside the chat, and what its visitor can do to it: a `Stage`, or a fleet of machines."""
+
+    api: RunningBotApi
+    spans: Spans
+
+    def scenes(self) -> tuple[Scene, ...]:
+        """Return what the agent can ask."""
+        ...
+
+    def acts(self) -> dict[str, Callable[[Json], object]]:
+        """Map the name of each action to a function of what the page says about it."""
+        ...
+
+    async def seen(self) -> Json:
+        """Return what the page shows at this moment beside the chat."""
+        ...
+
+
+async def seen(stage: Shown) -> Json:
+    """Return all that the page shows at this moment."""
+    control = stage.api.control
     messages = [message for message in control.messages() if not message.deleted]
-    return {
+    chat = {
         "messages": [_shown(asdict(message)) for message in messages[-SHOWN_MESSAGES:]],
         "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
-        "rows": _rows(computer),
-        "agent": {"name": computer.name, "back_s": stage.agent_back_s},
-        "phone": {"locked": await stage.phone_is_locked()},
-        "listener": {"pid": stage.listener_pid, "back_s": stage.listener_back_s},
-        "spans": asdict(stage.spans),
     }
-
-
-def _rows(computer: Computer) -> list[Json]:
-    """Return the asks and the turns of the agent, in the order in which they began."""
-    asks = [asdict(row) | {"kind": "ask"} for row in computer.rows()]
-    turns = [asdict(row) | {"kind": "turn"} for row in computer.turns()]
-    return sorted([*asks, *turns], key=lambda row: float(row["at_s"]))
+    return chat | await stage.seen()
 
 
 def _shown(message: Json) -> Json:
@@ -90,7 +100,7 @@ def _shown(message: Json) -> Json:
 class Page:
     """The application for one stage; `origin` is as of `origin_of`."""
 
-    def __init__(self, stage: Stage, *, secret: str, origin: str) -> None:
+    def __init__(self, stage: Shown, *, secret: str, origin: str) -> None:
         self._stage = stage
         self._secret = secret
         self._origin = origin
@@ -98,10 +108,7 @@ class Page:
             "tap": self._tap,
             "write": self._write,
             "rewrite": self._rewrite,
-            "ask": lambda told: stage.ask(_text(told, "scene")),
-            "kill": lambda _: stage.kill_listener(),
-            "away": lambda _: stage.agent_away(),
-            "unlock": lambda _: stage.unlock_phone(),
+            **stage.acts(),
         }
 
     def app(self) -> ASGIApp:
@@ -213,7 +220,7 @@ def origin_of(port: int) -> str:
 
 
 @contextmanager
-def serving(stage: Stage, *, port: int = 0) -> Iterator[str]:
+def serving(stage: Shown, *, port: int = 0) -> Iterator[str]:
     """Serve the page in a thread of this process, and yield its URL. Raises HermesError: the port cannot be used."""
     try:
         listening = bound(port)

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 10.0
 LOOK_S: Final = 0.02
 
+_ON_HOST: Final = (
+    "import sys; from hermes.hook import spool; from hermes.__main__ import main; "
+    "host, *sys.argv = sys.argv[1:]; spool.host = lambda: host; main()"
+)
+"""Run Hermes as on a machine with another name."""
+
 Json = dict[str, Any]
 
 
@@ -41,13 +47,18 @@ class Daemon:
     """One listener and its hooks; `root` holds configuration, store and log.
 
     The listener is found by the lock of its store, not as a child process, because a hook may have started it.
+    `host`: the name of its machine, if not that of this computer; `database`: further keys of `[store]`.
     """
 
-    def __init__(self, root: Path, telegram: Json, servers: Sequence[Json]) -> None:
+    def __init__(
+        self, root: Path, telegram: Json, servers: Sequence[Json], *, host: str = "", database: Json | None = None
+    ) -> None:
         self.root = root
         self.config = root / "config.toml"
         self._telegram = telegram
         self._servers = servers
+        self._host = host
+        self._database = database or {}
         self.store = FileStore(Home(root / "store"))
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -59,7 +70,7 @@ class Daemon:
             "telegram": self._telegram,
             "questions": {"ttl": f"{ttl_s:g}s"},
             "prompts": {"enabled": True},
-            "store": {"path": str(self.store.home.root)},
+            "store": {"path": str(self.store.home.root), **self._database},
             "log": {"file": str(self._log)},
         }
         text = "\n".join(f"[{name}]\n{toml(table)}" for name, table in tables.items())
@@ -159,6 +170,6 @@ class Daemon:
         kept = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
         return {**kept, "HOME": str(self.root), "LANG": "C.UTF-8"}
 
-    @staticmethod
-    def _command(*words: str) -> list[str]:
-        return [sys.executable, "-I", "-m", "hermes", *words]
+    def _command(self, *words: str) -> list[str]:
+        hermes = ["-c", _ON_HOST, self._host, "hermes"] if self._host else ["-m", "hermes"]
+        return [sys.executable, "-I", *hermes, *words]

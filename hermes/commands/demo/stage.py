@@ -17,9 +17,9 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes.commands.demo.processes import Daemon
 from hermes.commands.demo.scenes import SCENES, Scene
@@ -27,11 +27,13 @@ from hermes.errors import HermesError
 from hermes.sandbox.botapi import RunningBotApi, User, running_botapi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hermes.commands.demo.computer import Computer
 
 log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
 
 YOU: Final = User(1001, "You", "you")
 TTL_S: Final = 1800.0
@@ -118,13 +120,28 @@ class Stage:
                 self.agent_back_s = time.time() + self.spans.away
                 self.computer.away()
 
-    async def phone_is_locked(self) -> bool:
-        """Tell whether the phone is locked (by `/lock`)."""
-        return await self._daemon.store.is_phone_locked()
-
     def unlock_phone(self) -> None:
         """Do what `hermes unlock` does."""
         asyncio.run(self._daemon.store.unlock_phone())
+
+    def acts(self) -> dict[str, Callable[[Json], object]]:
+        """Map the name of each action to a function of what the page says about it."""
+        return {
+            "ask": lambda told: self.ask(str(told["scene"])),
+            "kill": lambda _: self.kill_listener(),
+            "away": lambda _: self.agent_away(),
+            "unlock": lambda _: self.unlock_phone(),
+        }
+
+    async def seen(self) -> Json:
+        """Return what the page shows at this moment beside the chat. Times are epoch seconds, `spans` are seconds."""
+        return {
+            "rows": rows_of(self.computer),
+            "agent": {"name": self.computer.name, "back_s": self.agent_back_s},
+            "phone": {"locked": await self._daemon.store.is_phone_locked()},
+            "listener": {"pid": self.listener_pid, "back_s": self.listener_back_s},
+            "spans": asdict(self.spans),
+        }
 
     def config_text(self) -> str:
         """Return the text of the listener's configuration."""
@@ -152,14 +169,15 @@ class Stage:
             self._start_listener()
 
     def _start_listener(self) -> None:
-        polls = self._polls()
+        signs = self._signs()
         self._daemon.start()
         deadline = time.monotonic() + START_S
-        while self._polls() == polls and time.monotonic() < deadline:
+        while self._signs() == signs and time.monotonic() < deadline:
             time.sleep(LOOK_S / 4)
         self.listener_pid, self.listener_back_s = self._daemon.pid(), None
 
-    def _polls(self) -> int:
+    def _signs(self) -> int:
+        """Return a number that grows once a listener that was started is at work."""
         return self.api.control.state().calls.get("getUpdates", 0)
 
     # --- recovery from the faults ---------------------------------------------------------------------------------
@@ -186,16 +204,26 @@ class Stage:
             self._start_listener()
 
 
+def rows_of(computer: Computer) -> list[Json]:
+    """Return the asks and the turns of the agent, in the order in which they began."""
+    asks = [asdict(row) | {"kind": "ask"} for row in computer.rows()]
+    turns = [asdict(row) | {"kind": "turn"} for row in computer.turns()]
+    return sorted([*asks, *turns], key=lambda row: float(row["at_s"]))
+
+
+@contextmanager
+def running_bot() -> Iterator[tuple[RunningBotApi, Json]]:
+    """Yield a Bot API, and the [telegram] table of the configuration for it."""
+    # A random bot id, because only one listener of a bot can run on a machine.
+    token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
+    with running_botapi(token=token, users=(YOU,)) as api:
+        yield api, {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
+
+
 @contextmanager
 def staged(computer: Computer, *, spans: Spans | None = None) -> Iterator[Stage]:
     """Yield a started stage for this computer; at the end close both."""
-    # A random bot id, because only one listener of a bot can run on a machine.
-    token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
-    with (
-        tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder,
-        running_botapi(token=token, users=(YOU,)) as api,
-    ):
-        telegram = {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
+    with tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder, running_bot() as (api, telegram):
         stage = Stage(api, computer, Daemon(Path(folder), telegram, computer.servers), spans or Spans())
         try:
             stage.start()

@@ -118,6 +118,13 @@ def test_the_end_leaves_nothing(end: str, demo: Callable[..., Proc], tmp_path: P
     assert token not in proc.output()
 
 
+def test_several_machines_have_scripted_agents(demo: Callable[..., Proc]) -> None:
+    """Two options that contradict each other are one sentence and status 2."""
+    proc = demo("--machines", "2", "--opencode")
+    assert proc.wait(PATIENCE_S) == 2
+    assert proc.output() == "hermes: --machines has scripted agents: leave --opencode out\n"
+
+
 def test_its_processes_end_by_themselves_if_it_is_killed(demo: Callable[..., Proc], tmp_path: Path) -> None:
     """`kill -9`: listener and hook end, and no hook can start another listener; the folder stays."""
     proc = demo()

@@ -1,6 +1,7 @@
 // The page of the demo: what the server says is drawn, what the visitor does is posted. Nothing is decided here.
 
 import { clock, drawn, element, exact, keep } from "./drawing.js"
+import { chosenMachine, drawMachines } from "./machines.js"
 
 const TOAST_MS = 3_500
 const SPINNER_MS = 60_000 // as long as a phone shows one
@@ -296,7 +297,7 @@ function drawRow(row, there) {
   const node = there ?? element("li", { className: "row-card" })
   node.dataset.state = state
   const name = element("strong", { dir: "auto" }, row.title)
-  const place = element("span", { className: "place" }, ` ${row.folder}${WAYS[row.through] ?? ""}`)
+  const place = element("span", { className: "place" }, ` ${row.folder}${row.machine ? ` on the ${row.machine}` : ""}${WAYS[row.through] ?? ""}`)
   const chip = element("span", { className: "chip" }, times > 1 ? `received ${times} times` : STATES[state] ?? TURNS[state])
   const head = element("header", {}, element("p", {}, name, place), chip)
   if (row.kind === "turn") {
@@ -366,6 +367,7 @@ function tick() {
   light("listener", listener.pid !== null, listener.pid === null ? down : `Hermes listens (process ${listener.pid})`)
   const away = agent.back_s !== null
   light("agent", !away, away ? `The agent is away, back in ${left(agent.back_s)} s` : "The agent can be reached")
+  if (last.machines) return drawMachines(last, left)
   at("kill").ariaDisabled = String(listener.pid === null)
   at("away").ariaDisabled = String(away)
   at("kill").querySelector("small").textContent = `kill -9; back in ${spans.down} s`
@@ -379,14 +381,14 @@ async function drawScenes() {
   for (const { name, label, hint, through } of scenes) {
     const made = element("button", { type: "button" }, element("span", {}, label), element("small", {}, hint))
     made.dataset.scene = name
-    made.onclick = () => act({ do: "ask", scene: name })
+    made.onclick = () => act({ do: "ask", scene: name, machine: chosenMachine() })
     at(through === "work" ? "tasks" : "scenes").append(made)
   }
   at("working").hidden = !at("tasks").children.length
 }
 drawScenes()
 // Not `disabled`, which would take the focus from them.
-for (const id of ["kill", "away"]) at(id).onclick = () => at(id).ariaDisabled === "true" || act({ do: id })
+for (const id of ["kill", "away", "database"]) at(id).onclick = () => at(id).ariaDisabled === "true" || act({ do: id })
 
 // ---- one side at a time, where the screen is narrow
 
