@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from tests.bench import burst, hooks, machine, prompting, questions, report, resting, starting, storing
+from tests.bench import burst, hooks, machine, machines, prompting, questions, report, resting, starting, storing
 from tests.bench.figures import FULL, QUICK, Effort, Figure
 from tests.harness.home import ROOT, BinaryMissingError
 from tests.harness.processes import SWEEPER
@@ -47,6 +47,7 @@ GROUPS: Mapping[str, Group] = {
     "store": Group(storing.figures, storing.measure),
     "burst": Group(burst.figures, burst.measure),
     "idle": Group(resting.figures, resting.measure),
+    "machines": Group(machines.figures, machines.measure),
     "start": Group(lambda _: starting.FIGURES, starting.measure),
 }
 

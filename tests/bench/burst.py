@@ -37,7 +37,7 @@ def measure(effort: Effort, root: Path) -> list[Figure]:
     """Drop the questions as hooks do, and wait until a Bot API that keeps Telegram's rates has taken them all."""
     posted, weight, busy = figures(effort)
     with staged(root, rate_scale=effort.rate_scale) as stage:
-        listener = _listener(stage, effort)
+        listener = listening(stage, effort.rate_scale)
         asked_s = [_ask(stage, number) for number in range(effort.at_once)]
         until(lambda: _posted(stage) >= effort.at_once, PATIENCE_S, "all questions on the phone", every_s=0.5)
         calls = stage.phone.calls("sendMessage")
@@ -71,9 +71,10 @@ def earliest_s(asked_s: Sequence[float], rate_scale: float) -> float:
     return sent_s[-1]
 
 
-def _listener(stage: Stage, effort: Effort) -> Proc:
+def listening(stage: Stage, rate_scale: float) -> Proc:
+    """Start a listener that sends as fast as these rates allow, and wait until it polls."""
     stage.write_config(log={"level": "info", "file": str(stage.log)})
-    command = [sys.executable, "-I", scaled_listener.__file__, str(stage.config), repr(effort.rate_scale)]
+    command = [sys.executable, "-I", scaled_listener.__file__, str(stage.config), repr(rate_scale)]
     stage.listener = Proc(
         command, cwd=stage.root, environ=stage.environ(), log_dir=stage.root / "logs", name="scaled-listener"
     )

@@ -71,10 +71,23 @@ class Effort:
     rate_scale: float = 20.0
     waiters: int = 5
     settle_s: float = 1.0
+    machines: int = 100
+    takeovers: int = 4
 
 
 FULL: Final = Effort()
-QUICK: Final = Effort(rounds=10, warm_up=2, starts=5, idle_s=10.0, many=1_000, changes=100, at_once=150, waiters=2)
+QUICK: Final = Effort(
+    rounds=10,
+    warm_up=2,
+    starts=5,
+    idle_s=10.0,
+    many=1_000,
+    changes=100,
+    at_once=150,
+    waiters=2,
+    machines=10,
+    takeovers=1,
+)
 """To see that it works: too few of everything to be quoted."""
 
 

@@ -10,11 +10,11 @@ import os
 import sys
 from pathlib import Path
 
+from hermes.commands.stores import store_of
 from hermes.config import reading as configuration
 from hermes.config.logs import set_up
 from hermes.config.settings import Config
 from hermes.listener.daemon import Listener
-from tests.stores import a_store
 
 
 def main(path: str, scale: str) -> None:
@@ -25,7 +25,7 @@ def main(path: str, scale: str) -> None:
 
 
 async def _serve(config: Config, scale: float) -> None:
-    await Listener(config, a_store(config.store.path), rate_scale=scale).run()
+    await Listener(config, store_of(config), rate_scale=scale).run()
 
 
 if __name__ == "__main__":
