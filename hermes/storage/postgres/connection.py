@@ -55,6 +55,8 @@ class Connection:
         self._address = address
         self._found: psycopg.AsyncConnection[Row] | None = None
         self._turn = asyncio.Lock()
+        # All but `repeat` stand in line here, so that at most one of them waits for its turn before a lease is renewed.
+        self._line = asyncio.Lock()
 
     @property
     def has_tls(self) -> bool:
@@ -76,12 +78,12 @@ class Connection:
         return await self._run(statement, values, writes=True)
 
     async def repeat(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
-        """Do a write that may be done twice. Raises NotSaved, Conflict."""
+        """Do a write that may be done twice, before all others that wait. Raises NotSaved, Conflict."""
         try:
-            return await self._run(statement, values, writes=True)
+            return await self._run(statement, values, writes=True, first=True)
         except UnknownError:
             try:
-                return await self._run(statement, values, writes=True)
+                return await self._run(statement, values, writes=True, first=True)
             except UnknownError as error:
                 raise NotSaved(f"it is not known whether this was saved: {error}") from None
 
@@ -103,8 +105,10 @@ class Connection:
             except psycopg.Error as error:
                 raise told(error, self._address, writes=True) from None
 
-    async def _run(self, statement: str, values: Mapping[str, object] | None, *, writes: bool) -> list[Row]:
-        async with self._taken(writes=writes) as connection:
+    async def _run(
+        self, statement: str, values: Mapping[str, object] | None, *, writes: bool, first: bool = False
+    ) -> list[Row]:
+        async with self._taken(writes=writes, first=first) as connection:
             try:
                 return await finished(connection, statement, values)
             except psycopg.Error as error:
@@ -113,9 +117,10 @@ class Connection:
                 raise told(error, self._address, writes=writes) from None
 
     @contextlib.asynccontextmanager
-    async def _taken(self, *, writes: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+    async def _taken(self, *, writes: bool, first: bool = False) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        line = contextlib.nullcontext() if first else self._line
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S), line:
                 await self._turn.acquire()
         except TimeoutError:
             raise _late(writes=writes) from None

@@ -103,6 +103,22 @@ async def test_a_database_that_cannot_be_reached_is_said_at_once(tmp_path: Path)
         await connection.repeat("SELECT 1")
 
 
+async def test_a_lease_is_renewed_before_the_writes_that_wait(database: Database) -> None:
+    """However many there are."""
+    connection = Connection(database.address())
+    done: list[list[tuple[object, ...]]] = []
+
+    async def write() -> None:
+        done.append(await connection.write("SELECT pg_sleep(0.05)"))
+
+    writes = [asyncio.create_task(write()) for _ in range(60)]
+    await asyncio.sleep(0)
+    await connection.repeat("SELECT 1")
+    assert len(done) <= 2
+    await asyncio.gather(*writes)
+    await connection.close()
+
+
 async def test_a_wrong_password_is_said_without_it(database: Database) -> None:
     """Nor is the right one there."""
     connection = Connection(database.address(password="wr0ng"))
