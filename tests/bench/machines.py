@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def measure(effort: Effort, root: Path) -> list[Figure]:
         raise BinaryMissingError(str(error)) from None
     with server:
         with server.database() as database:
-            agent_only, statements = _at_rest(effort, root / "rest", database)
+            agent_only, statements = _at_rest(effort, root / "rest", server, database)
         with server.database() as database, staged(root / "phone") as phone, ExitStack() as open_now:
             simulated = open_now.enter_context(_many(effort, root, phone, database))
             seen = _seen(seen, effort, simulated)
@@ -80,7 +81,7 @@ def measure(effort: Effort, root: Path) -> list[Figure]:
         phone_memory.measured(held.rss, note=_told(held)),
         agent_memory.measured(agent_only.rss, note=_told(agent_only)),
         taken,
-        idle.measured(*statements, note="transactions, as the server counts them: phone side, agent-only"),
+        idle.measured(*statements, note=f"phone side {statements[0]:.2f}, agent-only {statements[1]:.2f}"),
     ]
 
 
@@ -307,8 +308,9 @@ def _takeover_s(holder: Stage) -> float:
     return holder.phone.calls("getUpdates")[polls].at_s - killed_s
 
 
-def _at_rest(effort: Effort, root: Path, database: Database) -> tuple[Memory, list[float]]:
+def _at_rest(effort: Effort, root: Path, server: Server, database: Database) -> tuple[Memory, list[float]]:
     """Measure a phone side and an agent-only machine at rest: the memory of the second, and the statements of both."""
+    database.ask(f"ALTER DATABASE {database.name} SET log_statement = 'all'")
     with staged(root / "phone") as phone:
         phone.settings |= _settings(phone, database)
         both = [phone.start()]
@@ -320,21 +322,18 @@ def _at_rest(effort: Effort, root: Path, database: Database) -> tuple[Memory, li
                 settle(listener.pid, look_s=effort.settle_s)
             held = memory(agent.listener.pid)
             over_s = max(effort.idle_s, 2 * RENEW_S)
-            of_both = _statements_a_second(database, over_s)
+            of_both = _statements_a_second(server, over_s)
             assert phone.stop() == 0
-            of_agent = _statements_a_second(database, over_s)
+            of_agent = _statements_a_second(server, over_s)
     return held, [max(0.0, of_both - of_agent), of_agent]
 
 
-def _statements_a_second(database: Database, over_s: float) -> float:
-    """Return the transactions that the database counts; each statement of Hermes is one."""
-    before, began_s = _transactions(database), time.monotonic()
+def _statements_a_second(server: Server, over_s: float) -> float:
+    """Return how many statements the server has logged."""
+    before, began_s = _logged(server), time.monotonic()
     time.sleep(over_s)
-    return (_transactions(database) - before - 1) / (time.monotonic() - began_s)
+    return (_logged(server) - before) / (time.monotonic() - began_s)
 
 
-def _transactions(database: Database) -> int:
-    ((count,),) = Database("postgres", database.port).ask(
-        "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %s", database.name
-    )
-    return int(str(count))
+def _logged(server: Server) -> int:
+    return len(re.findall(r"LOG:  (?:execute|statement)\b", server._log.read_text("utf-8", "replace")))
