@@ -73,6 +73,7 @@ class Fleet:
         self._make_store = make_store
         self._listed: dict[str, Machine] = {}
         self._is_locked = False
+        self._switching = threading.Lock()
         self._closing = threading.Event()
         self._looking = threading.Thread(target=lambda: asyncio.run(self._look()), name="fleet", daemon=True)
 
@@ -111,14 +112,15 @@ class Fleet:
         found.kill_listener()
 
     def switch_database(self) -> None:
-        """Stop the database, or start it again."""
-        if self._server.pid is not None:
-            self._server.stop()
-        else:
-            self._server.start()
+        """Stop the database, or start it again. Raises HermesError: it does not start."""
+        with self._switching:
+            if self._server.pid is not None:
+                self._server.stop()
+            else:
+                self._server.start()
 
     def unlock_phone(self) -> None:
-        """Do what `hermes unlock` does."""
+        """Do what `hermes unlock` does. Raises StoreError."""
         asyncio.run(stores.look(self._make_store(), lambda store: store.unlock_phone()))
 
     def acts(self) -> dict[str, Callable[[Json], object]]:

@@ -156,7 +156,7 @@ class Page:
             told = json.loads(await _body(request))
             act = self._acts[_text(told, "do")]
             return JSONResponse({"done": await asyncio.to_thread(act, told)})
-        except (LookupError, TypeError, ValueError, ApiError) as error:
+        except (HermesError, LookupError, TypeError, ValueError, ApiError) as error:
             return JSONResponse({"error": str(error)}, 400)
 
     def _tap(self, told: Json) -> str:
