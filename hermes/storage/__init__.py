@@ -1,1 +1,1 @@
-"""Files on disk: entries, the chat memory, their locks and format, and the files that Hermes installs elsewhere."""
+"""The store, in files or in a PostgreSQL database, the locks, and the files that Hermes installs elsewhere."""
