@@ -228,8 +228,10 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[MachinesRound], Lift | None]
 }
 """Every fault of several machines, by what it befalls."""
 CATALOGUE: Final = {kind: begin for family in FAMILIES.values() for kind, begin in family.items()}
-SERVERS_OWN: Final = frozenset({"database stopped", "database killed", "database restarted", "database full"})
-"""At most one of these is in a round: each needs a database that runs."""
+SERVERS_OWN: Final = frozenset(
+    {"database stopped", "database killed", "database restarted", "database full", "a role without its rights"}
+)
+"""At most one of these is in a round: each needs a database that runs, to begin or to be lifted."""
 ALONE: Final = frozenset({"a cloned disk"})
 """What these show is seen while they last, and other trouble may hide it."""
 SURE: Final = frozenset({"a machine's clock jumps", "NOTIFY lost"})
