@@ -40,8 +40,8 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
 
-def settle(pid: int, *, look_s: float, timeout_s: float = 60.0) -> None:
-    """Wait until the process holds as much as one look before and does next to nothing."""
+def settle(pid: int, *, look_s: float, timeout_s: float = 60.0, most_ticks: float = _CALM_TICKS) -> None:
+    """Wait until the process holds as much as one look before, and was busy for at most so many ticks since."""
     seen: list[tuple[float, float]] = []
 
     def calm() -> bool:
@@ -49,7 +49,7 @@ def settle(pid: int, *, look_s: float, timeout_s: float = 60.0) -> None:
         if len(seen) < 2:
             return False
         (rss, busy_s), (rss_now, busy_now_s) = seen[-2:]
-        return rss == rss_now and busy_now_s - busy_s <= _CALM_TICKS / _TICKS_A_SECOND
+        return rss == rss_now and busy_now_s - busy_s <= most_ticks / _TICKS_A_SECOND
 
     until(calm, timeout_s, f"process {pid} at rest", every_s=look_s)
 
