@@ -40,7 +40,7 @@ nightly: check scenes $(WHEELED)
 	$(MAKE) bench
 
 # Hermes in the browser, without a token, an account or an agent; needs no npm. DEMO_ARGS="--opencode",
-# "--open", "--machines 3" (needs PostgreSQL's `initdb`).
+# "--open", "--topics", "--machines 3" (needs PostgreSQL's `initdb`).
 demo: $(DEMO)/.ready
 	@$(DEMO)/bin/python -m hermes demo $(DEMO_ARGS)
 

@@ -5,13 +5,16 @@
     ├── Held                   another process holds the bot or the store (exit status 3)
     ├── ServiceError           the machine's service manager is missing, refused, or could not start Hermes
     ├── StoreError             the store cannot be used or read
+    │   ├── StoreAway          the database cannot be reached or read now
     │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
+    │   ├── NoRoom             the files that wait to be sent take all the room that they may take
     │   ├── Stuck              one file cannot be read, replaced or moved to quarantine; others can be saved
     │   ├── Conflict           another process changed the entry first
     │   ├── Deposed            another process has taken over what this one held; it wrote nothing
     │   ├── Missing            there is no such entry
     │   ├── Unreadable         the file is damaged; the store moves it to quarantine
     │   └── TooNew             a newer Hermes wrote the file; it was left untouched
+    ├── NotHeard               the program that hears voice notes failed, or heard no words
     ├── PayloadError           the payload of an agent has an unknown shape
     ├── AgentError             `permanent` is true if another try cannot help
     │   ├── AgentAway          no connection, a time-out, 408, 429, 5xx: another try can help
@@ -49,12 +52,24 @@ class StoreError(HermesError):
     """The store could not do its task. No data in it was overwritten."""
 
 
+class StoreAway(StoreError):
+    """The database cannot be reached or read now."""
+
+
 class NotSaved(StoreError):
     """Nothing was saved. `disk_full` is true if the disk is full or the quota is used up."""
 
     def __init__(self, message: str, *, disk_full: bool = False) -> None:
         super().__init__(message)
         self.disk_full = disk_full
+
+
+class NotHeard(HermesError):
+    """The program that hears voice notes failed, or heard no words. The message is for the person."""
+
+
+class NoRoom(StoreError):
+    """Nothing was saved: the files that wait to be sent take all the room that they may take."""
 
 
 class Stuck(StoreError):

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, cast
 
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
 from hermes.core.notices import NoticeRules
+from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.permission_queue import PermissionQueue
+from hermes.listener.phone.presence import Presence
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
+from hermes.listener.phone.topics import Topics
 from hermes.listener.phone.turn_notices import TurnNotices
+from hermes.model.chat_memory import ChatMemory
 from tests.asks import CHAT_ID
 from tests.at_once import at_once
 
@@ -48,17 +54,33 @@ def taps_and_texts(
     book: Entries, outbox: Outbox, look: Look, link: ChatLink, messenger: Messenger
 ) -> tuple[Taps, Texts]:
     """Return what takes in taps and texts, without prompts; the store has no records yet."""
-    kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, {}, ())
+    topics = topics_of(book, outbox, messenger)
+    kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, topics, {}, ())
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
-    notices = TurnNotices(kept.notices, book, outbox, look, times, link, messenger)
+    notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept.cards, (notices,))
-    return taps, Texts(book, outbox, look, messenger, commands_of(book, look), prompts_off)
+    return taps, Texts(book, outbox, look, messenger, commands_of(book, look), prompts_off, topics)
+
+
+def topics_of(book: Entries, outbox: Outbox, messenger: Messenger) -> Topics:
+    """Return the topics of a chat without any."""
+    memory = Memory(book.store, ChatMemory(0))
+    return Topics(memory, outbox, messenger, Background(), "off", monotonic=lambda: 0.0)
 
 
 def commands_of(book: Entries, look: Look) -> Commands:
     """Return the commands of a chat without prompts."""
     machines = Machines(book.store, monotonic=lambda: 0.0)
-    return Commands(book, look, cast("SessionCards", None), machines, has_prompts=False, machine="laptop", connected={})
+    cards, outbox, messenger = cast("SessionCards", None), cast("Outbox", None), cast("Messenger", None)
+    prompts = PromptTexts(no_records(book), outbox, messenger, topics_of(book, outbox, messenger), {}, ())
+    files = FileRequests(prompts, book, outbox, Background(), ways={}, private=(), remote=(), machine="laptop")
+    return Commands(book, look, cards, machines, presence_of(book), files, machine="laptop", connected={})
+
+
+def presence_of(book: Entries) -> Presence:
+    """Return where the person is, for whom nothing waits."""
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
+    return Presence(Memory(book.store, ChatMemory(7)), times, book, no_records(book).notices)
 
 
 def entry_of(book: Entries, entry_id: str) -> Entry:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
+    from hermes.config.reading import Followed
     from hermes.model.entry import Entry
     from hermes.sandbox.opencode.events import Manner
     from hermes.sandbox.phone_values import ShownMessage, Tap
@@ -186,7 +187,7 @@ class House:
         self.agents.append(agent)
         self.servers.append({"name": f"oc{len(self.agents)}", "url": agent.url, **more})
 
-    def config(self, **sections: Json) -> Config:
+    def config(self, **sections: Any) -> Config:
         """The configuration; `sections` are laid over what the house says by itself, from now on."""
         self.sections |= sections
         telegram = {
@@ -199,7 +200,7 @@ class House:
         tables["opencode2"] = {"file": str(self.root / "service.json")}
         return Config(**{**tables, "opencode": self.servers, **self.sections})
 
-    async def start(self, *, idle_s: float | None = None, settle: bool = True, **sections: Json) -> Listener:
+    async def start(self, *, idle_s: float | None = None, settle: bool = True, **sections: Any) -> Listener:
         """Start a listener, and wait until it polls and follows."""
         self._listener = self.new(idle_s=idle_s, **sections)
         polls = self.api.control.state().calls.get("getUpdates", 0)
@@ -210,7 +211,7 @@ class House:
                 await until(lambda agent=agent: agent.sinks, "an event stream")  # type: ignore[misc]
         return self._listener
 
-    def new(self, *, idle_s: float | None = None, **sections: Json) -> Listener:
+    def new(self, *, idle_s: float | None = None, followed: Followed | None = None, **sections: Any) -> Listener:
         """A listener that does not run yet."""
         config = self.config(**sections)
         clock = self.clock
@@ -220,6 +221,7 @@ class House:
             monotonic=clock.monotonic,
             idle_s=idle_s,
             rate_scale=1000.0,
+            followed=followed,
         )
 
     async def polled(self) -> None:
@@ -243,9 +245,9 @@ class House:
         await asyncio.to_thread(end_listener, self.store)
 
     @asynccontextmanager
-    async def still(self, **sections: Json) -> AsyncIterator[Listener]:
+    async def still(self, *, followed: Followed | None = None, **sections: Any) -> AsyncIterator[Listener]:
         """A listener whose steps work and whose loops do not run: time passes where a test says so."""
-        self._listener = self.new(idle_s=None, **sections)
+        self._listener = self.new(idle_s=None, followed=followed, **sections)
         async with self._listener._alone("a test"):
             assert await self._listener._opens()
             try:
@@ -303,9 +305,18 @@ class House:
 
     # --- what hooks tell ----------------------------------------------------------------------------------------------
 
-    def hook(self, kind: str, properties: Json, *, directory: str = "/home/dev/project", **record: object) -> str:
+    def hook(
+        self,
+        kind: str,
+        properties: Json,
+        *,
+        directory: str = "/home/dev/project",
+        context: Json | None = None,
+        **record: object,
+    ) -> str:
         """Drop what a plugin tells, as a hook does; the path of the file."""
         payload: dict[str, object] = {"type": kind, "properties": properties, "directory": directory}
+        payload |= {} if context is None else {"context": context}
         path = spool.drop(self.store, {**spool.record("opencode", payload), **record})
         spool.nudge(self.store)
         return path

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
+from hermes.agents.prompting import nothing_excluded
 from hermes.errors import AgentAway, NotThere
 from hermes.model.ask import Source
 from hermes.model.card import Listed
@@ -18,6 +19,7 @@ from tests.listening import until
 if TYPE_CHECKING:
     from typing import Any
 
+    from hermes.agents.prompting import Excludes
     from hermes.listener.kept import Kept
     from hermes.model.prompt import Content, Prompt, RecordState
     from hermes.sandbox.phone_values import ShownMessage
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
     from tests.listening import House
 
 SERVER: Final = "desk"
-CAN: Final = PromptAbilities(("text", "note", "task", "command"), steers=True, stops=True, makes_sessions=True)
+CAN: Final = PromptAbilities(
+    ("text", "note", "task", "command"),
+    steers=True,
+    stops=True,
+    makes_sessions=True,
+    files=("picture", "pdf", "text"),
+)
 PROMPTS: Final = {"opencode2": {"enabled": False}, "prompts": {"enabled": True}, "notices": {"finished": "0s"}}
 
 
@@ -41,7 +49,10 @@ class Session:
 
 
 class Desk:
-    """The agent, as a `PromptWay`. `received` has each prompt with its session, in order."""
+    """The agent, as a `PromptWay`. `received` has each prompt with its session, in order.
+
+    `missed`: how often it was asked for something while it was away.
+    """
 
     can = CAN
 
@@ -51,9 +62,11 @@ class Desk:
         self.is_away = self.hangs = False
         self.keeps = True
         self.refuses: Exception | None = None
+        self.objects: Exception | None = None
+        self.excludes: Excludes = nothing_excluded
         self.reason = ""
         self.stopped: list[str] = []
-        self._made = 0
+        self._made = self.missed = 0
 
     @property
     def prompts(self) -> Desk:
@@ -82,6 +95,7 @@ class Desk:
         if self.hangs:
             await asyncio.Event().wait()
         if self.is_away:
+            self.missed += 1
             raise AgentAway("nobody answers there")
 
     def _there(self, source: Source) -> Session:
@@ -96,6 +110,12 @@ class Desk:
         state = session.record.get(record_id, "absent")
         fresh = f"msg_{len(self.received) + 1}"
         return Sight("busy" if session.is_busy else "idle", state, fresh, session.tool, self.reason)
+
+    async def check(self, source: Source, content: Content) -> None:
+        """As `PromptWay`."""
+        await self._answers()
+        if content.files and self.objects is not None:
+            raise self.objects
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """As `PromptWay`."""
@@ -123,6 +143,14 @@ class Desk:
         """As `PromptWay`."""
         await self._answers()
         return self._there(source).words
+
+    async def exclusions(self, source: Source) -> Excludes:
+        """As `PromptWay`."""
+        await self._answers()
+        if self.refuses is not None:
+            raise self.refuses
+        self._there(source)
+        return self.excludes
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """As `PromptWay`."""
@@ -207,7 +235,7 @@ class Desked:
     async def looks(self) -> None:
         """Let all prompts be looked at now, also one that is in a pause."""
         for prompt in self.prompts():
-            for worker in ("prompt", "line", "joining"):
+            for worker in ("prompt", "line", "joining", "file"):
                 self.home.listener._parts.steps.kick(worker, prompt.id)
         await asyncio.sleep(0.02)
 

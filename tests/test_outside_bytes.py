@@ -32,7 +32,7 @@ from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks, wait_id
 from hermes.listener.agent.inbox import Inbox
 from hermes.listener.agent.intake import Intake
-from hermes.model.chat_memory import ChatMemory
+from hermes.model.chat_memory import ChatMemory, Topic
 from hermes.model.entry import Side, Timing
 from hermes.model.signals import Announced, Asked
 from hermes.storage import process_lock
@@ -273,6 +273,7 @@ MEMORIES: list[Any] = [
     for one in (
         ChatMemory(7, offset=5, last_poll_s=1.0, answerable_s=2.0, known_at_s=3.0, gap_at=1.0),
         ChatMemory(7, chat_id=-100, moved_from=-1, trouble="blocked", newest_message=9),
+        ChatMemory(7, topics=(Topic(-100, 5, "Fix login", KEPT.ask.source, "OpenCode"),), no_topic="no right"),
     )
 ]
 

@@ -60,6 +60,9 @@ CHAT = {"id": CHAT_ID, "type": "private", "first_name": "Ann"}
 SHOWN = {"message_id": 500, "date": 1_757_000_000, "chat": CHAT, "from": {**PERSON, "is_bot": True}, "text": "Which?"}
 
 
+FILE = {"file_id": "x", "file_unique_id": "y", "file_size": 5}
+
+
 def tap_of(data: str, update_id: int = 5) -> dict[str, Any]:
     """A tap as Telegram sends it."""
     query = {"id": "77", "from": PERSON, "message": SHOWN, "chat_instance": "1", "data": data}
@@ -86,6 +89,9 @@ def updates(entry_id: str) -> list[Any]:
         text_of(),
         text_of(reply_to_message=SHOWN),
         text_of(text=None, photo=[{"file_id": "x", "file_unique_id": "y", "width": 1, "height": 1}], caption="hm"),
+        text_of(text=None, document={**FILE, "file_name": "a.py", "mime_type": "text/plain"}, media_group_id="7"),
+        text_of(text=None, voice={**FILE, "duration": 3}),
+        {"update_id": 8, "edited_message": text_of(text=None, document=FILE, caption="hm")["message"]},
         text_of(migrate_to_chat_id=-100_500),
         text_of(migrate_from_chat_id=-500),
         {"update_id": 9, "my_chat_member": change},

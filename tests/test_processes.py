@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.harness.home import ROOT
-from tests.harness.processes import CuttableProxy, Proc, until
+from tests.harness.processes import CuttableProxy, Proc, state_of, until
 
 
 def test_until_shows_the_last_value() -> None:
@@ -43,7 +43,7 @@ def test_a_process_freezes_and_thaws(ticker: Proc) -> None:
     """Frozen, it is alive and silent; thawed, it goes on."""
     ticker.wait_line("tick 3")
     ticker.freeze()
-    until(lambda: runs(ticker.pid) == "T", what="the stop")
+    until(lambda: state_of(ticker.pid) == "T", what="the stop")
     frozen = ticker.output()
     assert ticker.alive()
     with pytest.raises(AssertionError, match="no line with"):
@@ -57,9 +57,9 @@ def test_nothing_of_a_process_is_left_when_it_closes(ticker: Proc) -> None:
     """The leader dies alone by `kill -9`; `close()` takes its children too."""
     child = int(ticker.wait_line("child").split()[1])
     assert ticker.sigkill() == -signal.SIGKILL
-    assert runs(child)
+    assert state_of(child)
     ticker.close()
-    until(lambda: not runs(child), what="the child's end")
+    until(lambda: not state_of(child), what="the child's end")
 
 
 def test_a_crash_of_the_tests_leaves_nothing(tmp_path: Path) -> None:
@@ -76,14 +76,7 @@ def test_a_crash_of_the_tests_leaves_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", crashing, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    until(lambda: not runs(int(ended.stdout)), what="the end of what was left")
-
-
-def runs(pid: int) -> str:
-    """Return the state letter of a process (T is stopped), or nothing where it ended."""
-    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    letter = told.stdout.strip()[:1]
-    return "" if letter == "Z" else letter
+    until(lambda: not state_of(int(ended.stdout)), what="the end of what was left")
 
 
 class _Echo(BaseHTTPRequestHandler):

@@ -22,7 +22,7 @@ AVOIDED = {
     r"\blies? in\b": "is stored in",
     r"\bgoes away\b|\b(?:is|are|was) gone\b": "disappears; was deleted",
     r"\b(?:is|are) over\b": "has ended; expired",
-    r'(?<!")\bdesk\b': "computer; terminal",
+    r'(?<!["/])\bdesk\b': "computer; terminal",  # /desk is the name of a command
     r"\bwho came\b|\bwhat is asked\b|\bwho answers\b": "a noun",
     r"\bstands? (?:in|above|where)\b": "is in; overrides",
     r"\bpassed over\b": "ignored",
@@ -76,6 +76,7 @@ def test_the_list_finds_what_it_is_for() -> None:
         ("the folder is gone", "the folder was removed"),
         ("the time is over", "the time has ended; there is no other"),
         ("the word from the desk", 'it prints {"kind": "desk"}'),
+        ("you are at the desk", "you are away, until /desk"),
         ("whether it is you who came", "whether it is you"),
         ("what stands in the file", "what is in the file"),
         ("it was passed over", "it was ignored"),

@@ -36,7 +36,8 @@ PROBE = httpx.Timeout(1, connect=1)
 # A heartbeat comes every 10 s (1.18.33) or 30 s (1.1.53), so that longer silence means a broken connection.
 STREAM = httpx.Timeout(5, connect=2, read=45)
 _HEADERS_S = 5.0
-_LARGEST = 8 * 1024 * 1024
+_LARGEST = 64 * 1024 * 1024
+"""The newest messages of a session have the files that were sent to it."""
 _LARGEST_REFUSAL = 64 * 1024
 
 # The exceptions of httpx, the most specific first, and the error that each becomes. A test keeps the table complete.

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
+from hermes.errors import AgentRefused
 from hermes.model.ask import Source
 from hermes.model.card import Listed
 from hermes.model.prompt import Content, PromptAbilities, Sight
+
+Excludes = Callable[[str], bool]
+"""Tells whether an agent's permissions keep the file with this whole path from it; can take a second or two."""
+
+MOST_CHARACTERS: Final = 1 << 16
+"""All patterns of the rules for one session have so many characters at most."""
 
 
 class PromptWay(Protocol):
@@ -25,6 +33,10 @@ class PromptWay(Protocol):
         """Return the state of the session, and in its record that of the prompt with this id ("": of none)."""
         ...
 
+    async def check(self, source: Source, content: Content) -> None:
+        """Raise AgentRefused if it is known that the agent, or the model of this session, does not take the files."""
+        ...
+
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id. A normal return proves nothing: `look` does."""
         ...
@@ -41,6 +53,10 @@ class PromptWay(Protocol):
         """Return the agent's last words in this session, "" if there are none."""
         ...
 
+    async def exclusions(self, source: Source) -> Excludes:
+        """Return which files the agent's permissions do not let it read in this session."""
+        ...
+
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
         ...
@@ -53,6 +69,17 @@ class HasPrompts(Protocol):
     def prompts(self) -> PromptWay:
         """The way of prompts to its sessions."""
         ...
+
+
+def nothing_excluded(_: str) -> bool:
+    """Exclude no file; see `Excludes`."""
+    return False
+
+
+def check_length(patterns: Iterable[str]) -> None:
+    """Raise AgentRefused if these patterns, which may be words of a repository, are too long to compare with."""
+    if sum(map(len, patterns)) > MOST_CHARACTERS:
+        raise AgentRefused("the rules of the permissions are too long", said="there are too many rules to compare with")
 
 
 def way_name(source: Source) -> str:

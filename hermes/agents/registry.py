@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from hermes.agents.claude_code import adapter as claude_adapter, transcript as claude_transcript
+from hermes.agents.claude_code import (
+    adapter as claude_adapter,
+    exclusions as claude_exclusions,
+    transcript as claude_transcript,
+)
 from hermes.agents.generic import adapter as generic_adapter
 from hermes.agents.neovate import adapter as neovate_adapter
 from hermes.agents.oh_my_pi import adapter as oh_my_pi_adapter
 from hermes.agents.opencode import adapter as opencode_adapter, prompting as opencode_prompting
 from hermes.agents.opencode2 import adapter as opencode2_adapter, prompting as opencode2_prompting
+from hermes.agents.prompting import Excludes
 from hermes.model.answer import Decision, Response
 from hermes.model.ask import Ask, Capabilities
 from hermes.model.prompt import PromptAbilities
@@ -86,3 +91,7 @@ BY_HOOK: Mapping[str, str] = {
 
 INTERRUPTED_AT: Mapping[str, Callable[[str], float | None]] = {"claude-code": claude_transcript.interrupted_at}
 """For an agent whose hooks do not tell it: when its record of a session says that the last turn was interrupted."""
+
+EXCLUSIONS: Mapping[str, Callable[[str, str], Excludes]] = {"claude-code": claude_exclusions.exclusions}
+"""For an agent without a server: which files its settings keep from a session in this folder, whose record is at this
+path, "" if it is not known. Raises AgentRefused."""

@@ -7,13 +7,15 @@ Calls are raw (`do_api_request`), for two reasons: one update that the library c
 batch, and building library objects that are not used costs as much as the request itself.
 """
 
+import asyncio
 import os
-import ssl
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 import telegram
@@ -21,8 +23,10 @@ from telegram.error import TelegramError
 from telegram.request import BaseRequest, HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from hermes.chat.failures import strange, translate
+from hermes.chat.failures import NO_PATH, strange, translate
+from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
+from hermes.chat.tls import tls_context
 from hermes.errors import ChatAway, ChatRefused, ConfigError
 
 # The library documents this variable: without it, each 429 also causes a deprecation warning.
@@ -34,13 +38,17 @@ POLL_GRACE_S = 10.0
 POOL_SIZE = 32
 # Keeps a connection open for the next tap; servers and routers keep idle connections longer than this.
 KEEP_ALIVE_S = 55.0
-ANSWER_FIRST_S = 0.003
-"""The effects of a tap start this much after its acknowledgement, because the person waits for that."""
 TOAST_CHARS = 200
 UPDATE_KINDS = ["message", "edited_message", "callback_query", "my_chat_member"]
 
+MAX_DOWNLOAD = 20 << 20
+DOWNLOAD_S = 300.0
+
 _UNCHANGED = "message is not modified"
 _TOO_LATE = ("query is too old", "query id is invalid", "query_id_invalid")
+_TOO_BIG = "file is too big"
+_FILE_PATH = re.compile(r"(?!.*\.\.)[\w-][\w.-]*(/[\w-][\w.-]*)*")
+"""A path without a scheme, a host, an empty segment, or one of dots."""
 _DELETE_GONE = ("message to delete not found", "message_id_invalid")
 
 
@@ -58,19 +66,27 @@ def translated(method: str, *, sending: bool = False) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that Hermes posted. `date_s` is Telegram's date for it (epoch seconds), or 0 if Telegram gave none."""
+    """A message that Hermes posted. `date_s` is Telegram's date for it (epoch seconds), or 0 if Telegram gave none.
+
+    `thread_id` is the topic in which it stands, 0 if in none.
+    """
 
     message_id: int
     date_s: float
+    thread_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself. `reads_groups` is false if privacy mode hides plain texts in groups from it."""
+    """The bot itself. `reads_groups` is false if privacy mode hides plain texts in groups from it.
+
+    `has_topics`: its private chats can have topics.
+    """
 
     id: int
     username: str
     reads_groups: bool
+    has_topics: bool
 
 
 class _Raw(telegram.Bot):
@@ -91,7 +107,7 @@ def always() -> bool:
 
 
 class Bot:
-    """One bot. Its methods raise ChatAway, Undelivered (`send` and `document` only) or ChatRefused, and nothing else.
+    """One bot. Its methods raise ChatAway, ChatRefused, and (only if they post something or make a topic) Undelivered.
 
     `timeout_s` is how long a call waits for its answer. `may_call` is asked before each call: once another machine may
     be the phone side, no call leaves (ChatAway). `request` replaces both connections in tests. `proxy` and
@@ -113,6 +129,7 @@ class Bot:
         self._timeout_s = timeout_s
         self._may_call = may_call
         self._calls, self._polls = (request, request) if request else _connections(proxy, api_base, ca_file)
+        self._files = f"{api_base.rstrip('/')}/file/bot{token}"
         self._bot = _Raw(
             token,
             base_url=f"{api_base.rstrip('/')}/bot",
@@ -131,9 +148,16 @@ class Bot:
         for request in {id(self._calls): self._calls, id(self._polls): self._polls}.values():
             await request.shutdown()
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> Sent:
-        """Post a new message; if the message to reply to is gone, it is posted without a reply."""
+    async def send(
+        self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False, thread_id: int = 0
+    ) -> Sent:
+        """Post a new message; if the message to reply to is gone, it is posted without a reply.
+
+        `thread_id` is its topic; with 0, a reply stands in the topic of the message that it replies to.
+        """
         params = {"chat_id": chat_id, **_body(screen), "disable_notification": silent}
+        if thread_id:
+            params["message_thread_id"] = thread_id
         if reply_to is not None:
             params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
         if screen.force_reply and not screen.rows:
@@ -141,10 +165,19 @@ class Bot:
         return _sent(await self._call("sendMessage", params, sending=True), "sendMessage")
 
     async def document(
-        self, chat_id: int, screen: Screen, name: str, text: str, *, reply_to: int | None = None, silent: bool = False
+        self,
+        chat_id: int,
+        screen: Screen,
+        name: str,
+        content: str | bytes,
+        *,
+        reply_to: int | None = None,
+        silent: bool = False,
+        timeout_s: float | None = None,
     ) -> Sent:
         """Post a file with this name and content, and the text of the screen as its caption."""
-        file = telegram.InputFile(text.encode("utf-8", "replace"), filename=name)
+        data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+        file = telegram.InputFile(data, filename=name)
         params = {
             "chat_id": chat_id,
             "document": file,
@@ -154,7 +187,44 @@ class Bot:
         }
         if reply_to is not None:
             params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return _sent(await self._call("sendDocument", params, sending=True), "sendDocument")
+        return _sent(await self._call("sendDocument", params, sending=True, timeout_s=timeout_s), "sendDocument")
+
+    async def download(self, file_id: str) -> bytes:
+        """Return the content of a file that a person sent, 20 MB at most. Raises ChatRefused also if it is larger."""
+        told = await self._call("getFile", {"file_id": file_id})
+        path, size = (told.get("file_path"), told.get("file_size")) if isinstance(told, dict) else (None, None)
+        if not isinstance(path, str) or not _FILE_PATH.fullmatch(path):
+            raise ChatRefused(NO_PATH)
+        if isinstance(size, int) and size > MAX_DOWNLOAD:
+            raise ChatRefused(_TOO_BIG)
+        data = await self._content(path)
+        if len(data) > MAX_DOWNLOAD:
+            raise ChatRefused(_TOO_BIG)
+        if isinstance(size, int) and len(data) != size:
+            raise ChatAway("the download of a file broke off")
+        return data
+
+    async def _content(self, path: str) -> bytes:
+        """Return what the configured Bot API, and nobody else, has at this path. Redirects are not followed."""
+        try:
+            with translated("a download"):
+                async with asyncio.timeout(DOWNLOAD_S):
+                    return await self._calls.retrieve(f"{self._files}/{quote(path)}", read_timeout=self._timeout_s)
+        except TimeoutError:
+            raise ChatAway("a download takes too long") from None
+        except ChatRefused:  # getFile was answered, so the token is right, and the next path may work
+            raise ChatAway("Telegram does not give the file now") from None
+
+    async def make_topic(self, chat_id: int, name: str) -> int:
+        """Make a topic in a chat, and return its id. A repeated request makes another one."""
+        params = {"chat_id": chat_id, "name": name}
+        result = await self._call("createForumTopic", params, sending=True)
+        return _whole(result, "message_thread_id", "createForumTopic")
+
+    async def rename_topic(self, chat_id: int, thread_id: int, name: str) -> None:
+        """Give a topic another name; no error if it has it already."""
+        params = {"chat_id": chat_id, "message_thread_id": thread_id, "name": name}
+        await self._call("editForumTopic", params, fine=("topic_not_modified",))
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Set the list of commands and their descriptions, which clients show after a slash."""
@@ -191,7 +261,8 @@ class Bot:
         """Return the identity of this bot."""
         result = await self._call("getMe", {})
         bot_id = _whole(result, "id", "getMe")
-        return Me(bot_id, str(result.get("username", "")), bool(result.get("can_read_all_group_messages")))
+        reads_groups = bool(result.get("can_read_all_group_messages"))
+        return Me(bot_id, str(result.get("username", "")), reads_groups, bool(result.get("has_topics_enabled")))
 
     async def name(self, chat_id: int) -> str:
         """Return the first name of a user or the title of a group, or "" if Telegram gives none."""
@@ -223,22 +294,6 @@ class Bot:
             if any(words in refusal.reason for words in fine):
                 return None
             raise
-
-
-def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:
-    """Return the TLS settings for these URLs (of the server and the proxy): trust this PEM file, else the usual CAs.
-
-    Environment variables are not read. If no URL is https, no CAs are loaded. Raises ConfigError: the file is unusable.
-    """
-    if not any(url.lower().startswith("https:") for url in urls if url):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if ca_file is None:
-        return httpx.create_ssl_context(trust_env=False)
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except OSError as error:  # SSLError is a subclass
-        why = "not a PEM file of certificate authorities" if isinstance(error, ssl.SSLError) else error.strerror
-    raise ConfigError(f"telegram.ca_file {ca_file} cannot be used ({why}); it must be a PEM file that you may read")
 
 
 def _connections(proxy: str | None, api_base: str, ca_file: Path | None) -> tuple[BaseRequest, BaseRequest]:
@@ -277,17 +332,19 @@ def _body(screen: Screen) -> dict[str, Any]:
         "link_preview_options": {"is_disabled": True},
     }
     if screen.rows:
-        body["reply_markup"] = {
-            "inline_keyboard": [
-                [{"text": button.text, "callback_data": button.data} for button in row] for row in screen.rows
-            ]
-        }
+        body["reply_markup"] = {"inline_keyboard": [[_button(button) for button in row] for row in screen.rows]}
     return body
+
+
+def _button(button: Button) -> dict[str, Any]:
+    act = {"copy_text": {"text": button.copies}} if button.copies else {"callback_data": button.data}
+    return {"text": button.text} | act | ({"style": button.colour} if button.colour else {})
 
 
 def _sent(result: Any, method: str) -> Sent:
     message_id, date = _whole(result, "message_id", method), result.get("date")
-    return Sent(message_id, float(date) if isinstance(date, int) else 0.0)
+    thread_id = _whole(result, "message_thread_id", method) if result.get("is_topic_message") else 0
+    return Sent(message_id, float(date) if isinstance(date, int) else 0.0, thread_id)
 
 
 def _whole(result: Any, key: str, method: str) -> int:

@@ -29,8 +29,10 @@ _NEVER_LEFT = (
     httpx.LocalProtocolError,
     httpx.InvalidURL,
 )
+NO_PATH = "the Bot API gives no path from which a file can be downloaded"
 _EDIT_GONE = ("message to edit not found", "message can't be edited", "message_id_invalid")
-_CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "rights to send")
+_TOPIC_GONE = ("message thread not found", "topic_closed", "topic_deleted", "topic_id_invalid")
+_CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "rights to send", "topic_closed")
 
 _TOKEN = re.compile(r"(?<=/bot)\d+[^/\s'\"]*|\d+(?::|%3[Aa])[A-Za-z0-9_-]{20,}")
 
@@ -43,6 +45,16 @@ def redact(text: str) -> str:
 def vanished(error: ChatError) -> bool:
     """Tell whether the message to edit is gone or cannot be edited any more, so that it must be posted again."""
     return isinstance(error, ChatRefused) and any(words in error.reason for words in _EDIT_GONE)
+
+
+def is_without_topic(error: ChatRefused) -> bool:
+    """Tell whether the topic of the message does not exist any more, or is closed to this bot."""
+    return any(words in error.reason for words in _TOPIC_GONE)
+
+
+def is_without_path(error: ChatRefused) -> bool:
+    """Tell whether the Bot API gave no path for a download; one with `--local` names a place on its own disk."""
+    return error.reason == NO_PATH.lower()
 
 
 def is_conflict(error: ChatError) -> bool:

@@ -9,8 +9,10 @@ import telegram
 
 from hermes.model.answer import User
 from hermes.model.events import Tap, Text, TextEdit
+from hermes.model.files import File
 
 _NO_ID = 2**63
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         return Migrated(update_id, number(message.migrate_from_chat_id), chat_id)
     if message.from_user is None or (message.text is None and message.effective_attachment is None):
         return Other(update_id)
-    reply = _replied(message)
+    reply, file = _replied(message), _file(message)
     return Text(
         update_id,
         at_s,
@@ -89,20 +91,50 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         reply_text=_words(reply.text or reply.caption or "") if reply and _is_ours(reply, bot_id) else "",
         group=message.chat.type in {"group", "supergroup"},
         date_s=message.date.timestamp(),
+        file=file,
+        caption=_words(message.caption or "") if file else "",
+        thread_id=0 if message.forward_origin else _thread(message),
     )
 
 
+def _file(message: telegram.Message) -> File | None:
+    """Return the file of a message: the largest size of a picture, a voice note, a document, a video or a sound."""
+    album, picture = _words(message.media_group_id or ""), max(message.photo, key=_pixels, default=None)
+    if picture is not None:
+        return File(_words(picture.file_id), "picture.jpg", "image/jpeg", number(picture.file_size or 0), album)
+    if message.voice is not None:
+        size = number(message.voice.file_size or 0)
+        return File(_words(message.voice.file_id), "voice note", "audio/ogg", size, is_voice=True)
+    file = message.document or message.video or message.audio
+    if file is None:
+        return None
+    name, mime = _words(file.file_name or "")[-_LONGEST_NAME:], _words(file.mime_type or "")[:_LONGEST_NAME]
+    return File(_words(file.file_id), name, mime, number(file.file_size or 0), album)
+
+
+def _pixels(picture: telegram.PhotoSize) -> int:
+    return number(picture.width) * number(picture.height)
+
+
 def _edit(update_id: int, message: telegram.Message) -> TextEdit | Other:
-    if message.from_user is None or message.text is None:
+    file = _file(message)
+    text = message.text if file is None else message.caption or ""
+    if message.from_user is None or text is None:
         return Other(update_id)
     chat_id, message_id = number(message.chat.id), number(message.message_id)
-    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(message.text))
+    is_voice = file is not None and file.is_voice
+    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), is_voice)
+
+
+def _thread(message: telegram.Message) -> int:
+    """Return the topic; the replies to a message in a group without topics have a number of this kind, too."""
+    return number(message.message_thread_id) if message.is_topic_message and message.message_thread_id else 0
 
 
 def _replied(message: telegram.Message) -> telegram.Message | None:
     """Return the message that this one replies to; without a reply, Telegram names the first message of a topic."""
     reply = message.reply_to_message
-    return None if reply is None or reply.forum_topic_created else reply
+    return None if reply is None or reply.forum_topic_created or reply.message_id == _thread(message) else reply
 
 
 def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:

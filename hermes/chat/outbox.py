@@ -24,11 +24,15 @@ from hermes.errors import ChatAway, ChatError, Undelivered
 log = logging.getLogger(__name__)
 
 CLOSING_S = 0.5
+UPLOAD_S = 120.0
+"""How long Telegram may take to answer after it has received a file."""
 
 # Below the resolution of a clock: a shorter wait would never be over.
 _CRUMB = 1e-6
 
-_Kind = Literal["send", "edit", "delete"]
+_Kind = Literal["send", "edit", "delete", "topic"]
+TOPIC_PATIENCE_S = 10.0
+"""A new topic that must wait longer than this after a 429 is not waited for: the messages behind it matter more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +136,12 @@ class Outbox:
         self._until_s = 0.0
         self._closed = False
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> Sent:
+    async def send(
+        self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False, thread_id: int = 0
+    ) -> Sent:
         """Post a new message."""
-        result = await self._queued(
-            chat_id, "send", None, lambda: self._bot.send(chat_id, screen, reply_to=reply_to, silent=silent)
-        )
+        call = functools.partial(self._bot.send, chat_id, screen, reply_to=reply_to, silent=silent, thread_id=thread_id)
+        result = await self._queued(chat_id, "send", None, call)
         if result is None:
             raise Undelivered("Telegram named no message")
         return result
@@ -152,6 +157,14 @@ class Outbox:
             raise Undelivered("Telegram named no message")
         return result
 
+    async def upload(self, chat_id: int, screen: Screen, file: tuple[str, bytes], *, reply_to: int) -> Sent:
+        """Post a file that may be large beside the queue: nothing waits for it. After a 429 it is not tried again."""
+        if self._closed:
+            raise _stopping()
+        for window in self._lane(chat_id).windows["send"]:
+            window.spend()
+        return await self._bot.document(chat_id, screen, *file, reply_to=reply_to, timeout_s=UPLOAD_S)
+
     async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
         """Make a message show this screen, or a newer one if that is queued before this one is sent."""
         await self._queued(chat_id, "edit", message_id, lambda: self._bot.edit(chat_id, message_id, screen))
@@ -159,6 +172,23 @@ class Outbox:
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message after all requests that were queued before."""
         await self._queued(chat_id, "delete", message_id, lambda: self._bot.delete(chat_id, message_id))
+
+    async def make_topic(self, chat_id: int, name: str) -> int:
+        """Make a topic in a chat, and return its id. A 429 of more than `TOPIC_PATIENCE_S` is raised as ChatAway."""
+        made: list[int] = []
+
+        async def make() -> None:
+            made.append(await self._bot.make_topic(chat_id, name))
+
+        await self._queued(chat_id, "topic", None, make)
+        return made[0]
+
+    async def rename_topic(self, chat_id: int, thread_id: int, name: str) -> None:
+        """Give a topic another name, which nothing depends on: an error is only logged."""
+        try:
+            await self._queued(chat_id, "topic", None, lambda: self._bot.rename_topic(chat_id, thread_id, name))
+        except ChatError as error:
+            log.info("topic %d keeps its name: %s", thread_id, error)
 
     async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
         """Post a message that nothing depends on: an error is only logged."""
@@ -252,7 +282,7 @@ class Outbox:
             posts = [rates.chat, rates.group] if is_group else [rates.chat]
             edits = [rates.chat_edits, rates.group_edits] if is_group else [rates.chat_edits]
             posting, editing = ((self._overall, *(self._window(rate) for rate in kind)) for kind in (posts, edits))
-            self._lanes[chat_id] = _Lane({"send": posting, "edit": editing, "delete": editing})
+            self._lanes[chat_id] = _Lane({"send": posting, "topic": posting, "edit": editing, "delete": editing})
         return self._lanes[chat_id]
 
     def _window(self, rate: tuple[float, float]) -> Window:
@@ -288,10 +318,11 @@ class Outbox:
         try:
             job.done(await job.call())
         except ChatAway as error:
-            if error.retry_after_s is None or self._closed:
+            wait_s = error.retry_after_s
+            if wait_s is None or self._closed or (job.kind == "topic" and wait_s > TOPIC_PATIENCE_S):
                 job.failed(error)
             else:
-                self._hold(lane, job, error.retry_after_s)
+                self._hold(lane, job, wait_s)
         except asyncio.CancelledError:
             job.failed(Undelivered("Hermes stopped before Telegram answered"))
             raise

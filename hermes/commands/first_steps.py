@@ -33,13 +33,14 @@ def demo(
     machines: Annotated[
         int, typer.Option(min=1, max=3, help="How many machines share the bot; more than one needs PostgreSQL.")
     ] = 1,
+    topics: Annotated[bool, typer.Option("--topics", help="Each session has a topic of its own in the chat.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 takes a free port.")] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Try Hermes in your browser: without a token, an account or an agent. Ctrl-C ends it, and leaves nothing."""
     from hermes.commands.demo import command
 
-    command.run(opencode=opencode, machines=machines, port=port, open_page=open_page, say=typer.echo)
+    command.run(opencode=opencode, machines=machines, topics=topics, port=port, open_page=open_page, say=typer.echo)
 
 
 @app.command(rich_help_panel=PANEL)

@@ -117,10 +117,10 @@ async def _serve_always(listening: Listening, supervisor: Supervisor) -> None:
             return
 
 
-def reap(config: Config, clock: Clock) -> None:
+def reap(config: Config, followed: Followed, clock: Clock) -> None:
     """Do once what a listener does. Raises as `Listener.run_once`."""
     store = store_of(config, now=clock.now, pace=clock.pace)
-    _run(Listener(config, store, monotonic=clock.monotonic).run_once(), clock)
+    _run(Listener(config, store, monotonic=clock.monotonic, followed=followed).run_once(), clock)
 
 
 def _run(work: Coroutine[Any, Any, None], clock: Clock) -> None:

@@ -109,9 +109,10 @@ def reap(
     """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
     from hermes.commands import listening
 
+    followed = configuration.Followed(config, environ=os.environ)
     loaded = load(config, log_json=log_json, store=store, log_file=log_file)
     try:
-        listening.reap(loaded, clocks.bent(test_clock))
+        listening.reap(loaded, followed, clocks.bent(test_clock))
     except Held:
         if home_of(loaded).holder(LISTENER) is None:  # a listener of another store holds the bot
             raise

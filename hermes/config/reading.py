@@ -92,21 +92,21 @@ def read_text(place: Path) -> str | None:
 
 
 class Followed:
-    """Watch the configuration file of a running process. `path` and `environ` are as in `load`.
+    """Watch the configuration file of a running process, at `place`. `path` and `environ` are as in `load`.
 
     Raises ConfigError: as `read_text`.
     """
 
     def __init__(self, path: Path | None, *, environ: Mapping[str, str]) -> None:
         self._path, self._environ = path, environ
-        self._place = config_path(path, environ=environ)
-        self._used = self._seen = read_text(self._place)
+        self.place = config_path(path, environ=environ)
+        self._used = self._seen = read_text(self.place)
         self._said = ""
 
     def has_changed(self) -> bool:
         """Tell whether the file has changed and its new content is valid; log the error of an invalid content once."""
         try:
-            text = read_text(self._place)
+            text = read_text(self.place)
             if text == self._seen:
                 self._said = ""
                 return False

@@ -35,6 +35,7 @@ from hermes.config.values import (
     Words,
     Zone,
     checked_url,
+    is_here,
     secret_or_file,
 )
 from hermes.core.notices import NoticeRules
@@ -71,6 +72,7 @@ class Telegram(_Section):
         default="https://api.telegram.org",
         description='the http(s) URL of a Bot API server, such as "https://api.telegram.org"',
     )
+    topics: Literal["off", "project", "session"] = Field(default="off", description='"off", "project" or "session"')
     proxy: MaybeProxy = Field(default=None, description='the URL of an http, https or socks5 proxy, or "none"')
     ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
 
@@ -161,16 +163,24 @@ class Notices(_Section):
     enabled: bool = Field(default=True, description="true or false")
     finished: Seconds = Field(default=120.0, ge=0, description='a duration such as "2m"; "0s" is every turn')
 
-    def rules(self, *, post_after_s: float, has_prompts: bool) -> NoticeRules:
-        """Return these settings as the value that `core.notices` takes; `post_after_s` is that of questions."""
-        return NoticeRules(self.enabled, self.finished, post_after_s, has_prompts)
+    def rules(self, *, has_prompts: bool) -> NoticeRules:
+        """Return these settings as the value that `core.notices` takes."""
+        return NoticeRules(self.enabled, self.finished, has_prompts)
 
 
 class Prompts(_Section):
-    """Whether the phone may send prompts to agents, and to which projects."""
+    """Whether the phone may send prompts to agents, to which projects, and the program that hears voice notes."""
 
     enabled: bool = Field(default=False, description="true or false")
     projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
+    transcribe: Words = Field(
+        default=(), description='a program and its arguments, such as ["/home/me/bin/hear", "--language", "en"]'
+    )
+
+    @property
+    def writable(self) -> tuple[str, ...] | None:
+        """The projects that the phone may write to, () for all; None if prompts are off."""
+        return self.projects if self.enabled else None
 
 
 class Store(_Section):
@@ -242,6 +252,11 @@ class OpenCode(_Section):
         validate_default=True,
         description='the password that the server wants, "" for none, or be in password_file',
     )
+
+    @property
+    def is_here(self) -> bool:
+        """Tell whether the URL means this machine: a loopback address, or "localhost"."""
+        return is_here(self.url)
 
 
 def _state_folder() -> Path:
@@ -335,6 +350,14 @@ class Config(_Section):
         if self.phone is None:
             raise ConfigError(AGENT_ONLY)
         return self.phone
+
+    def secret_files(self) -> tuple[Path, ...]:
+        """Return the files that the configuration names for secrets: nobody else may read them. Raises ConfigError."""
+        named = [self.phone.token_file if self.phone else None, self.monitor.ping_url_file]
+        named += [server.password_file for server in self.opencode]
+        if (address := self.store.address) is not None:
+            named += [self.store.password_file, *address.secret_files()]
+        return tuple(path for path in named if path is not None)
 
     def placed(self, *, store: Path | None, log_file: Path | None) -> "Config":
         """Return the same settings with this store folder or log file, if one is given."""

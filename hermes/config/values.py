@@ -4,6 +4,8 @@ A check raises the rest of a sentence ("is empty"), which never contains the val
 with a unit ("1h30m") and kept as seconds; "none" means no value, if a key allows it.
 """
 
+import contextlib
+import ipaddress
 import json
 import re
 import tomllib
@@ -100,6 +102,14 @@ def checked_url(
     if parts.fragment or (parts.query and not query):
         raise ValueError("has a '?' or '#' in it")
     return text.rstrip("/")
+
+
+def is_here(url: str) -> bool:
+    """Tell whether the host of this URL is a loopback address or "localhost"."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def checked_proxy(value: object, *, login: bool = True) -> str:

@@ -157,13 +157,25 @@ class Quiet:
 
 
 class AnswerTimes:
-    """The timings of asks, by one answerable clock. `now` is the epoch clock; no phone rings in the `quiet` hours."""
+    """The timings of asks, by one answerable clock. `now` is the epoch clock; no phone rings in the `quiet` hours.
+
+    `at_desk_s`: how long things wait for a person at the desk, unless the person `is_away`.
+    """
 
     def __init__(
-        self, clock: AnswerableClock, pace: Pace, *, now: Callable[[], float], quiet: Quiet | None = None
+        self,
+        clock: AnswerableClock,
+        pace: Pace,
+        *,
+        now: Callable[[], float],
+        quiet: Quiet | None = None,
+        at_desk_s: float = 0.0,
+        is_away: bool = False,
     ) -> None:
         self.clock = clock
         self.pace = pace
+        self.at_desk_s = at_desk_s
+        self.is_away = is_away
         self._now = now
         self._quiet = quiet
 
@@ -183,6 +195,11 @@ class AnswerTimes:
         if math.isinf(extra_s) or (entry.timing.expires_at is None and not extra_s):
             return replace(entry.timing, expires_at=None, until_s=None, called=False, reminded=0)
         return self.started(entry, extra_s)
+
+    @property
+    def post_after_s(self) -> float:
+        """How long an ask or a notice waits for the desk now."""
+        return 0.0 if self.is_away else self.at_desk_s
 
     def is_quiet(self) -> bool:
         """Tell whether the phone must not ring now."""

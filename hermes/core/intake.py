@@ -4,8 +4,8 @@ An ask is one entry, whichever way and however often it comes: by a hook, by an 
 Its call may come before its request, and the news of its end before the ask itself.
 
 Some agents name only the call in the news of an end, and two identical calls of one turn have the same id. Then each
-ask has at most one such news, the news of an ask that is settled already comes late, and news that may mean several
-open asks means none: each of them ends by its own hook, or with the turn.
+ask has at most one such news, the news of an ask that is settled already comes late, and news of several open asks
+means the one whose hook has taken our answer, or none: each of them ends by its own hook, or with the turn.
 """
 
 from __future__ import annotations
@@ -164,8 +164,10 @@ def _place_news(news: Replied | Dismissed, known: Known) -> tuple[Placed, ...]:
         return (Heard(late[0].id),)
     called = [entry for entry in known.session if entry.ask.source.call_id == news.call_id]
     same = [entry for entry in called if entry.state.phase != "settled"]
-    ours = [entry for entry in same if entry.id in known.ours]
-    return _tell(ours[:1] or (same if len(same) == 1 else []), came)
+    # A hook says that it takes our answer before its agent can act on it. A hook that has not said so still has to
+    # print its answer, and the end of its ask would send it away without one.
+    taken = [entry for entry in same if entry.id in known.ours and entry.waiter_taken]
+    return _tell(taken[:1] or (same if len(same) == 1 else []), came)
 
 
 def _tell(entries: Iterable[Entry], fact: Fact) -> tuple[Tell, ...]:
@@ -185,6 +187,7 @@ def merged(known: Ask, told: Ask) -> Ask:
                 "message_id",
                 "session_title",
                 "root_title",
+                "root_id",
                 "last_text",
             )
         },

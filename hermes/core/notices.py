@@ -38,14 +38,13 @@ KEEPS_TRYING: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NoticeRules:
-    """Which turns get a notice: those that took at least `finished_s`. The notice waits `post_after_s` for the desk.
+    """Which turns get a notice: those that took at least `finished_s`.
 
     `has_prompts`: prompts can come from the phone; the ends of their turns are told even if notices are not `enabled`.
     """
 
     enabled: bool = True
     finished_s: float = 120.0
-    post_after_s: float = 0.0
     has_prompts: bool = False
 
     @property
@@ -178,31 +177,34 @@ def _unwanted(notice: Notice) -> Notice:
 
 def _dropped(notice: Notice) -> Notice:
     """Return the notice without the words that nobody will see."""
-    turn = notice.turn if notice.turn is None else replace(notice.turn, words="", failure="")
+    turn = notice.turn
+    if turn is not None:
+        changes = turn.changes if turn.changes is None else replace(turn.changes, diff="")
+        turn = replace(turn, words="", failure="", changes=changes)
     return replace(notice, phase="dropped", turn=turn)
 
 
-def due(notice: Notice, rules: NoticeRules, now_s: float) -> NoticeOrder | None:
-    """Return what is to be done for the phone now, or None."""
-    trying = _of_retry(notice, rules, now_s)
+def due(notice: Notice, post_after_s: float, now_s: float) -> NoticeOrder | None:
+    """Return what is to be done for the phone now, or None; a notice waits `post_after_s` for the desk."""
+    trying = _of_retry(notice, post_after_s, now_s)
     if isinstance(trying, TellRetry):
         return trying
     if notice.phase == "waiting" and notice.turn is not None:
         waited_s = now_s - notice.heard_s
         # A negative time: the wall clock was set back, and the notice does not wait because of that.
-        if 0 <= waited_s < rules.post_after_s and not notice.is_ours:
-            return Pause(rules.post_after_s - waited_s)
+        if 0 <= waited_s < post_after_s and not (notice.is_ours or notice.turn.nobody_there):
+            return Pause(post_after_s - waited_s)
         return Post(notice.turn)
     return TakeButtons(notice.outdated[0]) if notice.outdated else trying
 
 
-def _of_retry(notice: Notice, rules: NoticeRules, now_s: float) -> TellRetry | Pause | None:
+def _of_retry(notice: Notice, post_after_s: float, now_s: float) -> TellRetry | Pause | None:
     retry, shown = notice.retry, notice.retry_shown
     if retry is None:
         return None if shown is None else TellRetry(shown.retry, is_over=True)
     waited_s = now_s - retry.since_s
-    if shown is None and 0 <= waited_s < rules.post_after_s:
-        return Pause(rules.post_after_s - waited_s)
+    if shown is None and 0 <= waited_s < post_after_s:
+        return Pause(post_after_s - waited_s)
     return TellRetry(retry) if shown is None or shown.retry != retry else None
 
 

@@ -2,9 +2,10 @@
 
 The first of these rules that fits decides:
 
- 1. The text is a further part of a prompt whose parts are still arriving.
+ 1. The text is a further part of a prompt whose parts are still arriving, or a further picture of its album.
  2. It replies to a message that stands for a session: a notice, the line of a prompt, or a card.
- 3. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply).
+ 3. It is a plain text in the topic of a session, or of a project with only one session.
+ 4. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply).
 
 Any other text is a prompt only if the person says so by a button.
 """
@@ -16,16 +17,19 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.routing import PART_S
-from hermes.model.prompt import Target
+from hermes.core.topics import is_of
+from hermes.model.prompt import PromptAbilities, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hermes.model.ask import Source
     from hermes.model.card import Card
+    from hermes.model.chat_memory import Topic
     from hermes.model.events import Text
+    from hermes.model.files import File
     from hermes.model.notice import Notice, Turn
-    from hermes.model.prompt import Prompt, PromptAbilities
+    from hermes.model.prompt import Prompt
 
 ARMED_S: Final = 1800.0
 """After this time a card no longer takes a text: the person may have forgotten it."""
@@ -66,14 +70,15 @@ class Sessions:
     projects: tuple[str, ...] = ()
 
 
-def route(text: Text, known: Sessions) -> PromptDestination | None:
-    """Return where the text goes as a prompt, None if it is none."""
-    target = None if text.reply_to is None else _replied_to(text.chat_id, text.reply_to, known)
+def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDestination | None:
+    """Return where the text goes as a prompt, None if it is none. `here`: the session of the topic (`in_topic`)."""
+    target = session_of(text, known, here)
+    is_aimed = text.reply_to is not None or here is not None
     for prompt in known.prompts:
-        if _is_part(text, prompt, target):
+        if _is_part(text, prompt, target, is_aimed=is_aimed):
             return ToPrompt(prompt.id)
     card = armed_card(known.cards, text.user.id, text.at_s)
-    if text.reply_to is not None:
+    if is_aimed:
         if target is None or card is None or not _is_same(card.target, target):
             return None if target is None else ToSession(target)
         return ToSession(target, card.id, card.about)
@@ -81,6 +86,26 @@ def route(text: Text, known: Sessions) -> PromptDestination | None:
         return None
     armed = None if card is None else _still(card.target, known)
     return None if card is None or armed is None else ToSession(armed, card.id, card.about)
+
+
+def session_of(text: Text, known: Sessions, here: Target | None = None) -> Target | None:
+    """Return the session for which the message stands that this text replies to; `here` if it replies to none."""
+    return here if text.reply_to is None else _replied_to(text.chat_id, text.reply_to, known)
+
+
+def in_topic(topic: Topic, known: Sessions, armed: Card | None) -> Target | None:
+    """Return the session to which a text in this topic goes; None if there is none, or if it takes no prompts.
+
+    `armed` is the card that takes the person's next text. Without one, a text in the topic of a project goes to none of
+    its sessions: the person may mean one that is not known here.
+    """
+    if armed is not None and is_of(topic, armed.target.source):
+        return _still(armed.target, known)
+    if not topic.about.session_id:
+        return None
+    mine = Target(topic.about, topic.agent_name, PromptAbilities())
+    found = [(at_s, one) for at_s, one in _used(known) if _is_same(one, mine)]
+    return _still(max(found, key=lambda one: one[0])[1] if found else mine, known)
 
 
 def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:
@@ -91,12 +116,12 @@ def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:
 
 def offered(known: Sessions) -> tuple[Target, ...]:
     """Return the sessions to offer for a text without a target, the one that was used last first."""
-    used: dict[tuple[str, str], tuple[float, Target]] = {}
+    used: dict[tuple[str, str, str], tuple[float, Target]] = {}
     for at_s, found in _used(known):
         target = _still(found, known)
         if target is None:
             continue
-        key = (target.source.agent, target.source.session_id)
+        key = target.source.session
         if target.source.session_id and used.get(key, (0.0, target))[0] <= at_s:
             used[key] = (at_s, target)
     newest = sorted(used.values(), key=lambda one: one[0], reverse=True)
@@ -119,10 +144,16 @@ def is_in(source: Source, projects: tuple[str, ...]) -> bool:
     return not projects or any(one.rstrip("/") in names for one in projects)
 
 
+def refusal(source: Source, projects: tuple[str, ...] | None) -> str:
+    """Return why the phone may no longer write to a session, "" if it may. `projects` as of `is_in`; None: to none."""
+    may_write = projects is not None and is_in(source, projects)
+    return "" if may_write else "this phone may no longer write to that project"
+
+
 def _is_same(one: Target | None, other: Target | None) -> bool:
     if one is None or other is None:
         return one is other
-    return (one.source.agent, one.source.session_id) == (other.source.agent, other.source.session_id)
+    return one.source.session == other.source.session
 
 
 def _used(known: Sessions) -> Iterable[tuple[float, Target]]:
@@ -170,15 +201,21 @@ def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None
     return None
 
 
-def _is_part(text: Text, prompt: Prompt, target: Target | None) -> bool:
+def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: bool) -> bool:
     """Tell whether `text`, which replies to a message of `target`, is the next part of a prompt that still arrives.
 
-    Each part of a split text replies to the same message.
+    Each part of a split text, or of an album, replies to the same message (`is_aimed`), or stands in the same topic.
     """
-    if text.reply_to is not None and not _is_same(target, prompt.target):
+    if is_aimed and not _is_same(target, prompt.target):
         return False
     last = prompt.parts[-1]
     if prompt.due_s is None or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
         return False
+    if last.file is not None or text.file is not None:
+        return _album(last.file) == _album(text.file) != ""
     is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
     return is_near and bool(text.text) and utf16_units(last.text) >= SPLIT_UNITS
+
+
+def _album(file: File | None) -> str:
+    return "" if file is None else file.album

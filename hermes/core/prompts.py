@@ -19,6 +19,7 @@ Rules:
     jump. A prompt is missing, or unanswered, only if all looks of some seconds agree.
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
+  * A prompt is sent once all its files are here. A voice note counts as written when the person agrees with its words.
   * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.
 """
 
@@ -27,14 +28,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.core import prompt_files
 from hermes.core.answers import joined_text
 from hermes.core.prompt_text import content_of
 from hermes.model.prompt_events import (
     Accepted,
     Addressed,
+    Agreed,
     Continued,
     Declined,
     Edited,
+    Fetched,
+    Heard,
     Hurried,
     Joined,
     Seen,
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
 
     from hermes.model.prompt import Content, Prompt, PromptPhase, Sight
     from hermes.model.prompt_events import PromptEvent
+    from hermes.model.state import Part
 
 STARTS_S: Final = 1800.0
 """A prompt starts by itself for so long after it was written."""
@@ -98,8 +104,10 @@ PromptOrder = MakeSession | Look | Send | Stop
 
 
 def content(prompt: Prompt) -> Content:
-    """Return what is sent to the agent. Raises ValueError: the text is no prompt; the message says what is missing."""
-    return content_of(joined_text(prompt.parts), about=prompt.about)
+    """Return what is sent beside the files. Raises ValueError: the text is no prompt; it says what is missing."""
+    if not prompt_files.files_of(prompt.parts):
+        return content_of(joined_text(prompt.parts), about=prompt.about)
+    return content_of("\n".join(part.text for part in prompt.parts if part.text), about=prompt.about)
 
 
 def is_over(prompt: Prompt) -> bool:
@@ -117,16 +125,22 @@ def is_stale(prompt: Prompt, now_s: float) -> bool:
     return prompt.phase == "queued" and now_s >= prompt.starts_until_s
 
 
+def wants_files(prompt: Prompt, now_s: float) -> bool:
+    """Tell whether files of it are to be downloaded now."""
+    is_waiting = prompt.phase == "queued" and prompt.due_s is None and not is_stale(prompt, now_s)
+    return is_waiting and bool(prompt_files.lacking(prompt))
+
+
 def due(prompt: Prompt, *, is_next: bool, now_s: float) -> PromptOrder | None:
     """Return what to do next for the agent; None if only a person, or the end of another prompt, brings it further.
 
-    `is_next`: no earlier prompt for the session is under way.
+    `is_next`: no prompt for the session that comes before it is under way.
     """
     target = prompt.target
     if prompt.phase in OVER or prompt.due_s is not None or target is None:
         return None
     if prompt.phase == "queued":
-        if is_stale(prompt, now_s) or not (is_next or prompt.is_hurried):
+        if is_stale(prompt, now_s) or not prompt_files.is_complete(prompt) or not (is_next or prompt.is_hurried):
             return None
         return MakeSession() if not target.source.session_id else Look()
     if prompt.phase == "sending":
@@ -158,13 +172,28 @@ def _joined(prompt: Prompt, _: Joined) -> Prompt:
     return prompt if prompt.due_s is None else _checked(replace(prompt, due_s=None))
 
 
-def _edited(prompt: Prompt, event: Edited) -> Prompt:
-    if not is_free(prompt) or not event.text.strip():
+def _fetched(prompt: Prompt, event: Fetched) -> Prompt:
+    return _with_parts(prompt, prompt_files.fetched(prompt.parts, event))
+
+
+def _heard(prompt: Prompt, event: Heard) -> Prompt:
+    return _with_parts(prompt, prompt_files.with_words(prompt.parts, event))
+
+
+def _agreed(prompt: Prompt, event: Agreed) -> Prompt:
+    if prompt.phase != "queued" or prompt_files.lacking(prompt):
         return prompt
-    parts = tuple(
-        replace(part, text=event.text) if part.message_id == event.message_id else part for part in prompt.parts
-    )
-    return prompt if parts == prompt.parts else _checked(replace(prompt, parts=parts, is_edited=True))
+    after = _with_parts(prompt, prompt_files.without_sounds(prompt.parts))
+    return prompt if after == prompt else replace(after, starts_until_s=event.at_s + STARTS_S)
+
+
+def _edited(prompt: Prompt, event: Edited) -> Prompt:
+    after = _with_parts(prompt, prompt_files.edited(prompt.parts, event))
+    return prompt if after == prompt else replace(after, is_edited=True)
+
+
+def _with_parts(prompt: Prompt, parts: tuple[Part, ...]) -> Prompt:
+    return prompt if parts == prompt.parts or not is_free(prompt) else _checked(replace(prompt, parts=parts))
 
 
 def _addressed(prompt: Prompt, event: Addressed) -> Prompt:
@@ -175,16 +204,16 @@ def _addressed(prompt: Prompt, event: Addressed) -> Prompt:
 
 
 def _checked(prompt: Prompt) -> Prompt:
-    """Return the prompt, failed if its text is no prompt, or of a kind that its agent does not take."""
+    """Return the prompt, failed if its text is no prompt, or if its agent does not take that, or its files."""
     if prompt.target is None or prompt.due_s is not None:
         return prompt
     try:
         kind = content(prompt).kind
     except ValueError as error:
         return _failed(prompt, str(error), None)
-    if kind in prompt.target.can.kinds:
-        return prompt
-    return _failed(prompt, f"{prompt.target.agent_name} takes no {kind} from here", None)
+    why = "" if kind in prompt.target.can.kinds else f"{prompt.target.agent_name} takes no {kind} from here"
+    why = why or prompt_files.objection(prompt.parts, prompt.target, kind)
+    return _failed(prompt, why, None) if why else prompt
 
 
 def _withdrawn(prompt: Prompt, _: Withdrawn) -> Prompt:
@@ -239,6 +268,8 @@ def _seen(prompt: Prompt, event: Seen) -> Prompt:
 def _may_begin(prompt: Prompt, event: Seen) -> bool:
     target = prompt.target
     if target is None or not target.source.session_id or event.at_s >= prompt.starts_until_s:
+        return False
+    if not prompt_files.is_complete(prompt):
         return False
     return event.sight.session == "idle" or (prompt.is_hurried and target.can.steers)
 
@@ -350,6 +381,9 @@ def _stop_told(prompt: Prompt, event: StopTold) -> Prompt:
 _STEPS: Final[Mapping[type, Callable[..., Prompt]]] = {
     Continued: _continued,
     Joined: _joined,
+    Fetched: _fetched,
+    Heard: _heard,
+    Agreed: _agreed,
     Edited: _edited,
     Addressed: _addressed,
     Withdrawn: _withdrawn,

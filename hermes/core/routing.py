@@ -10,6 +10,9 @@ The first of these rules that fits decides:
  5. Else the person is told how to answer. In a group only a reply to a message of an ask (also of a closed one) is
     told anything, because people there talk to each other.
 
+In a topic, rules 3 and 4 are about the asks in that topic; if there are none, rule 4 is about those of the whole chat.
+There rule 3 holds in a group, too.
+
 A text belongs only to an ask that was on the phone when the text was written. Telegram's ids and dates of both messages
 decide that, never our clock. A tap needs no rule: its button names the ask.
 """
@@ -75,7 +78,7 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
         return _to(target, text, "reply")
     if text.reply_to is not None and _CODE.search(_last_line(text.reply_text)):
         return Tell("settled")
-    return Ignore() if text.group else _plain(text, here)
+    return _plain(text, here)
 
 
 def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
@@ -90,12 +93,17 @@ def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
 
 
 def _plain(text: Text, here: Sequence[Entry]) -> Destination:
-    armed = [entry for entry in here if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
-    if armed:
+    there = [entry for entry in here if entry.phone.thread_id == text.thread_id] if text.thread_id else here
+    if text.group and (not text.thread_id or text.reply_to is not None):
+        return Ignore()
+    armed = [entry for entry in there if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
+    if armed and text.reply_to is None:  # a reply is about another message
         return _to(max(armed, key=lambda entry: _armed_at(entry, text.user.id) or 0.0), text, "armed")
+    if text.group:
+        return Ignore()
     if (text.text or "").startswith("/"):
         return Tell("how_to_answer")
-    open_ones = [entry for entry in here if open_to_people(entry.ask, entry.state)]
+    open_ones = [entry for entry in there or here if open_to_people(entry.ask, entry.state)]
     candidates = [entry for entry in open_ones if _was_shown(entry, text)]
     if len(candidates) == 1:
         return _alone(text, candidates[0])

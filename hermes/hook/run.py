@@ -9,7 +9,8 @@ If `hermes hook generic` is started without --store, the command line takes --st
 configuration.
 
 The environment of an agent is not trusted: agents load `.env` files and the settings of a project. A hook takes its
-settings only from its arguments, and the listener that it starts gets a new environment.
+settings only from its arguments, and the listener that it starts gets a new environment. What a shape reads from the
+environment may do no more than choose between things that are all allowed.
 
 An agent's plugin or settings start the hook, so it must not disturb the agent: it exits with 0, and prints only the
 answer on stdout. An error is one line in the log, which quotes nothing from a question. Stderr gets the words "kept"
@@ -281,7 +282,7 @@ def _payload(agent: Shape, line: bytes) -> dict[str, Any]:
         return payload
     carried = {key: payload[key] for key in agent.carried if key in payload}
     if agent.prompts is not None:
-        carried |= agent.prompts.adds(payload)
+        carried |= agent.prompts.adds(payload, os.environ)
     if len(line) > MAX_LINE_BYTES and _size(carried) > MAX_LINE_BYTES:
         raise _Refused(f"more than {MAX_LINE_BYTES} bytes")
     # Each hook is a separate ask. Its id is made here, so that a payload cannot take the id of another ask.

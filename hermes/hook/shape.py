@@ -32,7 +32,7 @@ class PromptShape:
     `hands` says how a hook with --prompts hands a prompt over: it prints it on stderr and ends with the status 2
     ("status"), or prints a line of JSON for each and stays ("lines"). `place` returns for a payload and the environment
     the session in which it waits, None if it may not: nobody sits there. `ends_session` returns whether a payload says
-    that its session is over. `adds` returns what the hook adds to a payload.
+    that its session is over. `adds` returns what the hook adds to a payload, from the payload and the environment.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PromptShape:
         place: Callable[[Mapping[str, Any], Mapping[str, str]], PromptPlace | None],
         *,
         ends_session: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-        adds: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {},
+        adds: Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]] = lambda _, __: {},
     ) -> None:
         self.hands: Hands = hands
         self.place = place

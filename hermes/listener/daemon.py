@@ -15,13 +15,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import hermes
-from hermes.errors import ChatRefused, HermesError, NotSaved, StoreError, TooNew
+from hermes.errors import ChatRefused, Conflict, HermesError, NotSaved, StoreError, TooNew
 from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.background import Background
 from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
-from hermes.listener.phone.outage import Outage
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from hermes.config.reading import Followed
     from hermes.config.settings import Config
+    from hermes.listener.phone.outage import Outage
     from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,8 @@ class Listener:
     ) -> None:
         self.serves = False
         """Whether it could start."""
-        self._given = Circumstances(config, supervisor or Supervisor(), monotonic, rate_scale)
+        file = None if followed is None else followed.place
+        self._given = Circumstances(config, file, supervisor or Supervisor(), monotonic, rate_scale)
         self._idle_s = idle_s
         self._followed = followed
         self._store = store
@@ -171,6 +172,8 @@ class Listener:
         telegram = self._given.config.phone
         if telegram is None or not self._chat_id:
             return None
+        from hermes.listener.phone.outage import Outage  # noqa: PLC0415 (the library of Telegram is large)
+
         return Outage(telegram, self._chat_id, monotonic=self._given.monotonic)
 
     async def run_once(self) -> None:
@@ -189,6 +192,7 @@ class Listener:
                 await self._loops.take_inbox()
                 await self._loops.compare_servers()
                 await self._parts.steps.idle(REAPING_S)
+                await self._parts.background.at_rest(REAPING_S)
                 await self._loops.tidy()
                 if phone is not None and phone.connection.refusal:
                     await phone.link.in_trouble(phone.connection.refusal)
@@ -243,7 +247,7 @@ class Listener:
         with suppress(NotSaved):
             # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
             await self._loops.remember()
-        with suppress(NotSaved):
+        with suppress(NotSaved, Conflict):  # a list that cannot be read is in its place
             await parts.kept.list_machine(self._store.home.machine(), spool.host())
         if phone is not None:
             self._chat_id = parts.entries.chat_id

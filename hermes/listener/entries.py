@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
-from hermes.errors import Conflict, Missing, NotSaved, StoreError
+from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreAway, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
 from hermes.model.entry import Closed, Entry, Phone
@@ -243,7 +243,7 @@ class Entries:
 
     async def stale(self) -> set[str]:
         """Return the ids of the entries that are not here as the store has them. Raises StoreError."""
-        found = {entry.id: entry.revision for entry in await self.store.open()}
+        found = await self.store.revisions()
         known = {entry.id: entry.revision for entry in self._open.values()}
         return {entry_id for entry_id, _ in found.items() ^ known.items()}
 
@@ -272,10 +272,13 @@ class Entries:
 
     @contextmanager
     def apart(self, entry_id: str) -> Iterator[None]:
-        """Log an error of this entry's own file, once, and go on, so that others are handled. Raises NotSaved."""
+        """Log an error of this entry alone, once, and go on, so that others are handled.
+
+        Raises NotSaved, StoreAway, Deposed: nothing of any entry can be saved now.
+        """
         try:
             yield
-        except NotSaved:
+        except (NotSaved, StoreAway, Deposed):
             raise
         except StoreError as error:
             if self._said.get(entry_id) != str(error):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import hermes
-from hermes.chat.bot import ANSWER_FIRST_S
-from hermes.errors import AgentError, Deposed, HermesError, StoreError
+from hermes.errors import AgentError, Deposed, HermesError, StoreError, TooNew, Unreadable
 from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
-from hermes.listener.wakes import due
+from hermes.listener.wakes import ANSWER_FIRST_S, due
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Changed, Missed
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.25
+PAUSE: Final = 20.0
+"""The pause after a tick is at least this many times as long as it took, so that many open asks cost little."""
 SLOW_TICK_S: Final = 2.0
+"""The longest pause between two ticks."""
 REMEMBER_S: Final = 10.0
 INBOX_LOOK_S: Final = 2.0
 INBOX_TURN_S: Final = 0.02
@@ -36,6 +39,9 @@ INBOX_TURN_S: Final = 0.02
 INBOX_WELL_S: Final = 30.0
 DOUBT_S: Final = 60.0
 """How often each open ask is looked at, because an event may have been lost."""
+MISSED_PAUSE_S: Final = 1.0
+MISSED_TRIES: Final = 5
+"""So often changes that could not be read are looked for, before the next ones: all are found a minute later."""
 HOUSEKEEPING_S: Final = 600.0
 TURNS_S: Final = 20.0
 """How long a timer's round waits for the turns that ended to be known; the next one goes on."""
@@ -225,7 +231,8 @@ class Loops:
             if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
                 log.info("nothing is open any more: leaving")
                 self._ending.begin()
-            await asyncio.sleep(TICK_S if entries.all() else SLOW_TICK_S)
+            took_s = self._monotonic() - at_s
+            await asyncio.sleep(min(max(TICK_S, PAUSE * took_s), SLOW_TICK_S) if entries.all() else SLOW_TICK_S)
 
     async def _tick(self) -> None:
         """Do what is due by the time to answer. Raises StoreError."""
@@ -284,13 +291,24 @@ class Loops:
                 await self._supervisor.pause(RENEW_S)
 
     async def follow_store(self) -> None:
-        """Take in the changes of other machines."""
+        """Take in the changes of other machines; after an error look a few times for all that were missed."""
         async for change in self._store.changes():
-            try:
-                for one in await self._missed() if isinstance(change, Missed) else [change]:
-                    await self._take_in(one)
-            except StoreError as error:
-                log.warning("%s", error)  # the missed changes are found a minute later
+            wanted: Changed | Missed = change
+            for _ in range(MISSED_TRIES):
+                if await self._is_taken_in(wanted):
+                    break
+                wanted = Missed()
+                await asyncio.sleep(MISSED_PAUSE_S)
+
+    async def _is_taken_in(self, change: Changed | Missed) -> bool:
+        """Take in a change, or all that were missed; tell whether the store could be read."""
+        try:
+            for one in await self._missed() if isinstance(change, Missed) else [change]:
+                await self._take_in(one)
+        except StoreError as error:
+            log.warning("%s", error)
+            return False
+        return True
 
     async def _missed(self) -> list[Changed]:
         entries = [Changed("entries", one) for one in await self._parts.entries.stale()]
@@ -298,13 +316,16 @@ class Loops:
 
     async def _take_in(self, change: Changed) -> None:
         if change.kind != "entries":
-            await self._parts.kept.refresh(change.kind, change.id)
+            with suppress(Unreadable, TooNew):  # each look for what was missed logs such a record
+                await self._parts.kept.refresh(change.kind, change.id)
             return
-        closed = await self._parts.entries.refresh(change.id)
-        if closed is not None:
-            if self._parts.entries.is_ours(closed):
-                await self._parts.agent.errands.tell(closed.id, Woke())  # its hook may still wait
-            self._parts.entries.drop(closed)
+        entries = self._parts.entries
+        with entries.apart(change.id):
+            closed = await entries.refresh(change.id)
+            if closed is not None:
+                if entries.is_ours(closed):
+                    await self._parts.agent.errands.tell(closed.id, Woke())  # its hook may still wait
+                entries.drop(closed)
 
     # --- housekeeping -------------------------------------------------------------------------------------------------
 
@@ -318,6 +339,7 @@ class Loops:
         """Delete old settled asks and leftover files; start again with a newly installed version. Raises StoreError."""
         if self._parts.phone_side is not None:
             await self._parts.phone_side.upkeep.tidy(self._parts.kept)
+            await self._parts.phone_side.downloads.tidy()
         sweeping.sweep(self._store.home.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from hermes.core.notices import NoticeRules
     from hermes.listener.wakes import Wakes
+    from hermes.model.ask import Source
     from hermes.model.notice import Begun, Retry
     from hermes.storage.store import RecordStore
 
@@ -87,23 +89,31 @@ class Notices(Records[Notice]):
 
     async def _all_of(self, session_id: str, fn: Callable[[Notice], Notice]) -> None:
         with suppress(NotSaved):  # then a notice is posted that nobody needs
-            for notice in [one for one in self.all() if one.session_id == session_id]:
+            for notice in [one for one in self.ours() if one.session_id == session_id]:
                 await self.change(notice.id, fn)
 
     def of_session(self, agent: str, session_id: str) -> Notice | None:
-        """Return the notice of this session, or None."""
-        return next((one for one in self.all() if (one.agent, one.session_id) == (agent, session_id)), None)
+        """Return the notice of this session on this machine, or None."""
+        return next((one for one in self.ours() if (one.agent, one.session_id) == (agent, session_id)), None)
 
     def begun(self, agent: str, session_id: str, turn_id: str) -> Begun | None:
         """Return the beginning of this turn, None if Hermes has not heard of it."""
         notice = self.of_session(agent, session_id)
         return next((one for one in notice.begun if one.turn_id == turn_id), None) if notice is not None else None
 
+    async def mute(self, source: Source, *, on: bool) -> None:
+        """Post no notices of this session, of whatever machine, or post them again. Raises NotSaved."""
+        machine = None if self._machine is None else source.machine
+        await self._of(source.agent, machine, source.session_id, lambda found: replace(found, is_muted=on))
+
     async def of(self, agent: str, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
-        """Change the notice of this session; `fn` is pure. Raises NotSaved."""
+        """Change the notice of this session on this machine; `fn` is pure. Raises NotSaved."""
+        return await self._of(agent, self._machine, session_id, fn)
+
+    async def _of(self, agent: str, machine: str | None, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
         return await self.make(
-            lambda one: (one.agent, one.session_id) == (agent, session_id),
-            lambda: Notice(random_id(), agent, session_id, machine=self._machine or ""),
+            lambda one: (one.agent, one.session_id) == (agent, session_id) and machine in {None, one.machine},
+            lambda: Notice(random_id(), agent, session_id, machine=machine or ""),
             fn,
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermes.agents.registry import PROMPT_ABILITIES
-from hermes.chat.bot import tls_context
+from hermes.chat.tls import tls_context
 from hermes.config.settings import AGENT_ONLY
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
 from hermes.errors import ConfigError
@@ -16,15 +16,16 @@ from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
-from hermes.listener.phone.parts import Given, PhoneParts, phone_parts
 from hermes.listener.ping import Pinger
 from hermes.listener.store_watch import StoreWatch
 from hermes.listener.workers import Step, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from hermes.config.settings import Config, Questions
+    from hermes.listener.phone.parts import PhoneParts
     from hermes.listener.sd_notify import Supervisor
     from hermes.listener.store_watch import Locks
     from hermes.listener.wakes import Worker
@@ -35,11 +36,12 @@ if TYPE_CHECKING:
 class Circumstances:
     """The things that a listener is made with beside its store.
 
-    `monotonic` is a clock that never jumps, in seconds; `rate_scale` 2 sends twice as fast as Telegram is known to take
-    it.
+    `config_file` is None where nobody follows it. `monotonic` is a clock that never jumps, in seconds; `rate_scale` 2
+    sends twice as fast as Telegram is known to take it.
     """
 
     config: Config
+    config_file: Path | None
     supervisor: Supervisor
     monotonic: Callable[[], float]
     rate_scale: float
@@ -75,16 +77,23 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     background, times = Background(), _times(config.questions, memory, store, monotonic)
     entries = Entries(store, times, chat_id=0 if memory is None else memory.chat_id(config.telegram.chat_id))
     has_prompts = config.prompts.enabled
-    rules = config.notices.rules(post_after_s=config.questions.post_after, has_prompts=has_prompts)
+    rules = config.notices.rules(has_prompts=has_prompts)
     kept = Kept(store, rules, entries.wakes)
     connected: dict[str, bool] = {}
+    known = store.home.followed()
+    if known is None:  # an earlier version kept it in the memory of the chat
+        known = () if memory is None else memory.at.followed
+    agent = agent_parts(config, AgentGiven(entries, kept, known, background, connected, machine, monotonic))
     phone = None
     if memory is not None:
+        from hermes.listener.phone.parts import Given, phone_parts  # noqa: PLC0415 (the library of Telegram is large)
+
         abilities = PROMPT_ABILITIES if has_prompts else {}
         supervisor, scale = given.supervisor, given.rate_scale
         phone = phone_parts(
             config,
             Given(
+                given.config_file,
                 entries,
                 kept,
                 memory,
@@ -93,15 +102,12 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
                 supervisor,
                 connected,
                 abilities,
+                agent.ways,
                 machine,
                 monotonic,
                 rate_scale=scale,
             ),
         )
-    known = store.home.followed()
-    if known is None:  # an earlier version kept it in the memory of the chat
-        known = () if memory is None else memory.at.followed
-    agent = agent_parts(config, AgentGiven(entries, kept, known, background, connected, machine, monotonic))
     steps = Steps({**_agent_steps(agent), **({} if phone is None else _phone_steps(phone))}, entries.wakes)
     watch = StoreWatch(locks, entries, kept, agent.errands, phone)
     return Parts(background, times, entries, kept, phone, agent, connected, steps, watch, _pinger(config))
@@ -123,6 +129,7 @@ def _phone_steps(phone: PhoneParts) -> dict[Worker, Step]:
         "notice": phone.turn_notices.step,
         "line": phone.prompt_lines.step,
         "joining": phone.updates.join_prompt,
+        "file": phone.downloads.step,
         "card": phone.cards.step,
         "listed": phone.cards.show_lists,
     }
@@ -135,6 +142,8 @@ def _times(questions: Questions, memory: Memory | None, store: Store, monotonic:
         Pace(questions.ttl, questions.remind_at),
         now=store.now,
         quiet=None if hours is None else Quiet(hours.start, hours.end, questions.zone),
+        at_desk_s=questions.post_after,
+        is_away=memory is not None and memory.at.is_away,
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.core import prompts
+from hermes.core import prompt_files, prompts
 from hermes.listener.records import Records, Workers
 from hermes.model.prompt import Prompt
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes.listener.wakes import Wakes
-    from hermes.model.ask import Source
     from hermes.model.notice import Turn
     from hermes.model.prompt import PromptPhase
     from hermes.model.prompt_events import PromptEvent
@@ -34,24 +34,29 @@ class Prompts(Records[Prompt]):
     def __init__(
         self, store: RecordStore[Prompt], wakes: Wakes, *, now: Callable[[], float], machine: str | None = None
     ) -> None:
-        workers = Workers(phone=("line", "joining"), agent=("prompt",))
+        workers = Workers(phone=("line", "joining", "file"), agent=("prompt",))
         super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=_age_s)
         self.now = now
 
     def written_s(self) -> float:
         """Return the time of a prompt that is written now: after all that wait, even if the clock was set back."""
-        waiting = [one.asked_s for one in self.all() if not prompts.is_over(one)]
-        return max([self.now(), *(math.nextafter(asked_s, math.inf) for asked_s in waiting)])
+        waiting = [_turn_s(one) for one in self.all() if not prompts.is_over(one)]
+        return max([self.now(), *(math.nextafter(turn_s, math.inf) for turn_s in waiting)])
 
     async def apply(self, prompt_id: str, event: PromptEvent) -> Prompt | None:
         """Apply an event; the result is on disk when this returns. Raises NotSaved."""
         before = self.get(prompt_id)
-        after = await self.change(prompt_id, lambda found: prompts.step(found, event))
+        after = await self.change(prompt_id, lambda found: self._step(found, event))
         if before is not None and after is not None and before.phase != after.phase:
             log.info("prompt %s: %s", after.id, after.phase)
             if prompts.is_over(after):
                 self._wake_behind(after)
         return after
+
+    def _step(self, prompt: Prompt, event: PromptEvent) -> Prompt:
+        after = prompts.step(prompt, event)
+        is_agreed = prompt_files.waits_for_yes(prompt) and prompt_files.is_complete(after)
+        return replace(after, agreed_s=self.written_s()) if is_agreed else after
 
     def of_message(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt with this message of a person, or None; of several, the one that was made last."""
@@ -67,15 +72,19 @@ class Prompts(Records[Prompt]):
         return next((one for one in self.all() if record_id and one.record_id == record_id), None)
 
     def at(self, agent: str, session_id: str, *phases: PromptPhase) -> list[Prompt]:
-        """Return the prompts that were sent to this session of this agent, and are in one of these phases."""
-        known = (one for one in self.all() if one.tries and one.phase in phases and one.target)
-        return [one for one in known if one.target and _key(one.target.source) == (agent, session_id)]
+        """Return the prompts that were sent to this session on this machine, and are in one of these phases."""
+        known = ((one, one.target.source) for one in self.ours() if one.tries and one.phase in phases and one.target)
+        return [one for one, source in known if (source.agent, source.session_id) == (agent, session_id)]
 
     def is_next(self, prompt: Prompt) -> bool:
-        """Tell whether no earlier prompt of its session is under way or waits for its turn."""
+        """Tell whether no prompt of its session that comes before it is under way or waits for its turn.
+
+        One that waits for the person's yes holds nobody up, and comes when they have said it.
+        """
         now_s = self.now()
-        ahead = (one for one in self._of_session(prompt) if (one.asked_s, one.id) < (prompt.asked_s, prompt.id))
-        return not any(not prompts.is_stale(one, now_s) for one in ahead)
+        there = (one for one in self._of_session(prompt) if not prompt_files.waits_for_yes(one))
+        ahead = (one for one in there if (_turn_s(one), one.id) < (_turn_s(prompt), prompt.id))
+        return all(prompts.is_stale(one, now_s) for one in ahead)
 
     def wake_session(self, session_id: str) -> None:
         """Let the agent side look at the prompts of this session soon: something happened there."""
@@ -85,7 +94,7 @@ class Prompts(Records[Prompt]):
 
     def has_begun(self, turn: Turn) -> bool:
         """Tell whether a prompt from the phone began this turn."""
-        same = (one for one in self.all() if one.target and _is_same(one.target.source, turn.source))
+        same = (one for one in self.all() if one.target and one.target.source.session == turn.source.session)
         return any(_is_of(prompt, turn) for prompt in same)
 
     async def forget_before(self, at_s: float) -> None:
@@ -99,7 +108,7 @@ class Prompts(Records[Prompt]):
         return [
             one
             for one in self.all()
-            if one.target and _is_same(one.target.source, target.source) and not prompts.is_over(one)
+            if one.target and one.target.source.session == target.source.session and not prompts.is_over(one)
         ]
 
     def _wake_behind(self, prompt: Prompt) -> None:
@@ -107,12 +116,8 @@ class Prompts(Records[Prompt]):
             self.wake(one.id)
 
 
-def _is_same(one: Source, other: Source) -> bool:
-    return _key(one) == _key(other)
-
-
-def _key(source: Source) -> tuple[str, str]:
-    return source.agent, source.session_id
+def _turn_s(prompt: Prompt) -> float:
+    return prompt.agreed_s or prompt.asked_s
 
 
 def _is_of(prompt: Prompt, turn: Turn) -> bool:

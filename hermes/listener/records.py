@@ -63,13 +63,20 @@ class Records(Generic[R]):
     def wake(self, record_id: str) -> None:
         """Let the workers look at this record soon."""
         record = self._known.get(record_id)
-        is_ours = record is not None and self._machine in {None, record.machine}
+        is_ours = record is not None and self._is_ours(record)
         for worker in (*self._workers.phone, *(self._workers.agent if is_ours else ())):
             self._wakes.put(record_id, worker)
 
     def all(self) -> list[R]:
         """Return all records, in the order in which they were read or made."""
         return list(self._known.values())
+
+    def ours(self) -> list[R]:
+        """As `all`, but without the records of other machines."""
+        return [record for record in self._known.values() if self._is_ours(record)]
+
+    def _is_ours(self, record: R) -> bool:
+        return self._machine in {None, record.machine}
 
     def get(self, record_id: str) -> R | None:
         """Return the record with this id, or None."""

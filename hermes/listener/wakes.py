@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
 
-Worker = Literal["phone", "errand", "join", "notice", "prompt", "line", "card", "session", "list", "listed", "joining"]
+ANSWER_FIRST_S: Final = 0.003
+"""The effects of a tap start this much after its acknowledgement, because the person waits for that."""
+
+Worker = Literal[
+    "phone", "errand", "join", "notice", "prompt", "line", "card", "session", "list", "listed", "joining", "file"
+]
 """The workers.
 
 For an entry: "phone" for its messages, "errand", and "join" for a text that is being joined. For a notice: "notice".
-For a prompt: "prompt" for its way to the agent, "line" for its message, "joining" for parts that may still come.
+For a prompt: "prompt" for its way to the agent, "line" for its message, "joining" for parts that may still come, and
+"file" for the files that came with it.
 For the card of a session: "card" for its message, "session" for what it wants of the agent. For the lists of sessions:
 "list" makes one, "listed" shows it.
 """

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S: Final = 0.3
 LONGEST_PAUSE_S: Final = 30.0
+LOCKED_LOOK_S: Final = 2.0
+"""A step that a locked phone holds up looks at the lock again after this."""
 
 
 Step = Callable[[str], Awaitable[float | None]]

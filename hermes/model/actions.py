@@ -94,6 +94,11 @@ class ShowWhole:
     """Send the whole text of a permission as a file, because its message shows only a part."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShowChanges:
+    """Show what a turn has changed."""
+
+
 # --- prompts, and the cards of sessions ---
 
 
@@ -105,6 +110,11 @@ class Withdraw:
 @dataclass(frozen=True, slots=True)
 class SendNow:
     """Send the prompt now, although a turn runs, other prompts wait, or it has waited for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeard:
+    """Send what was heard in a voice note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +169,9 @@ class ListPage:
 
 Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting
 
-SessionAction = Withdraw | SendNow | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | Mute | ListPage
+SessionAction = (
+    Withdraw | SendNow | SendHeard | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | Mute | ListPage
+)
 """What the buttons of prompts and of cards do, beside `Back`."""
 
-Action = Turn | TakeOffer | ShowWhole | SessionAction
+Action = Turn | TakeOffer | ShowWhole | ShowChanges | SessionAction

@@ -74,7 +74,8 @@ class Source:
     - `server`: the name in the configuration of the server that sent or listed the ask, or "".
     - `request_id`, `call_id`, `message_id`: the agent's ids of the request, of the tool call that asks, and of the
       message with that call; None if not known. The request id, or the call id within its session, identifies the ask.
-    - `session_title`, `root_title`: the title of the session and, for a subagent, that of its root session.
+    - `session_title`, `root_title`: the title of the session and, for a subagent, that of its root session, whose id is
+      `root_id`.
     - `last_text`: the last words of the agent before it asked.
     """
 
@@ -87,9 +88,15 @@ class Source:
     message_id: str | None = None
     session_title: str = ""
     root_title: str = ""
+    root_id: str = ""
     last_text: str = ""
     server: str = ""
     host: str = ""
+
+    @property
+    def session(self) -> tuple[str, str, str]:
+        """The identity of its session. Two machines have the same session ids if a home folder was copied."""
+        return self.agent, self.machine, self.session_id
 
 
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]
@@ -131,6 +138,7 @@ class Ask:
     - `ttl_s`, `on_expiry`: the time to answer and the rule at its end, if this ask brings its own. None means the
       values of the configuration.
     - `given`: a part of the payload that the adapter needs to write the answer. Only the adapter reads it.
+    - `nobody_there`: the agent knows that nobody is at the desk, so that the ask does not wait for anybody there.
     """
 
     source: Source
@@ -141,3 +149,4 @@ class Ask:
     ttl_s: float | None = None
     on_expiry: OnExpiry | None = None
     given: str = ""
+    nobody_there: bool = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hermes.model.ask import Source
+
 
 @dataclass(frozen=True, slots=True)
 class Followed:
@@ -29,6 +31,21 @@ class SettledDay:
 
 
 @dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that Hermes made in a chat, by its own `name`.
+
+    `about` is its session or, without a session id, its project: a folder of a machine. `agent_name`: the name of the
+    session's agent for people.
+    """
+
+    chat_id: int
+    thread_id: int
+    name: str
+    about: Source
+    agent_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMemory:
     """The data of one bot that survives a restart of Hermes.
 
@@ -42,6 +59,9 @@ class ChatMemory:
     - `newest_message`: the highest known message id in the chat.
     - `lived_s`: how long Hermes has run in all; of a pause between two runs at most an hour is added. Settled asks age
       by this count, so that a wrong wall clock deletes none. `settled_days`: the days with settled asks.
+    - `is_away`: the person has said /away, so that nothing waits for the desk.
+    - `topics`: the topics that Hermes made, the one that was used last at the end. `no_topic`: the sentence that the
+      person has read about why a topic could not be made or used, "" once one was made.
     """
 
     bot_id: int
@@ -58,3 +78,6 @@ class ChatMemory:
     newest_message: int = 0
     lived_s: float = 0.0
     settled_days: tuple[SettledDay, ...] = ()
+    is_away: bool = False
+    topics: tuple[Topic, ...] = ()
+    no_topic: str = ""

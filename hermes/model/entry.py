@@ -30,6 +30,7 @@ class Phone:
     - `copies`: other messages of the ask, which will be deleted: it was posted again, or a send timed out, but arrived.
     - `since_id`, `since_date_s`: the first message of the ask, and Telegram's date of it. Only a later text counts.
     - `after_id`: the newest message in the chat before the ask. All messages of the ask have higher ids.
+    - `thread_id`: the topic of the chat in which the main message is, 0 if in none.
     """
 
     chat_id: int = 0
@@ -40,6 +41,7 @@ class Phone:
     since_id: int | None = None
     since_date_s: float = 0.0
     after_id: int = 0
+    thread_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

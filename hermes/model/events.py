@@ -11,6 +11,7 @@ from typing import Literal
 from hermes.model.actions import Action
 from hermes.model.answer import Proof, Response, User
 from hermes.model.ask import OnExpiry
+from hermes.model.files import File
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +143,14 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """An edit of a message that a person wrote: its text now."""
+    """An edit of a message that a person wrote: its text now, or the caption of its file, which may be a voice note."""
 
     update_id: int
     user: User
     chat_id: int
     message_id: int
     text: str
+    is_voice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +158,11 @@ class Text:
     """A message that a person wrote, as Telegram reports it.
 
     - `text`: None for a sticker, a photo, and every other message without a text.
+    - `file`: a picture or a document that Hermes may take; `caption`: the text below it.
     - `reply_to`: the message that it replies to. `reply_text`: the text of that message, "" unless our bot wrote it.
     - `group`: whether the chat is a group, not a private chat.
     - `date_s`: Telegram's date of the message. It is compared only with other dates from Telegram.
+    - `thread_id`: the topic of the chat in which it was written, 0 if in none, or if it was only forwarded.
     """
 
     update_id: int
@@ -171,3 +175,6 @@ class Text:
     reply_text: str = ""
     group: bool = False
     date_s: float = 0.0
+    file: File | None = None
+    caption: str = ""
+    thread_id: int = 0

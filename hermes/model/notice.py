@@ -10,11 +10,15 @@ from hermes.model.ask import Source
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of one turn: the number of files, and of lines added and removed."""
+    """The changes of one turn: the number of files, and of lines added and removed.
+
+    `diff`: the changed lines, for a person to read; "" if the agent does not tell.
+    """
 
     files: int
     added: int = 0
     removed: int = 0
+    diff: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Turn:
     - `failure`: why the turn failed, in words; "" if it finished.
     - `prompt_id`: the agent's id of the prompt that began it, "" if the agent does not tell.
     - `changes`: None if the agent does not tell.
+    - `nobody_there`: the agent knew at its end that nobody is at the desk, so that its notice does not wait there.
     """
 
     source: Source
@@ -40,6 +45,7 @@ class Turn:
     failure: str = ""
     changes: Changes | None = None
     prompt_id: str = ""
+    nobody_there: bool = False
 
 
 @dataclass(frozen=True, slots=True)

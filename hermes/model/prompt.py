@@ -7,6 +7,7 @@ from typing import Literal
 
 from hermes.model.answer import User
 from hermes.model.ask import Source
+from hermes.model.files import Attachment, FileKind
 from hermes.model.state import Part
 
 ContentKind = Literal["text", "note", "task", "command"]
@@ -21,27 +22,34 @@ ContentKind = Literal["text", "note", "task", "command"]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a prompt. `name` is the subagent of a task, or the name of a command; `text` its arguments."""
+    """The content of a prompt. `name` is the subagent of a task, or the name of a command; `text` its arguments.
+
+    `text` may be "" if there are files.
+    """
 
     kind: ContentKind
     text: str
     name: str = ""
+    files: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PromptAbilities:
     """The abilities of an agent with prompts. The machine and the screens read these and not the name of the agent.
 
-    - `kinds`: the kinds of content that it takes.
+    - `kinds`: the kinds of content that it takes. `files`: the kinds of files that it takes beside a text.
     - `steers`: it takes a prompt while a turn runs, at the next step of that turn.
     - `stops`: it can be told to end the turn that runs.
     - `makes_sessions`: it can begin a new session.
+    - `resumes`: the command that opens a session in a terminal; the id of the session follows it. "": none is known.
     """
 
     kinds: tuple[ContentKind, ...] = ("text",)
     steers: bool = False
     stops: bool = False
     makes_sessions: bool = False
+    resumes: str = ""
+    files: tuple[FileKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +117,11 @@ class PromptLine:
 class Prompt:
     """A prompt with all that must survive a crash. Times are epoch seconds.
 
-    - `parts`: the messages of the person. `due_s`: further parts of a split text may come until then.
+    - `parts`: the messages of the person. `due_s`: further parts of a split text or an album may come until then.
     - `target`: None until the person has chosen one of `choices`.
     - `about`: the question that this prompt answers too late, "" if none.
     - `is_edited`: the person has changed the text.
+    - `agreed_s`: when the person agreed with the words of its voice note; 0 without one.
     - `starts_until_s`: it starts by itself until then; later only if the person says so.
     - `is_hurried`: the person wants it sent although a turn runs, or other prompts wait.
     - `record_id`: its id in the agent's record, which Hermes makes; "" until it is sent.
@@ -155,6 +164,7 @@ class Prompt:
     again_of: str = ""
     line: PromptLine = PromptLine()
     revision: int = 0
+    agreed_s: float = 0.0
 
     @property
     def machine(self) -> str:

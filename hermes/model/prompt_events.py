@@ -22,6 +22,30 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """The file of this message lies in the folder of files. Its bytes are of the type `mime`."""
+
+    message_id: int
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """These are the words of the voice note in this message."""
+
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The person has read what was heard, and wants it sent."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Edited:
     """The person has edited one of the messages of the prompt."""
 
@@ -104,6 +128,6 @@ class StopTold:
 
 
 PromptEvent = (
-    Continued | Joined | Edited | Addressed | Withdrawn | Hurried | StopWanted | SessionMade
+    Continued | Joined | Fetched | Heard | Agreed | Edited | Addressed | Withdrawn | Hurried | StopWanted | SessionMade
     | Seen | Trying | Accepted | Unreached | Declined | StopTold
 )  # fmt: skip

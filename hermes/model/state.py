@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.model.answer import Answer, Decision, Outcome, User
+from hermes.model.files import File
 
 Phase = Literal["matching", "open", "sending", "settled"]
 """The phase of an ask.
@@ -31,11 +32,15 @@ class Armed:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One message of a text that Telegram's app may have split. `date_s` is Telegram's date of it."""
+    """One message of a text that Telegram's app may have split, or of an album. `date_s` is Telegram's date of it.
+
+    `file`: the file that came with it; its caption is the `text`.
+    """
 
     message_id: int
     text: str
     date_s: float = 0.0
+    file: File | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from starlette.routing import Route
 MODEL_ID = "fake-model"
 TITLE = "A scripted session"
 _KEPT = 300
+_KEPT_FILES = 20
 _PROMPT = re.compile(r"SCRIPT (?:(?P<key>[\w.:-]+) )?(?=\[)")
 
 Json = dict[str, Any]
@@ -140,6 +141,13 @@ def plain_text(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
+def _no_texts(contents: Sequence[object]) -> Iterator[Json]:
+    """Yield the parts of these contents that are no texts: pictures and documents."""
+    for content in contents:
+        parts = content if isinstance(content, list) else []
+        yield from (part for part in parts if isinstance(part, dict) and part.get("type") != "text")
+
+
 def _latest(messages: Sequence[Json]) -> tuple[str, ...]:
     """Return the tool results at the end of the conversation: those of the last turn's calls."""
     results: list[str] = []
@@ -160,11 +168,17 @@ class ScriptedModel:
         self._turns: dict[str, int] = {}
         self._offered: dict[str, tuple[str, ...]] = {}
         self._asked: deque[tuple[str, ...]] = deque(maxlen=_KEPT)
+        self._attached: deque[tuple[str, tuple[Json, ...]]] = deque(maxlen=_KEPT_FILES)
 
     def asked(self, word: str) -> list[tuple[str, ...]]:
         """Return the user's texts of each of the last 300 requests in which one of them has this word, oldest first."""
         with self._lock:
             return [texts for texts in self._asked if any(word in text for text in texts)]
+
+    def attached(self, word: str) -> list[Json]:
+        """Return the parts that are no texts of the user's messages, in the newest request with this word in a text."""
+        with self._lock:
+            return list(next((parts for texts, parts in reversed(self._attached) if word in texts), ()))
 
     def received(self, key: str) -> tuple[str, ...]:
         """Return the tool results after all prompts with this key, in order, as the latest request had them."""
@@ -192,7 +206,9 @@ class ScriptedModel:
         if not tools and "title generator" in plain_text(messages[0].get("content") if messages else ""):
             return Step(text=TITLE)
         with self._lock:
-            self._asked.append(tuple(plain_text(one.get("content")) for one in messages if one.get("role") == "user"))
+            said = [one.get("content") for one in messages if one.get("role") == "user"]
+            self._asked.append(tuple(plain_text(one) for one in said))
+            self._attached.append(("\n".join(self._asked[-1]), tuple(_no_texts(said))))
         scenes = read_scenes(messages)
         if not scenes:
             return Step(text='This model follows scripts: SCRIPT [{"text": "hello"}]')

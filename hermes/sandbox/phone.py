@@ -8,9 +8,10 @@ Tests wait for content: `wait` checks its condition again after each change of t
 second, for conditions outside the server), until the condition holds or the time is over.
 """
 
+import base64
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar
 
 import httpx
@@ -42,6 +43,7 @@ __all__ = [
     "Tap",
     "Toast",
     "Version",
+    "file_of",
 ]
 
 LOOK_AGAIN_S = 0.25
@@ -185,8 +187,45 @@ class Phone:
         body = {"kind": kind, "caption": caption, "reply_to": reply, "user_id": user, "chat_id": chat}
         return self._post("send", _NUMBER, **body)
 
+    def send_photo(self, content: bytes, *, size: int | None = None, **where: Any) -> int:
+        """Send a picture (JPEG) and return its message id; `where` is as in `share`."""
+        return self.share([file_of("photo", content, size=size, caption=where.pop("caption", ""))], **where)[0]
+
+    def send_document(
+        self, content: bytes, name: str, mime: str = "text/plain", *, size: int | None = None, **where: Any
+    ) -> int:
+        """Send a document and return its message id; `where` is as in `share`."""
+        caption = where.pop("caption", "")
+        return self.share([file_of("document", content, name=name, mime=mime, size=size, caption=caption)], **where)[0]
+
+    def send_voice(self, content: bytes, *, size: int | None = None, **where: Any) -> int:
+        """Send a voice note (Ogg, Opus) and return its message id; `where` is as in `share`."""
+        return self.share([file_of("voice", content, size=size, caption=where.pop("caption", ""))], **where)[0]
+
+    def share(
+        self,
+        media: Sequence[Mapping[str, Any]],
+        *,
+        reply_to: ShownMessage | int | None = None,
+        album: str = "",
+        thread_id: int | None = None,
+        user: int | None = None,
+        chat: int | None = None,
+    ) -> tuple[int, ...]:
+        """Send files, each made by `file_of`, and return their message ids; several make an album.
+
+        `album` is the id of an album that comes in pieces, by several calls.
+        """
+        reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
+        where = {"reply_to": reply, "thread_id": thread_id, "user_id": user, "chat_id": chat, "album": album}
+        return self._post("share", _NUMBERS, media=list(media), **where)
+
+    def lose_files(self, message_id: int, *, chat: int | None = None) -> None:
+        """Let Telegram no longer have the files of this message."""
+        self._do("lose_files", message_id=message_id, chat_id=chat)
+
     def rewrite(self, message_id: int, text: str, *, chat: int | None = None) -> None:
-        """Edit a text that a person wrote."""
+        """Edit a text, or the caption of a file, that a person wrote."""
         self._do("rewrite", message_id=message_id, text=text, chat_id=chat)
 
     def delete(self, message: ShownMessage | int, *, chat: int | None = None) -> None:
@@ -203,9 +242,28 @@ class Phone:
         """Unblock the bot in this chat (in a group: add it again)."""
         self._do("unblock", chat_id=chat)
 
-    def migrate(self, *, chat: int | None = None) -> int:
-        """Turn a group into a supergroup and return its new chat id."""
-        return self._post("migrate", _NUMBER, chat_id=chat)
+    def migrate(self, *, chat: int | None = None, forum: bool = False) -> int:
+        """Turn a group into a supergroup (because topics are switched on in it), and return its new chat id."""
+        return self._post("migrate", _NUMBER, chat_id=chat, forum=forum)
+
+    def topic(
+        self,
+        what: Literal["make", "rename", "close", "reopen", "delete"],
+        thread_id: int = 0,
+        *,
+        name: str | None = None,
+        chat: int | None = None,
+    ) -> int:
+        """Make a topic in a chat, or change one, and return its id."""
+        return self._post("topic", _NUMBER, what=what, thread_id=thread_id, name=name, chat_id=chat)
+
+    def rule(self, *, chat: int | None = None, **change: Any) -> None:
+        """Change what is on in a group, and what the bot is and may do there: the fields of its `Chat`."""
+        self._do("rule", chat_id=chat, **change)
+
+    def topics_mode(self, *, on: bool) -> None:
+        """Switch topics on or off in the private chats of the bot."""
+        self._do("topics_mode", on=on)
 
     # actions of the test
 
@@ -303,3 +361,9 @@ class Phone:
         if response.status_code == httpx.codes.OK:
             return response.content
         raise LookupError(f"the control side answered {response.status_code}: {response.text}")
+
+
+def file_of(kind: Literal["photo", "document", "voice"], content: bytes, **more: Any) -> dict[str, Any]:
+    """Return a file for `Phone.share`; `more` are other fields of the server's `Media`: name, mime, size, caption."""
+    given = {key: value for key, value in more.items() if value is not None}
+    return {"kind": kind, "content": base64.b64encode(content).decode(), **given}

@@ -8,12 +8,13 @@ FaultAction = Literal["error", "html", "cut", "cut_after", "hang"]
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One inline button; `data` is its callback_data (None on a URL or copy button)."""
+    """One inline button; `data` is its callback_data (None on a URL or copy button), `copies` what a tap copies."""
 
     text: str
     data: str | None = None
     url: str | None = None
     style: str | None = None
+    copies: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

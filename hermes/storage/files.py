@@ -27,6 +27,7 @@ from hermes.storage import folders, names
 from hermes.storage.archive import Done, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import Home
+from hermes.storage.prompt_files import FOLDER, PromptFolder
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
 from hermes.storage.records import MemoryRecords, RecordFiles, is_there
 from hermes.storage.store import Changed, Missed
@@ -60,6 +61,7 @@ class FileStore:
         self.notices = RecordFiles(notices, NOTICES, self._quarantine)
         self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
         self.cards = RecordFiles(cards, CARDS, self._quarantine)
+        self.files = PromptFolder(root)
         self.lists: MemoryRecords[MachineList] = MemoryRecords()
         self._machine = Machine("", "", "", 0.0)
 
@@ -128,8 +130,8 @@ class FileStore:
         """
         self.home.make()
         with self.home.writing():
-            records = (self._root / name for name in folders.RECORDS)
-            places = (self._root, self._pending, self._root / "quarantine", *records, *self._done.months())
+            names_of = ("quarantine", FOLDER, *folders.RECORDS)
+            places = (self._root, self._pending, *(self._root / name for name in names_of), *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
             for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
                 self._done.list_month(month, map(closed_line, surveyed(entry_files(month)).entries))
@@ -138,6 +140,10 @@ class FileStore:
         return await self.pending()
 
     # --- pending entries -------------------------------------------------------------------------------
+
+    async def revisions(self) -> dict[str, int]:
+        """Map the id of each ask that `open` returns to its revision."""
+        return {entry.id: entry.revision for entry in await self.open()}
 
     async def survey(self) -> Survey:
         """Read all pending entries and change nothing, for callers that only look."""

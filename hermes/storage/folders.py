@@ -12,7 +12,7 @@ NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
 _MARKS = {"pending", "inbox", "store.lock"}
 _FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
-_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "wait", "run", "log", "plugins"}
+_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "wait", "run", "log", "plugins", "files"}
 
 
 def are_whole(root: Path) -> bool:

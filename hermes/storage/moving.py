@@ -18,12 +18,13 @@ from hermes.errors import Conflict, Missing
 from hermes.model.entry import Phone, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from hermes.model.entry import Entry
     from hermes.model.notice import Notice
+    from hermes.model.prompt import Prompt
     from hermes.storage.reading import Survey
-    from hermes.storage.store import Kind, R, RecordStore, Store
+    from hermes.storage.store import Kind, PromptFiles, R, RecordStore, Store
 
 
 @dataclass(slots=True)
@@ -122,24 +123,42 @@ async def _records(source: Store, machine: str, target: Store | None = None) -> 
     """Move the records of this machine, or only look; return how many there are of each kind."""
 
     def ours(notice: Notice) -> Notice:
-        return replace(notice, machine=machine)  # a folder leaves it empty
+        return replace(notice, machine=machine if target is not None and target.is_shared else "")
+
+    async def files(prompt: Prompt) -> None:
+        if target is not None:
+            await _move_files(prompt, source.files, target.files)
 
     return {
         "notices": await _each(source.notices, machine, None if target is None else target.notices, ours),
-        "prompts": await _each(source.prompts, machine, None if target is None else target.prompts),
+        "prompts": await _each(source.prompts, machine, None if target is None else target.prompts, along=files),
         "cards": await _each(source.cards, machine, None if target is None else target.cards),
     }
 
 
 async def _each(
-    source: RecordStore[R], machine: str, target: RecordStore[R] | None, fn: Callable[[R], R] = lambda record: record
+    source: RecordStore[R],
+    machine: str,
+    target: RecordStore[R] | None,
+    fn: Callable[[R], R] = lambda record: record,
+    along: Callable[[R], Awaitable[None]] | None = None,
 ) -> int:
     records = [record for record in await source.all() if record.machine in {machine, ""}]
     if target is not None:
         for record in records:
             await target.keep(fn(record))
+            if along is not None:
+                await along(record)
             await source.forget(record.id)
     return len(records)
+
+
+async def _move_files(prompt: Prompt, source: PromptFiles, target: PromptFiles) -> None:
+    for part in prompt.parts:
+        if part.file is not None and part.file.is_here:
+            with suppress(Missing):  # an earlier move brought it there, or the prompt is over
+                await target.write(prompt.id, part.message_id, await source.read(prompt.id, part.message_id))
+    await source.remove(prompt.id)
 
 
 def _unread(survey: Survey) -> Iterator[str]:

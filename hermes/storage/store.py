@@ -91,6 +91,32 @@ class RecordStore(Protocol[R]):
         ...
 
 
+class PromptFiles(Protocol):
+    """The files that wait to be sent with their prompts, each known by its prompt and by its message."""
+
+    async def write(self, prompt_id: str, message_id: int, data: bytes) -> None:
+        """Keep a file; one that is written again replaces itself. For the phone side, one at a time.
+
+        Raises:
+            Missing: the prompt was forgotten.
+            NoRoom: the files that wait would take too much room.
+            NotSaved: nothing was saved, or a part of the file alone.
+        """
+        ...
+
+    async def read(self, prompt_id: str, message_id: int) -> bytes:
+        """Return the content of a file. Raises Missing: it is not there, or not whole; StoreError."""
+        ...
+
+    async def remove(self, prompt_id: str) -> None:
+        """Remove the files of a prompt; one that has none is no error. For the phone side. Raises NotSaved."""
+        ...
+
+    async def prompt_ids(self) -> set[str]:
+        """Return the ids of the prompts that have files. Raises StoreError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Changed:
     """Another process has changed, closed or forgotten this entry or record, or made it."""
@@ -133,6 +159,11 @@ class Store(Protocol):
     @property
     def prompts(self) -> RecordStore[Prompt]:
         """The prompts from the phone."""
+        ...
+
+    @property
+    def files(self) -> PromptFiles:
+        """The files of prompts."""
         ...
 
     @property
@@ -196,6 +227,10 @@ class Store(Protocol):
         """Return the open asks, oldest first: of all machines for the phone side, else of this machine."""
         ...
 
+    async def revisions(self) -> dict[str, int]:
+        """Map the id of each ask that `open` returns to its revision."""
+        ...
+
     async def survey(self) -> Survey:
         """Read all open asks and change nothing, for callers that only look."""
         ...
@@ -255,7 +290,7 @@ class Store(Protocol):
         ...
 
     async def done_by(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask with this wait id, or None."""
+        """Return the agent of the closed ask of this machine with this wait id, or None."""
         ...
 
     async def newest_done(self, most: int) -> list[Entry]:

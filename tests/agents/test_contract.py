@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -361,6 +362,24 @@ async def test_two_identical_questions_of_one_turn_are_two_asks(home: House) -> 
             await home.person.taps(await home.person.sees(ASKED, buttons=True), "Postgres")
             assert CLAUDE_CODE.took(payload, await printed(newer)) == [["Postgres"]]
             await tells(home, CLAUDE_CODE, payload, [["Postgres"]])
+            await home.closed()
+
+
+async def test_news_of_an_answer_that_was_taken_does_not_end_its_twin(home: House) -> None:
+    """Both are answered, and the older hook stands still: it prints its answer all the same, once it goes on."""
+    async with asking(home, CLAUDE_CODE) as (older, payload):
+        first = await home.person.sees(ASKED, buttons=True)
+        async with asking(home, CLAUDE_CODE) as (newer, _):
+            await until(lambda: len(home.entries()) == 2, "the second")
+            older.send_signal(signal.SIGSTOP)
+            await home.person.taps(first, "SQLite")
+            await home.person.taps(await home.person.sees(ASKED, buttons=True), "SQLite")
+            assert CLAUDE_CODE.took(payload, await printed(newer)) == [["SQLite"]]
+            await tells(home, CLAUDE_CODE, payload, [["SQLite"]])
+            await until(lambda: len(home.entries()) == 1, "one of them closed")
+            older.send_signal(signal.SIGCONT)
+            assert CLAUDE_CODE.took(payload, await printed(older)) == [["SQLite"]]
+            await tells(home, CLAUDE_CODE, payload, [["SQLite"]])
             await home.closed()
 
 

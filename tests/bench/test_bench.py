@@ -27,14 +27,13 @@ TINY: Final = Effort(
     at_once=20, rate_scale=2.0, waiters=1, settle_s=0.1, machines=2, takeovers=1,
 )  # fmt: skip
 WITH_OPENCODE: Final = ("opencode", "permission", "plugin", "prompt")
-NEEDS_OPENCODE: Final = (pytest.mark.scene, pytest.mark.xdist_group("opencode-1.18.33"))
+_NEEDS_OPENCODE: Final = (pytest.mark.scene, pytest.mark.xdist_group("opencode-1.18.33"), pytest.mark.nightly)
+MARKS: Final = dict.fromkeys(WITH_OPENCODE, _NEEDS_OPENCODE) | {"machines": (pytest.mark.nightly,)}
+"""The groups that are marked take half a minute each, even in their smallest form."""
 SPEED: Final = Figure("the speed of a test", "ms", 8.0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=NEEDS_OPENCODE if name in WITH_OPENCODE else ()) for name in GROUPS],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in GROUPS])
 def test_each_group_measures_each_of_its_figures(name: str, tmp_path: Path) -> None:
     """No row is left out, none is made up, and none is zero where something was at work.
 

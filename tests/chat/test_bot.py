@@ -16,7 +16,7 @@ import pytest
 import telegram.error
 from telegram.request import HTTPXRequest
 
-from hermes.chat.bot import Bot, Me, translated
+from hermes.chat.bot import MAX_DOWNLOAD, Bot, Me, translated
 from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook, redact, vanished
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
@@ -276,12 +276,14 @@ async def test_a_bot_that_was_blocked_says_so(bot: Bot, server: RunningBotApi) -
     assert not vanished(caught.value)
 
 
-@pytest.mark.parametrize("words", ["chat not found", "not enough rights to send text messages to the chat"])
+@pytest.mark.parametrize(
+    "words", ["chat not found", "not enough rights to send text messages to the chat", "TOPIC_CLOSED"]
+)
 async def test_a_chat_that_is_gone_counts_as_blocked(words: str) -> None:
     """Telegram says it with 400; the words differ in case from what the library shows."""
     error = await refusal_of(says(400, f"Bad Request: {words}"))
     assert isinstance(error, ChatRefused)
-    assert (error.blocked, error.reason) == (True, words)
+    assert (error.blocked, error.reason) == (True, words.lower())
 
 
 async def test_a_bad_request_is_not_tried_again() -> None:
@@ -439,6 +441,7 @@ def test_no_error_of_the_library_is_defined_elsewhere() -> None:
 # the token
 
 
+FILE = httpx.Response(200, json={"ok": True, "result": {"message_id": 5, "file_path": "photos/file_1.jpg"}})
 RESPONDS: dict[str, Respond] = {
     "fine": lambda _: httpx.Response(200, json={"ok": True, "result": {"message_id": 5}}),
     "unauthorized": says(401, "Unauthorized"),
@@ -452,6 +455,8 @@ RESPONDS: dict[str, Respond] = {
     "connect": breaks(httpx.ConnectError),
     "unknown": breaks(httpx.InvalidURL),
     "os": breaks(OSError),
+    "file": lambda request: httpx.Response(502, html=str(request.url)) if "/file/" in request.url.path else FILE,
+    "no file": lambda request: breaks(httpx.ReadError)(request) if "/file/" in request.url.path else FILE,
 }
 
 
@@ -480,11 +485,12 @@ async def test_the_token_is_nowhere(
             caplog.set_level(logging.DEBUG, logger=name)
     bot = bot_of(respond)
     said = repr(bot)
-    try:
-        await bot.send(ANN, SCREEN)
-    except ChatError as error:
-        said += repr(error) + str(error.args) + "".join(traceback.format_exception(error))
-        logging.getLogger("hermes").exception("failed")
+    for call in (lambda: bot.send(ANN, SCREEN), lambda: bot.download("f1")):
+        try:
+            await call()
+        except ChatError as error:
+            said += repr(error) + str(error.args) + "".join(traceback.format_exception(error))
+            logging.getLogger("hermes").exception("failed")
     assert caplog.records or not loud
     said += caplog.text
     assert SECRET.lower() not in said.lower()  # the library changes the case of what Telegram says
@@ -532,3 +538,83 @@ async def test_a_poll_asks_for_what_hermes_reads_and_keeps_what_waits() -> None:
         "callback_query",
         "my_chat_member",
     ]
+
+
+# downloads
+
+
+def serves(path: object, content: bytes = b"text", *, size: object = 4, status: int = 200) -> Respond:
+    """A server whose getFile names this path, and that has this content there."""
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        if "/file/" in request.url.path:
+            return httpx.Response(status, content=content, headers={"location": "http://elsewhere.test/"})
+        return httpx.Response(200, json={"ok": True, "result": {"file_path": path, "file_size": size}})
+
+    return respond
+
+
+async def test_a_file_is_downloaded_from_the_configured_server() -> None:
+    """At the path that getFile has named."""
+    asked: list[httpx.URL] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        return serves("documents/file 1.txt".replace(" ", "_"))(request)
+
+    assert await bot_of(respond).download("f1") == b"text"
+    assert [url.host for url in asked] == ["telegram.test", "telegram.test"]
+    assert asked[1].path == f"/file/bot{TOKEN}/documents/file_1.txt"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../bot/getUpdates",
+        "documents/../../x",
+        "documents/..",
+        "/etc/passwd",
+        "//elsewhere.test/x",
+        "http://elsewhere.test/x",
+        "a:b",
+        "a?b",
+        "a#b",
+        "a%2e%2e/b",
+        "a\\b",
+        "a//b",
+        "a/",
+        "a\n",
+        "",
+        None,
+        7,
+    ],
+)
+async def test_a_path_that_leads_elsewhere_is_refused(path: object) -> None:
+    """No request leaves for it."""
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        assert "/file/" not in request.url.path
+        return serves(path)(request)
+
+    with pytest.raises(ChatRefused, match="no path"):
+        await bot_of(respond).download("f1")
+
+
+@pytest.mark.parametrize(
+    ("respond", "kind", "words"),
+    [
+        (serves("a", size=MAX_DOWNLOAD + 1), ChatRefused, "file is too big"),
+        (serves("a", b"x" * (MAX_DOWNLOAD + 1), size=None), ChatRefused, "file is too big"),
+        (serves("a", b"tex"), ChatAway, "broke off"),
+        (serves("a", status=302), ChatAway, "download"),
+        (serves("a", b'{"ok": false, "description": "Not Found"}', status=404), ChatAway, "does not give"),
+        (serves("a", b"<html>", status=502), ChatAway, "download"),
+        (says(400, "Bad Request: file is too big"), ChatRefused, "ile is too big"),
+        (breaks(httpx.ReadError), ChatAway, "cannot be reached"),
+    ],
+)
+async def test_what_may_be_wrong_with_a_download(respond: Respond, kind: type[ChatError], words: str) -> None:
+    """What may work another time is no refusal; nothing of it names the token."""
+    with pytest.raises(kind, match=words) as caught:
+        await bot_of(respond).download("f1")
+    assert SECRET not in "".join(traceback.format_exception(caught.value))

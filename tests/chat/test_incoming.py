@@ -11,7 +11,9 @@ from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.model.answer import User
 from hermes.model.events import Tap, Text, TextEdit
+from hermes.model.files import File
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.phone import file_of
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
 DAY_S = 86400.0
@@ -120,7 +122,26 @@ def test_a_text_in_a_topic_replies_to_nothing() -> None:
     update["message"]["reply_to_message"] = opening
     read = read_update(update)
     assert isinstance(read, Text)
-    assert (read.text, read.reply_to, read.reply_text) == ("plain", None, "")
+    assert (read.text, read.reply_to, read.reply_text, read.thread_id) == ("plain", None, "", 0)
+    del opening["forum_topic_created"]
+    update["message"] |= {"message_thread_id": 2, "is_topic_message": True}
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.thread_id) == (None, 2)
+    somebody = {"type": "hidden_user", "sender_user_name": "Mallory", "date": 1}
+    update["message"]["forward_origin"] = somebody
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert read.thread_id == 0
+
+
+def test_replies_in_a_group_without_topics_are_in_none() -> None:
+    """Telegram gives them the number of a thread, too."""
+    update = anns("plain", 1)
+    update["message"]["message_thread_id"] = 2
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert read.thread_id == 0
 
 
 @pytest.mark.parametrize("kind", ["sticker", "photo", "document"])
@@ -206,3 +227,64 @@ def test_an_update_of_another_shape_is_a_value_error(raw: dict[str, Any]) -> Non
     """And no other error: the loop knows what to do with it."""
     with pytest.raises(ValueError, match="another shape"):
         read_update(raw)
+
+
+async def test_a_picture_is_read_in_its_largest_size(bot: Bot, api: RunningBotApi) -> None:
+    """Its caption is not the text of the message: a picture is no answer."""
+    api.phone.send_photo(b"a picture", caption="look", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert (read.text, read.caption) == (None, "look")
+    assert read.file is not None
+    assert read.file == File(read.file.file_id, "picture.jpg", "image/jpeg", len(b"a picture"))
+    assert await bot.download(read.file.file_id) == b"a picture"
+
+
+async def test_a_document_and_an_album_are_read(bot: Bot, api: RunningBotApi) -> None:
+    """With name, type and size as the person's app tells them."""
+    api.phone.send_document(b"x" * 5, "a.py", "text/x-python", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert read.file is not None
+    assert (read.file.name, read.file.mime, read.file.size, read.file.album) == ("a.py", "text/x-python", 5, "")
+    api.phone.share([file_of("photo", b"1"), file_of("photo", b"2")], chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert read.file is not None
+    assert read.file.album
+
+
+async def test_the_edit_of_a_caption_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """To nothing, too."""
+    sent = api.phone.send_photo(b"a picture", caption="look", chat=ANN)
+    api.phone.rewrite(sent, "there", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, TextEdit)
+    assert (read.message_id, read.text) == (sent, "there")
+    api.phone.rewrite(sent, "", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, TextEdit)
+    assert read.text == ""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"file_id": "a", "file_size": "5"}, {"file_id": "a", "file_size": 2**70}, {"file_id": "a", "mime_type": 7}],
+)
+def test_a_file_of_another_shape_is_no_file(document: dict[str, Any]) -> None:
+    """It would be in the store for ever."""
+    update = anns("x", 1)
+    del update["message"]["text"]
+    update["message"]["document"] = {"file_unique_id": "u", **document}
+    with pytest.raises(ValueError, match="another shape"):
+        read_update(update)
+
+
+async def test_a_voice_note_is_read(bot: Bot, api: RunningBotApi) -> None:
+    """It is no answer by itself."""
+    api.phone.send_voice(b"OggS", chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, Text)
+    assert read.text is None
+    assert read.file is not None
+    assert (read.file.is_voice, read.file.size, read.file.album) == (True, 4, "")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from hermes.config.reading import config_path, load, open_to_others
 from hermes.config.settings import SECTIONS, Config, OpenCode, Questions
-from hermes.config.values import QuietHours
+from hermes.config.values import QuietHours, is_here
 from hermes.errors import ConfigError
 
 TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1"
@@ -513,3 +513,10 @@ def test_every_key_has_a_description() -> None:
     models: list[type[BaseModel]] = [Config, *SECTIONS.values()]
     for model in models:
         assert all(field.description for field in model.model_fields.values())
+
+
+def test_what_is_this_machine() -> None:
+    """Loopback alone."""
+    here = ("http://127.0.0.1:1", "http://localhost", "http://[::1]:2")
+    assert all(map(is_here, here))
+    assert not any(map(is_here, ("http://10.0.0.7:1", "https://example.org", "http://localhost.example.org")))

@@ -30,6 +30,11 @@ def an_entry(name: str, phase: Phase = "open", request_id: str | None = "que_1")
     return replace(made, id=name, ask=replace(made.ask, source=source), state=replace(made.state, phase=phase))
 
 
+def taken(name: str) -> Entry:
+    """An entry of the call "call_1", whose hook has taken our answer."""
+    return replace(an_entry(name, "sending"), waiter_taken=True)
+
+
 def closed(name: str) -> Closed:
     """A closed ask of the call "call_1", whose news is still to come."""
     return Closed(name, "ses_1", "call_1", awaits_news=True)
@@ -77,14 +82,29 @@ def test_news_goes_to_its_request_or_is_kept() -> None:
         (Known((an_entry("a"),)), ["a"]),
         (Known((an_entry("a"), an_entry("b", "settled"))), ["a"]),
         (Known((an_entry("a"), an_entry("b"))), []),
-        (Known((an_entry("a"), an_entry("b")), ours=frozenset("b")), ["b"]),
-        (Known((an_entry("a", request_id=None), an_entry("b", "sending")), ours=frozenset("b")), ["b"]),
+        (Known((an_entry("a"), taken("b")), ours=frozenset("b")), ["b"]),
+        (Known((an_entry("a", request_id=None), taken("b")), ours=frozenset("b")), ["b"]),
+        (Known((an_entry("a", "sending"), taken("b")), ours=frozenset("ab")), ["b"]),
+        (Known((taken("a"), taken("b")), ours=frozenset("ab")), ["a"]),
+        (Known((an_entry("a"), an_entry("b", "sending")), ours=frozenset("b")), []),
+        (Known((an_entry("a"), taken("b"))), []),
         (Known(), []),
     ],
-    ids=["the only one", "the only open one", "none of two", "ours of two", "ours beside a call", "nothing"],
+    ids=[
+        "the only one",
+        "the only open one",
+        "none of two",
+        "ours of two",
+        "ours beside a call",
+        "the one that was taken",
+        "the first of two that were taken",
+        "none of two that were not taken",
+        "none that means something else",
+        "nothing",
+    ],
 )
 def test_news_of_a_call_goes_to_the_ask_that_it_can_only_mean(known: Known, ids: list[str]) -> None:
-    """Of two identical calls it is ours; else each ends by its own hook."""
+    """Of two identical calls it is the one whose hook has taken our answer; else each ends by its own hook."""
     assert place(NEWS, known) == tuple(Tell(one, NewsCame(NEWS)) for one in ids)
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SOURCE = Source("claude-code", "laptop", "ses_1", "/home/dev/shop-api")
-RULES = NoticeRules(finished_s=120.0, post_after_s=20.0)
+RULES = NoticeRules(finished_s=120.0)
+POST_AFTER_S = 20.0
 NEW = Notice("n1", "claude-code", "ses_1")
 
 
@@ -44,9 +45,11 @@ def shown(of: Turn, message_id: int = 7) -> Shown:
 def test_a_long_turn_gets_a_notice_after_the_time_for_the_desk() -> None:
     """That time counts from the moment in which Hermes heard of it."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
-    assert notices.due(waiting, RULES, 311.0) == Pause(10.0)
-    assert notices.due(waiting, RULES, 321.0) == Post(turn())
-    assert notices.due(notices.posted(waiting, shown(turn())), RULES, 400.0) is None
+    assert notices.due(waiting, POST_AFTER_S, 311.0) == Pause(10.0)
+    assert notices.due(waiting, POST_AFTER_S, 321.0) == Post(turn())
+    assert notices.due(notices.posted(waiting, shown(turn())), POST_AFTER_S, 400.0) is None
+    alone = replace(turn(), nobody_there=True)
+    assert notices.due(notices.ended(NEW, alone, RULES, 301.0), POST_AFTER_S, 302.0) == Post(alone)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_a_long_turn_gets_a_notice_after_the_time_for_the_desk() -> None:
 )
 def test_other_turns_get_none(ended: Turn, rules: NoticeRules) -> None:
     """Nothing waits for them."""
-    assert notices.due(notices.ended(NEW, ended, rules, 301.0), rules, 1000.0) is None
+    assert notices.due(notices.ended(NEW, ended, rules, 301.0), POST_AFTER_S, 1000.0) is None
 
 
 def test_a_turn_without_times_is_as_long_as_hermes_saw_it_run() -> None:
@@ -85,7 +88,7 @@ def test_a_turn_that_begins_meanwhile_drops_the_notice_that_waits() -> None:
     """Somebody is at the desk."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
     for meanwhile in (notices.busy(waiting, 310.0), notices.began(waiting, "t2", 310.0)):
-        assert notices.due(meanwhile, RULES, 1000.0) is None
+        assert notices.due(meanwhile, POST_AFTER_S, 1000.0) is None
         assert meanwhile.turn == turn()
     assert notices.busy(waiting, 302.0) == waiting, "that report may be older than the end of the turn"
     posted = notices.posted(waiting, shown(turn()))
@@ -101,7 +104,7 @@ def test_a_turn_that_is_known_changes_nothing(again: Turn) -> None:
 
 def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
     """The notice is posted at once."""
-    assert notices.due(notices.ended(NEW, turn(), RULES, 301.0), RULES, 5.0) == Post(turn())
+    assert notices.due(notices.ended(NEW, turn(), RULES, 301.0), POST_AFTER_S, 5.0) == Post(turn())
 
 
 def test_only_the_newest_notice_of_a_session_keeps_its_buttons() -> None:
@@ -109,11 +112,11 @@ def test_only_the_newest_notice_of_a_session_keeps_its_buttons() -> None:
     second = turn("t2", began_s=400.0, ended_s=700.0)
     notice = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
     notice = notices.ended(notice, second, RULES, 701.0)
-    assert notices.due(notice, RULES, 721.0) == Post(second)
+    assert notices.due(notice, POST_AFTER_S, 721.0) == Post(second)
     notice = notices.posted(notice, shown(second, 9))
-    assert notices.due(notice, RULES, 721.0) == TakeButtons(shown(turn()))
+    assert notices.due(notice, POST_AFTER_S, 721.0) == TakeButtons(shown(turn()))
     notice = notices.without_buttons(notice, shown(turn()))
-    assert notices.due(notice, RULES, 721.0) is None
+    assert notices.due(notice, POST_AFTER_S, 721.0) is None
     assert notice.shown == shown(second, 9)
 
 
@@ -153,20 +156,20 @@ def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> No
 def test_a_turn_that_goes_on_after_its_end_counts_with_its_later_end() -> None:
     """A hook of the user's own may send the agent on; what is on the phone already is not told again."""
     first = notices.ended(NEW, turn(ended_s=60.0), RULES, 61.0)
-    assert notices.due(notices.ended(first, turn(), RULES, 301.0), RULES, 321.0) == Post(turn())
+    assert notices.due(notices.ended(first, turn(), RULES, 301.0), POST_AFTER_S, 321.0) == Post(turn())
     posted = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
     assert notices.ended(posted, turn(ended_s=900.0), RULES, 901.0) == posted
 
 
 def test_an_end_of_long_ago_is_no_news() -> None:
     """A hook may have kept it while nobody listened."""
-    assert notices.due(notices.ended(NEW, turn(), RULES, 300.0 + LATEST_S), RULES, 9e9) is None
+    assert notices.due(notices.ended(NEW, turn(), RULES, 300.0 + LATEST_S), POST_AFTER_S, 9e9) is None
 
 
 def test_an_end_in_the_future_hides_no_later_turn() -> None:
     """A clock was wrong."""
     wrong = notices.ended(NEW, turn("t0", ended_s=9e9), RULES, 200.0)
-    assert notices.due(notices.ended(wrong, turn(), RULES, 301.0), RULES, 321.0) == Post(turn())
+    assert notices.due(notices.ended(wrong, turn(), RULES, 301.0), POST_AFTER_S, 321.0) == Post(turn())
 
 
 def test_words_are_kept_only_as_long_as_somebody_may_read_them() -> None:
@@ -192,7 +195,7 @@ def moves(notice: Notice) -> Iterator[Notice]:
     yield notices.left(notice)
     yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
     yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
-    order = notices.due(notice, RULES, 20_000.0)
+    order = notices.due(notice, POST_AFTER_S, 20_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))
     if isinstance(order, TakeButtons):
@@ -205,7 +208,7 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
     known, queue = {start}, deque([start])
     while queue:
         here, posted = queue.popleft()
-        order = notices.due(here, RULES, 20_000.0)
+        order = notices.due(here, POST_AFTER_S, 20_000.0)
         for there in moves(here):
             came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
             assert len(set(came)) == len(came)
@@ -229,15 +232,15 @@ def test_a_turn_that_keeps_trying_is_told_once_and_followed() -> None:
     first = notices.retrying(NEW, retry(KEEPS_TRYING - 1), RULES, 300.0)
     assert first == NEW
     trying = notices.retrying(NEW, retry(), RULES, 300.0)
-    assert notices.due(trying, RULES, 310.0) == Pause(10.0)
+    assert notices.due(trying, POST_AFTER_S, 310.0) == Pause(10.0)
     told = trying.retry
     assert told is not None
-    assert notices.due(trying, RULES, 320.0) == TellRetry(told)
+    assert notices.due(trying, POST_AFTER_S, 320.0) == TellRetry(told)
     shown = RetryShown(told, 1001, 7)
     trying = notices.retry_told(trying, shown)
-    assert notices.due(trying, RULES, 320.0) is None
+    assert notices.due(trying, POST_AFTER_S, 320.0) is None
     later = notices.retrying(trying, retry(KEEPS_TRYING + 1), RULES, 330.0)
-    assert isinstance(notices.due(later, RULES, 330.0), TellRetry), "it follows the next failure at once"
+    assert isinstance(notices.due(later, POST_AFTER_S, 330.0), TellRetry), "it follows the next failure at once"
 
 
 @pytest.mark.parametrize(
@@ -250,10 +253,10 @@ def test_a_turn_that_no_longer_tries_says_so(ends: Callable[[Notice], Notice]) -
     trying = notices.retrying(NEW, retry(), RULES, 300.0)
     assert trying.retry is not None
     over = ends(notices.retry_told(trying, RetryShown(trying.retry, 1001, 7)))
-    assert notices.due(over, RULES, 340.0) == TellRetry(trying.retry, is_over=True)
+    assert notices.due(over, POST_AFTER_S, 340.0) == TellRetry(trying.retry, is_over=True)
     over = notices.retry_told(over, RetryShown(trying.retry, 1001, 7, is_over=True))
     assert over.retry_shown is None
-    assert notices.due(ends(trying), RULES, 340.0) is None, "one that was not told needs no end"
+    assert notices.due(ends(trying), POST_AFTER_S, 340.0) is None, "one that was not told needs no end"
 
 
 def test_nobody_is_told_of_tries_that_are_not_wanted() -> None:
@@ -272,6 +275,6 @@ def test_the_end_of_a_turn_that_the_phone_began_is_told_at_once(rules: NoticeRul
     """However short it was, although the session is muted, and although the next turn begins at once."""
     muted = replace(NEW, is_muted=True)
     told = notices.ended(muted, turn(ended_s=1.0), rules, 301.0, is_ours=True)
-    assert notices.due(notices.busy(told, 310.0), rules, 301.0) == Post(turn(ended_s=1.0))
-    assert notices.due(notices.began(told, "t2", 301.0), rules, 301.0) == Post(turn(ended_s=1.0))
+    assert notices.due(notices.busy(told, 310.0), POST_AFTER_S, 301.0) == Post(turn(ended_s=1.0))
+    assert notices.due(notices.began(told, "t2", 301.0), POST_AFTER_S, 301.0) == Post(turn(ended_s=1.0))
     assert notices.ended(muted, turn(), RULES, 301.0).phase == "dropped"

@@ -27,6 +27,7 @@ from hermes.model.answer import User
 from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.events import Text
+from hermes.model.files import File
 from hermes.model.notice import Notice, Place, Retry, RetryShown, Shown, Turn
 from hermes.model.prompt import Prompt, PromptAbilities, PromptLine, Target
 from hermes.model.state import Part
@@ -296,3 +297,37 @@ def test_the_sessions_that_were_used_last_are_offered_each_once() -> None:
     assert [one.source.session_id for one in found] == ["ses_1", "ses_2", "ses_5"]
     assert len(found) == OFFERED
     assert offered(known()) == ()
+
+
+def picture(album: str = "a1", **more: Any) -> Text:
+    """A picture of an album, a moment after the first one."""
+    return text(None, **{"message_id": 41, "date_s": 999.5, "file": File("f2", album=album), **more})
+
+
+@pytest.mark.parametrize(
+    ("said", "is_part"),
+    [
+        pytest.param(picture(), True, id="the next picture"),
+        pytest.param(picture(date_s=1100.0), True, id="one that came late"),
+        pytest.param(picture(album="a2"), False, id="another album"),
+        pytest.param(picture(album=""), False, id="a picture alone"),
+        pytest.param(picture(user=BOB), False, id="of another person"),
+        pytest.param(picture(chat_id=OTHER_CHAT), False, id="in another chat"),
+        pytest.param(text(message_id=41, date_s=999.5), False, id="a text"),
+        pytest.param(picture(reply_to=77), False, id="a reply to something else"),
+        pytest.param(picture(reply_to=41), True, id="a reply to the same session"),
+    ],
+)
+def test_the_pictures_of_an_album_are_one_prompt(said: Text, *, is_part: bool) -> None:
+    """As long as they may come."""
+    first = Part(40, "Look", 999.0, File("f1", album="a1"))
+    known = Sessions([prompt(parts=(first,), phase="queued", due_s=1002.0)], [], [], {"opencode": CAN})
+    assert (route(said, known) == ToPrompt("p1")) is is_part
+    over = Sessions([prompt(parts=(first,), phase="queued")], [], [], {"opencode": CAN})
+    assert route(said, over) != ToPrompt("p1")
+
+
+def test_a_text_behind_a_single_picture_is_no_part_of_it() -> None:
+    """Nor is a picture behind a long text."""
+    alone = Sessions([prompt(parts=(Part(40, LONG, 999.0),), due_s=1002.0)], [], [], {"opencode": CAN})
+    assert route(picture(), alone) is None

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from hermes.core import prompts
+from hermes.core import prompt_files, prompts
 from hermes.core.prompts import FRESH_S, MOST_TRIES, NO_EFFECT_S, SETTLE_S, STARTS_S, Look, MakeSession, Send, Stop
 from hermes.model.ask import Source
+from hermes.model.files import File
 from hermes.model.prompt import Prompt, PromptAbilities, RecordState, SessionState, Sight, Target
 from hermes.model.prompt_events import (
     Accepted,
     Addressed,
+    Agreed,
     Continued,
     Declined,
     Edited,
+    Fetched,
+    Heard,
     Hurried,
     Joined,
     Seen,
@@ -39,7 +43,9 @@ if TYPE_CHECKING:
     from hermes.core.prompts import PromptOrder
     from hermes.model.prompt_events import PromptEvent
 
-EVERYTHING = PromptAbilities(("text", "note"), steers=True, stops=True, makes_sessions=True)
+EVERYTHING = PromptAbilities(("text", "note"), steers=True, stops=True, makes_sessions=True, files=("picture", "text"))
+PICTURE = File("f1", "picture.jpg", "image/jpeg", 10)
+VOICE = File("f1", "voice note", "audio/ogg", 10, is_voice=True)
 ALONE = PromptAbilities(("text",))
 QUIET_AGES_S = (0.0, SETTLE_S, NO_EFFECT_S)
 PAUSES_S = (SETTLE_S, NO_EFFECT_S, STARTS_S)
@@ -60,6 +66,8 @@ CASES: dict[str, Prompt] = {
     "a note": prompts.step(replace(NEW, parts=(Part(7, "/note a"),)), Addressed(0.0, target())),
     "a long text without a session": replace(NEW, due_s=1.0, choices=(target(),)),
     "a text for a new session": prompts.step(NEW, Addressed(0.0, target(""))),
+    "a picture": prompts.step(replace(NEW, parts=(Part(7, "a", file=PICTURE),)), Addressed(0.0, target())),
+    "a voice note": prompts.step(replace(NEW, parts=(Part(7, "", file=VOICE),)), Addressed(0.0, target(can=ALONE))),
     "a text for an agent that takes one prompt at a time": prompts.step(NEW, Addressed(0.0, target(can=ALONE))),
 }
 
@@ -206,7 +214,7 @@ def _plain(prompt: Prompt) -> Prompt:
 
 def by_people(prompt: Prompt) -> Iterator[PromptEvent]:
     """All that a person may do."""
-    yield from (Joined(), Withdrawn(), Hurried(0.0), Addressed(0.0, target()))
+    yield from (Joined(), Withdrawn(), Hurried(0.0), Addressed(0.0, target()), Agreed(0.0))
     yield from (StopWanted(), StopWanted(is_sure=True), StopWanted(on=False))
     texts = ("b", "/run", "/task @x y") if not prompt.parts[0].text.startswith("/note") else ("/note",)
     yield from (Edited(7, text) for text in texts)
@@ -224,6 +232,7 @@ def strays() -> Iterator[PromptEvent]:
     """What nobody has ordered. Nothing goes on behind it: it is not true of the world."""
     yield from (Trying(0.0), Accepted(), Declined("no"), Unreached(), SessionMade("ses_2"))
     yield from (StopTold(is_taken=True), StopTold(is_taken=False), Continued(Part(9, "d"), 1.0))
+    yield from (Fetched(9, "image/png", 10), Heard(9, "e"))
     for session in ("idle", "busy", "gone"):
         for record in ("absent", "admitted", "running", *ENDS):
             yield Seen(0.0, Sight(session, record, "msg_2"))
@@ -304,6 +313,11 @@ def edges_of(here: Place) -> Iterator[Edge]:
     for event, after in done_by_people(here.prompt):
         yield Edge(here, event, Place(after, tapped(here.world, event)))
     yield from ordered(here, prompts.due(here.prompt, is_next=True, now_s=0.0))
+    if prompts.wants_files(here.prompt, 0.0):
+        is_voice = here.prompt.parts[0].file == VOICE
+        came = Heard(7, "a") if is_voice else Fetched(7, "image/png", 20)
+        for event in (came, Declined("Telegram does not have it")):
+            yield Edge(here, event, Place(prompts.step(here.prompt, event), here.world))
 
 
 def walk(case: str) -> Iterator[Edge]:
@@ -384,6 +398,7 @@ def nothing_hangs(edge: Edge) -> None:
     """Hermes has something to do, unless a person has."""
     prompt = edge.after.prompt
     waits = prompt.phase == "unaddressed" or prompt.due_s is not None or prompts.is_stale(prompt, 0.0)
+    waits = waits or prompts.wants_files(prompt, 0.0) or bool(prompt_files.heard(prompt))
     if not prompts.is_over(prompt) and not waits:
         assert prompts.due(prompt, is_next=True, now_s=0.0) is not None
 
@@ -418,6 +433,12 @@ def a_prompt_leaves_for_a_session_that_is_idle(edge: Edge) -> None:
         assert edge.before.world.found_idle or (prompt.is_hurried and prompt.target.can.steers)
 
 
+def a_prompt_leaves_with_all_its_files(edge: Edge) -> None:
+    """They were downloaded before, and the person has agreed with the words of a voice note."""
+    if edge.is_sent:
+        assert prompt_files.is_complete(edge.before.prompt)
+
+
 def a_stop_needs_two_taps(edge: Edge) -> None:
     """The second one after the first."""
     if isinstance(prompts.due(edge.after.prompt, is_next=True, now_s=0.0), Stop):
@@ -436,6 +457,7 @@ LAWS: tuple[Callable[[Edge], None], ...] = (
     what_has_an_effect_does_not_fail,
     a_stale_prompt_does_not_leave,
     a_prompt_leaves_for_a_session_that_is_idle,
+    a_prompt_leaves_with_all_its_files,
     a_stop_needs_two_taps,
 )
 

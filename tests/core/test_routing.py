@@ -35,6 +35,11 @@ def armed(an_entry: Entry, at_s: float, user: User = ANN) -> Entry:
     return replace(an_entry, state=step(an_entry.ask, an_entry.state, tapped).state)
 
 
+def in_topic(an_entry: Entry, thread_id: int) -> Entry:
+    """The same in this topic."""
+    return replace(an_entry, phone=replace(an_entry.phone, thread_id=thread_id))
+
+
 def text(words: str | None, **about: Any) -> Text:
     """A text of Ann's, written later than all asks."""
     return replace(Text(1, 100.0, ANN, CHAT_ID, 942, words, date_s=95.0), **about)
@@ -68,6 +73,12 @@ def test_a_reply_to_a_settled_ask_is_told() -> None:
     """Its code is no longer open; the text is not given to another ask."""
     gone = text("words", reply_to=777, reply_text="Which?\nshop-api · #z9abc")
     assert route(gone, [opened()]) == Tell("settled")
+
+
+def test_a_reply_to_another_message_is_not_the_text_after_the_pencil() -> None:
+    """Also if that message is not known any more: it may have been of another session. It is offered."""
+    reply = replace(text("words"), reply_to=999, reply_text="Fix login flow is done")
+    assert route(reply, [armed(opened(), 10.0)]) == to("e1", "offered", "words")
 
 
 def test_the_text_after_the_pencil_goes_to_the_ask_armed_last() -> None:
@@ -211,3 +222,23 @@ def test_another_chats_text_is_nobodys() -> None:
     """An ask is answered where it was posted."""
     elsewhere = replace(opened(), phone=replace(opened().phone, chat_id=999))
     assert route(text("SQLite"), [elsewhere]) == Tell("none_open")
+
+
+def test_in_a_topic_only_its_own_asks_count() -> None:
+    """In a topic without asks, those of the whole chat are meant; a text in no topic is about all of them, too."""
+    first, second = in_topic(opened(), 7), in_topic(opened(entry_id="e2", code="m3abc", message_id=600), 8)
+    both = [first, second]
+    assert route(text("words", thread_id=7), both) == to("e1", "offered", "words")
+    assert route(text("words", thread_id=8), [armed(first, 10.0), second]) == to("e2", "offered", "words")
+    assert route(text("words", thread_id=7), [armed(first, 10.0), second]) == to("e1", "armed", "words")
+    assert route(text("words", thread_id=9), both) == Tell("two_open", ("e1", "e2"))
+    assert route(text("words"), [armed(first, 10.0), second]) == to("e1", "armed", "words")
+
+
+def test_the_pencil_holds_in_a_topic_of_a_group() -> None:
+    """For a text that replies to nothing, and only in the topic of the ask; nothing else is taken there."""
+    first = in_topic(opened(), 7)
+    assert route(text("words", group=True, thread_id=7), [armed(first, 10.0)]) == to("e1", "armed", "words")
+    assert route(text("words", group=True, thread_id=7, reply_to=333), [armed(first, 10.0)]) == Ignore()
+    assert route(text("words", group=True, thread_id=8), [armed(first, 10.0)]) == Ignore()
+    assert route(text("words", group=True, thread_id=7), [first]) == Ignore()

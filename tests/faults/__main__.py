@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hermes.sandbox.postgres import ServerMissingError, programs
-from tests.faults import opencode2
+from tests.faults import opencode2, topics
 from tests.faults.faults import FAMILIES as OF_ONE
 from tests.faults.machines.faults import FAMILIES as OF_MACHINES
 from tests.faults.playing import A_WORLD, MACHINES, log_of, played
@@ -38,6 +38,7 @@ ROUNDS: Final = 2000
 REAL: Final = 5
 SECOND: Final = 500
 SEVERAL: Final = 100
+TOPICS: Final = 100
 FAMILIES: Final = {**OF_ONE, **OF_MACHINES}
 
 
@@ -59,13 +60,14 @@ def main(arguments: Sequence[str] | None = None, *, play: Play = played) -> int:
             )
             console.print(f"  Hermes' log up to then: {log_of(outcome)}", markup=False)
         if len(outcomes) % 50 == 0:
-            wanted = given.rounds + given.second + given.machines
+            wanted = given.rounds + given.second + given.machines + given.topics
             console.print(f"{len(outcomes)} of {wanted} rounds, {time.monotonic() - began_s:.0f} s")
     report = _report(outcomes, time.monotonic() - began_s)
     _show(report, console)
     if given.json:
         given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
-    wanted = 1 if given.only is not None else given.rounds + given.second + given.machines + given.real * len(versions)
+    besides = given.second + given.machines + given.topics + given.real * len(versions)
+    wanted = 1 if given.only is not None else given.rounds + besides
     return 1 if report["violations"] or len(outcomes) != wanted else 0
 
 
@@ -74,17 +76,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=None, help="by default another one each time")
     parser.add_argument("--only", type=int, metavar="ROUND", help="this one round of the seed's, in a world of its own")
-    versions = (*VERSIONS, opencode2.VERSION, MACHINES)
+    versions = (*VERSIONS, opencode2.VERSION, MACHINES, topics.VERSION)
     parser.add_argument(
         "--opencode",
         default="",
         choices=versions,
-        help="play that one round with this OpenCode, or with several machines",
+        help="play that one round with this OpenCode, with several machines, or with topics",
     )
     parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="these kinds of faults and no others")
     parser.add_argument("--real", type=int, default=REAL, metavar="N", help="rounds with each real OpenCode besides")
     parser.add_argument("--second", type=int, default=SECOND, metavar="N", help="rounds with two OpenCode 2 besides")
     parser.add_argument("--machines", type=int, default=SEVERAL, metavar="N", help="rounds with three machines besides")
+    parser.add_argument("--topics", type=int, default=TOPICS, metavar="N", help="rounds with topics besides")
     parser.add_argument("--worlds", type=int, default=os.cpu_count() or 1, help="worlds at once")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser
@@ -128,8 +131,9 @@ def _played(given: argparse.Namespace, versions: Sequence[str], play: Play) -> I
         scripted = [pool.submit(played, seed, batch, "", given.kinds) for batch in _batches(given.rounds)]
         second = [pool.submit(played, seed, batch, opencode2.VERSION, given.kinds) for batch in _batches(given.second)]
         several = [pool.submit(played, seed, batch, MACHINES, given.kinds) for batch in _batches(given.machines)]
+        in_topics = [pool.submit(played, seed, batch, topics.VERSION, given.kinds) for batch in _batches(given.topics)]
         real = [pool.submit(played, seed, list(range(given.real)), version) for version in versions]
-        for done in as_completed([*scripted, *second, *several, *real]):
+        for done in as_completed([*scripted, *second, *several, *in_topics, *real]):
             yield from done.result()
 
 

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes.sandbox.botapi.serving import SpawnedBotApi
-from tests.faults import locking, surroundings, words
+from tests.faults import enclosures, locking, surroundings, topics, words
 from tests.faults.asks import token
 from tests.faults.twins import Twins
 
@@ -29,6 +29,8 @@ DAY_S: Final = 86400.0
 LEFT_TO_THE_FIRST: Final = 3
 WITHOUT_CONFIGURATION: Final = 2
 AWAY: Final = {"configuration away", "configuration bad for a while"}
+SHARED_S: Final = 3.0
+"""Within this somebody has sent files, if they do so in this round."""
 TAPS_LIVE_S: Final = 151.0
 ENDINGS: Final = {
     "listener killed",
@@ -36,13 +38,16 @@ ENDINGS: Final = {
     "listener ended",
     "a text before its question",
     "a long text, cut in two",
+    "an album in pieces",
     "a hostile environment",
     "host name changed",
     "configuration away",
 }
 DAMAGING: Final = {"entry damaged", "entry empty"}
 JUMPS: Final = {"clock ahead", "clock back"}
-METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery")
+METHODS: Final = ("*", "getUpdates", "sendMessage", "editMessageText", "answerCallbackQuery", "getFile", "file")
+"""The last one is a download."""
+UNAVAILABLE: Final = "Bad Request: wrong file_id or the file is temporarily unavailable"
 ROUTES: Final = (
     "*",
     "questions",
@@ -55,6 +60,8 @@ ROUTES: Final = (
     "all_sessions",
     "prompt",
     "abort",
+    "config",
+    "providers",
 )
 
 
@@ -64,7 +71,8 @@ ROUTES: Final = (
 def _telegram(play: Round, action: str = "error", **fault: object) -> Lift:
     phone = play.world.stage.phone
     times = play.rng.randint(1, 4)
-    phone.fault(play.rng.choice(METHODS), action, **{"times": times, **fault})  # type: ignore[arg-type]
+    methods = METHODS if play.world.topics == "off" else (*METHODS, "createForumTopic")
+    phone.fault(play.rng.choice(methods), action, **{"times": times, **fault})  # type: ignore[arg-type]
     return phone.clear_faults
 
 
@@ -111,7 +119,8 @@ def _again(play: Round) -> None:
     for update in play.rng.sample(updates, min(3, len(updates))):
         with contextlib.suppress(LookupError):
             play.world.stage.phone.redeliver(update)
-    written = [message_id for talk in play.talks for letter in talk.letters for message_id in letter.ids[:1]]
+    written = _shared(play)
+    written += [one for talk in play.talks for letter in talk.letters for one in letter.ids[:1] if not letter.enclosed]
     for message_id in play.rng.sample(written, min(3, len(written))):
         play.world.stage.phone.repeat(message_id)
 
@@ -132,6 +141,48 @@ def _frozen_telegram(play: Round) -> None:
     telegram = play.world.stage.api
     assert isinstance(telegram, SpawnedBotApi)
     _frozen(telegram.process.pid, play.rng.uniform(0.1, 0.6))
+
+
+def _download_cut(play: Round) -> Lift:
+    phone = play.world.stage.phone
+    phone.fault("file", "cut", times=play.rng.randint(1, 4))
+    return phone.clear_faults
+
+
+def _download_refused(play: Round) -> Lift:
+    phone = play.world.stage.phone
+    if play.rng.random() < 0.3:
+        phone.fault("file", "html", status=502, times=play.rng.randint(1, 4))
+    else:
+        phone.fault("file", status=play.rng.choice([401, 404, 429, 500]), times=play.rng.randint(1, 4))
+    return phone.clear_faults
+
+
+def _get_file_refused(play: Round) -> Lift:
+    phone = play.world.stage.phone
+    fault: Json = play.rng.choice(
+        [
+            {"status": 500},
+            {"status": 429, "retry_after_s": play.rng.randint(1, 5)},
+            {"status": 400, "description": UNAVAILABLE},
+        ]
+    )
+    phone.fault("getFile", times=play.rng.randint(1, 4), **fault)
+    return phone.clear_faults
+
+
+def _files_lost(play: Round) -> Lift:
+    """Telegram no longer has files that were just sent, and were not downloaded yet; the person is told."""
+    phone = play.world.stage.phone
+    phone.fault("getFile", times=play.rng.randint(2, 6))
+    play.meanwhile(lambda: bool(_shared(play)), SHARED_S)
+    for message_id in _shared(play):
+        phone.lose_files(message_id)
+    return phone.clear_faults
+
+
+def _shared(play: Round) -> list[int]:
+    return [one for talk in play.talks for letter in talk.letters if letter.enclosed for one in letter.ids]
 
 
 # --- Hermes -------------------------------------------------------------------------------------------------------
@@ -243,7 +294,8 @@ def _disposed(play: Round) -> None:
     agent = play.agent()
     for person in play.persons:
         ask = person.ask
-        if ask.route in {"server", "both"} and ask.agent == agent.manner and ask.request_id:
+        stays = ask.is_permission and agent.keeps_permissions
+        if ask.route in {"server", "both"} and ask.agent == agent.manner and ask.request_id and not stays:
             ask.ended_by.add("disposed")
     agent.do("dispose", directory=play.world.directory)
 
@@ -318,6 +370,18 @@ def _unwritable(play: Round) -> Lift:
     return lambda: obey(0o700)
 
 
+def _files_unwritable(play: Round) -> Lift:
+    """The folder of files takes and gives nothing up for a while."""
+    folder = play.world.stage.store / enclosures.FOLDER
+
+    def obey(mode: int) -> None:
+        with contextlib.suppress(FileNotFoundError):  # no file has come yet, or the store was removed
+            folder.chmod(mode)
+
+    obey(0o500)
+    return lambda: obey(0o700)
+
+
 def _planted(play: Round, content: bytes) -> None:
     name = "".join(play.rng.choices("abcdefghjkmnpqrstuvwxyz", k=8))
     play.world.plant(f"{name}.json", content)
@@ -364,6 +428,14 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "telegram done, but cut": _done_but_cut,
         "telegram sent, but timed out": _timed_out_but_sent,
         "telegram frozen": _frozen_telegram,
+    },
+    "files on their way": {
+        "download cut": _download_cut,
+        "download refused": _download_refused,
+        "getFile refused": _get_file_refused,
+        "files lost": _files_lost,
+        "an album in pieces": words.album_in_pieces,
+        "folder of files unwritable": _files_unwritable,
     },
     "taps and updates": {
         "an odd update": _odd_update,
@@ -424,9 +496,12 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "clock ahead": _clock_ahead,
         "clock back": _clock_back,
     },
+    "topics": topics.FAULTS,
 }
 """Every fault, by what it befalls."""
 CATALOGUE: Final = {kind: begin for family in FAMILIES.values() for kind, begin in family.items()}
+DOWNLOADS: Final = frozenset(FAMILIES["files on their way"])
+"""Where these come somebody sends files."""
 ALONE: Final = frozenset({"a hostile environment", "configuration away", "the phone locked"})
 """What these show is seen while they last, so that no other trouble may stand in the way then."""
 MILD: Final = ("an odd update", "events doubled", "updates again", "taps on old pages")
@@ -434,4 +509,4 @@ WORDLESS: Final = frozenset({"plain texts", "a text before its question", "anoth
 """Where these are said nobody else writes: what is whose answer would be a riddle for people, too."""
 LONELY: Final = frozenset({"a text before its question"})
 """Their own question is the only one: beside another one a text is nobody's answer anyway."""
-IN_GROUPS: Final = frozenset({"another bot's code"})
+IN_GROUPS: Final = frozenset({"another bot's code"}) | topics.IN_GROUPS

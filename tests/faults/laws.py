@@ -76,9 +76,13 @@ def shows(person: Person, came: Sequence[Answers | None], view: View) -> Iterato
     for message in about:
         if message.rows:
             yield f"{ask.token} still has buttons: {message.message_id} {message.text[:60]!r}"
-    texts = [message.text for message in about if not message.rows]
+    texts = [message.text for message in (*about, *view.removed_about(ask)) if not message.rows]
     if not about:
-        # A question that ended before it could be shown owes the phone nothing, but an answered one does.
+        # A question that ended before it could be shown owes the phone nothing, but an answered one does, unless a
+        # person has removed it together with its topic.
+        is_told = any(ask.token in message.text for message in view.shown())
+        if view.removed_about(ask) and (came or is_told or not ask.promised):
+            return
         if ask.promised or (came and came[0] == ask.wanted and not ask.ended_by):
             yield f"{ask.token} is not on the phone"
         return

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.faults.asks import token
+from tests.faults.letters import Letter
 from tests.faults.person import View
-from tests.faults.talking import LOCKED, Letter, Talk
+from tests.faults.talking import LOCKED, Talk
 
 if TYPE_CHECKING:
     from tests.faults.round import Round

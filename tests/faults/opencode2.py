@@ -36,6 +36,8 @@ NAMED: Final = {"bash": "shell"}
 class SecondAgent(AgentProcess):
     """A stand-in for OpenCode 2 in a process of its own, given by hand or found by its file."""
 
+    keeps_permissions = True  # only its forms are known to go with their folder
+
     def __init__(self, shape: Shape, file: Path | None, test_clock: Path) -> None:
         self._is_found = file is not None
         arguments = ["hermes.sandbox.opencode2.server", "--shape", shape, "--directory", DIRECTORY]

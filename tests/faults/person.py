@@ -58,6 +58,8 @@ class View:
 
     messages: tuple[ShownMessage, ...]
     toasts: dict[str, Toast]
+    removed: Mapping[int, ShownMessage] = field(default_factory=dict)
+    """What a person has removed together with its topic, by id."""
 
     @classmethod
     def of(cls, phone: Phone, *, after: int = 0, after_s: float = 0.0) -> View:
@@ -67,23 +69,35 @@ class View:
 
     def without(self, forgotten: Collection[int]) -> View:
         """Return this view without the messages with these ids."""
-        return View(tuple(one for one in self.messages if one.message_id not in forgotten), self.toasts)
+        return View(tuple(one for one in self.messages if one.message_id not in forgotten), self.toasts, self.removed)
 
     def shown(self) -> Sequence[ShownMessage]:
         """Return what the bot shows."""
         return [message for message in self.messages if message.from_bot and not message.deleted]
 
+    def told(self) -> Sequence[ShownMessage]:
+        """Return what the bot shows, and what of it a person has removed together with its topic."""
+        return [one for one in self.messages if one.from_bot and (not one.deleted or one.message_id in self.removed)]
+
     def notices(self, ask: Ask) -> Sequence[ShownMessage]:
         """Return the messages that a turn of the question's session has ended."""
-        return [one for one in self.shown() if one.text.startswith(f"✅ About {ask.token} is done")]
+        return [one for one in self.told() if one.text.startswith(f"✅ About {ask.token} is done")]
 
     def about(self, ask: Ask) -> Sequence[ShownMessage]:
         """Return the question's messages (copies of it, too), without those beside them."""
-        return [
-            message
-            for message in self.shown()
-            if ask.token in message.text and not message.text.startswith(BESIDE) and message.reply_to is None
-        ]
+        return [message for message in self.shown() if _is_about(ask, message)]
+
+    def removed_about(self, ask: Ask) -> Sequence[ShownMessage]:
+        """Return those of its messages that a person has removed together with its topic."""
+        return [message for message in self.removed.values() if message.from_bot and _is_about(ask, message)]
+
+    def ever_about(self, ask: Ask) -> Sequence[ShownMessage]:
+        """Return all of its messages, the deleted ones, too."""
+        return [message for message in self.messages if message.from_bot and _is_about(ask, message)]
+
+
+def _is_about(ask: Ask, message: ShownMessage) -> bool:
+    return ask.token in message.text and not message.text.startswith(BESIDE) and message.reply_to is None
 
 
 class Fingers(Protocol):
@@ -93,8 +107,10 @@ class Fingers(Protocol):
         """Tap a button. Raises LookupError where it is no longer there."""
         ...
 
-    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
-        """Write a text, and return the ids of its messages."""
+    def write(
+        self, text: str, *, reply_to: ShownMessage | None = None, thread_id: int | None = None
+    ) -> tuple[int, ...]:
+        """Write a text, in a topic if wanted, and return the ids of its messages. Raises LookupError: it is gone."""
         ...
 
 
@@ -131,7 +147,8 @@ class Person:
     _tap: Tap | None = None
     _label: str = ""
     _wrote: tuple[int, ...] = ()
-    _armed: bool = False
+    _armed: int | None = None
+    """The message whose text is written next."""
     _next_s: float = 0.0
     _looked_s: float | None = None
     _pressed_s: float = 0.0
@@ -144,13 +161,15 @@ class Person:
 
         Who is asked again turns to the new message once it is there, whatever was done about the first one until then.
         """
-        about = view.about(self.ask)
+        # What went with its topic before this look was on the phone, too: somebody has seen the topic there.
+        about = [*view.removed_about(self.ask), *view.about(self.ask)]
         if not self._copies.issuperset(message.message_id for message in about):
             self._copies.update(message.message_id for message in about)
             self.last_copy_s = self.now()
             self.first_seen_s = self.first_seen_s or self.last_copy_s
             if self.asked_again:
-                self.ask.promised = self.done = self._armed = False
+                self.ask.promised = self.done = False
+                self._armed = None
                 self._tap, self._wrote, self._seen = None, (), (0, 0)
         self.time_was_up = self.time_was_up or any("⌛ Expired" in message.text for message in about)
         if not self.over_s and (came() or self.time_was_up):
@@ -163,6 +182,8 @@ class Person:
     def step(self, view: View) -> None:
         """Do the next thing, if it is time."""
         self._view = view
+        if self._armed in view.removed:
+            self._armed = None
         if self._tap is not None and not self._heard(self._tap, view):
             return
         if self._wrote:
@@ -191,7 +212,7 @@ class Person:
         elif toast.text.startswith(SETTLED):
             self.done = True
         elif toast.text.startswith(("Type your answer", "Write why not")):
-            self._armed = True
+            self._armed = tap.message_id
         self._tap = None
         self._next_s = self.now() + self.rng.uniform(0.0, 0.1)
         return True
@@ -203,7 +224,7 @@ class Person:
                 self.ask.promised = self.done = True
         sorry = [m for m in view.shown() if UNSAVED in m.text and m.reply_to in self._wrote]
         if sorry:
-            self._wrote, self._armed = (), False
+            self._wrote, self._armed = (), None
 
     def _act(self, message: ShownMessage) -> None:
         seen = (message.message_id, len(message.versions))
@@ -222,9 +243,9 @@ class Person:
         self.touches_s.append(self.now())
         if self.ask.shape == "reply":
             self._write_reply(message)
-        elif self.ask.shape == "why" and not self._armed and WHY in labels:
+        elif self.ask.shape == "why" and self._armed is None and WHY in labels:
             self._press(message, WHY)
-        elif self._armed or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
+        elif self._armed is not None or ("✏️ Other" not in labels and any(label.startswith("✏️") for label in labels)):
             self._wrote = self._write_armed(message)
         elif "✏️ Other" in labels:
             self._press(message, "✏️ Other")
@@ -243,7 +264,9 @@ class Person:
     def _write_armed(self, message: ShownMessage) -> tuple[int, ...]:
         """Write the text that ✏️ asked for; in a group as a reply to what asks for it, once that is there."""
         if not self.in_group:
-            return self.fingers.write(self.ask.text)
+            with contextlib.suppress(LookupError):  # its topic was deleted
+                return self.fingers.write(self.ask.text, thread_id=message.thread_id)
+            return ()
         code = message.text.rpartition("#")[2]
         shown = self._view.shown() if self._view else ()
         asks_for_it = [one for one in shown if one.force_reply and one.text.rpartition("#")[2] == code]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from tests.faults import opencode2
+from tests.faults import opencode2, topics
 from tests.faults.machines.fleet import Fleet, with_machines
 from tests.faults.machines.round import MachinesRound
 from tests.faults.real import with_real_opencode
@@ -36,7 +36,7 @@ GROUPS: Final = (1, 3)
 def played(seed: int, numbers: Sequence[int], version: str = "", kinds: Sequence[str] = ()) -> list[Outcome]:
     """Play these rounds in one world, of these kinds alone, if any.
 
-    `version` is one of OpenCode, "" for scripted servers of version 1, or `MACHINES`.
+    `version` is one of OpenCode, "" for scripted servers of version 1, `MACHINES`, or that of topics.
     """
     # Servers that are cut and stopped in the middle say so at length; what counts stands in the outcomes.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -74,6 +74,8 @@ def _world(root: Path, number: int, version: str) -> AbstractContextManager[Worl
             return created(root, fleeting=fleeting, group=group)
         case opencode2.VERSION:
             return opencode2.with_opencode2(root, fleeting=fleeting, group=group)
+        case topics.VERSION:
+            return topics.with_topics(root, number, fleeting=fleeting)
         case _ if version == MACHINES:
             return with_machines(root, has_agent_only=number % 2 == 1)
         case _:

@@ -30,6 +30,8 @@ ASKED_S: Final = 60.0
 class RealAgent:
     """`opencode serve` behind a connection that can be cut, with the words of the scripted one."""
 
+    keeps_permissions = False
+
     def __init__(self, opencode: OpenCode, proxy: CuttableProxy) -> None:
         self.manner = "real"
         self._opencode = opencode

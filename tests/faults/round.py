@@ -9,10 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.chat.screens.hints import TOASTS
-from tests.faults import laws, talking
+from tests.faults import enclosures, fates, laws, letters, prompt_laws, talking, topics, words
 from tests.faults.asks import Ask, invented, token
-from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
+from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, DOWNLOADS, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
 from tests.faults.person import Person, View
+from tests.faults.topics import Deletions
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.asks import Answers, Route, Shape
+    from tests.faults.enclosures import Enclosure
     from tests.faults.talking import Talk
     from tests.faults.twins import Twins
     from tests.faults.world import Agent, World
@@ -41,6 +43,7 @@ UNSAVING: Final = frozenset({FULL, "folder unwritable"})
 LOCK: Final = "the phone locked"
 """A text that is written meanwhile counts for nothing."""
 LONG: Final = "a long text, cut in two"
+ALBUM: Final = "an album in pieces"
 UNCONFIRMING: Final = frozenset(
     {
         *ENDINGS,
@@ -67,6 +70,8 @@ UNTOLD: Final = JUMPS | {"store folder removed"}
 After a jump of the clocks some turns are too short; without its store, a listener for which nothing is open leaves, and
 the next one knows nothing of the time before.
 """
+AWAY: Final = 0.25
+"""How likely the person says where they are in a round."""
 A_TALK: Final = 0.7
 """How likely somebody also writes prompts in a round."""
 COPY_S: Final = 8.0
@@ -114,6 +119,7 @@ class Round:
     no_hooks: bool = False
     twins: list[Twins] = field(default_factory=list)
     talks: list[Talk] = field(default_factory=list)
+    deletions: Deletions = field(default_factory=Deletions)
     wants_socket: bool = False
     """Whether the listener's socket must be there again at the end."""
     moving_s: float = MOVING_S
@@ -159,7 +165,7 @@ class Round:
         self._ask_afresh()
         for lift in self._lasting:
             lift()
-        self._move(lambda: not any(laws.left_in_the_inbox(stage.store) for stage in self.world.stages), TIDY_S)
+        self._move(self._is_tidy, TIDY_S)
         took_s = time.monotonic() - self._began_s
         made = self._calls() - calls
         self.violations += laws.spinning("Telegram", made, took_s)
@@ -168,6 +174,8 @@ class Round:
             log = stage.log.read_bytes()[size:].decode("utf-8", "replace")
             self.violations += laws.words_of_the_log(log, stage.api.token)
             self.violations += laws.files(stage.store, self.world.planted)
+            self.violations += enclosures.in_the_log(log, self._enclosed())
+            self.violations += [f"the file {name} is kept for no prompt" for name in enclosures.left(stage.store)]
         self.violations += laws.trapped(self.world.trap.heard)
         self.violations += laws.foreign_deletions(self.world.stage.phone)
         if self.wants_socket and not self._becomes(self.world.can_be_nudged, NUDGED_S):
@@ -176,11 +184,21 @@ class Round:
             self.seed, self.number, self.kinds, len(self.persons), self.violations, took_s, made, settled_s, self.ends
         )
 
+    def _is_tidy(self) -> bool:
+        """Tell whether no store keeps what was taken in, or was sent."""
+        stores = [stage.store for stage in self.world.stages]
+        return not any(laws.left_in_the_inbox(store) or enclosures.left(store) for store in stores)
+
+    def _enclosed(self) -> list[Enclosure]:
+        return [one for talk in self.talks for letter in talk.letters for one in letter.enclosed]
+
     # --- what happens -----------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
         rng = self.rng
         self.planned = self._chosen()
+        if topics.FORUM_LATE in self.planned:
+            topics.switch(self.world, on=False)
         for place in range(0 if LONELY & set(self.planned) else rng.randint(1, 4)):
             named, routes = token(self.number, "wxyz"[place]), self.world.routes
             ask = invented(rng, named, self.servers, fleeting=self.world.fleeting, routes=routes)
@@ -202,6 +220,8 @@ class Round:
             self._at(at_s, lambda person=person: self._ask(person))  # type: ignore[misc]
             if ask.fate not in {"person", "nobody"}:
                 self._at(at_s + rng.uniform(0.1, 0.8), lambda ask=ask: self._befall(ask))  # type: ignore[misc]
+        if rng.random() < AWAY and not set(self.planned) & {*WORDLESS, *ALONE}:
+            words.away_and_back(self)
         self._plan_talks()
         for kind in self.planned:
             self._at(rng.uniform(0.0, self.begins_s), lambda kind=kind: self._begin(kind))  # type: ignore[misc]
@@ -209,9 +229,12 @@ class Round:
     def _plan_talks(self) -> None:
         """Let the person write prompts, too, unless a text of another kind must stand alone."""
         rng, planned = self.rng, set(self.planned)
-        if not self.talks_wanted or self.world.is_real or planned & {LONG, *ALONE} or rng.random() > A_TALK:
+        if not self.talks_wanted or self.world.is_real or planned & {LONG, *ALONE}:
+            return
+        if rng.random() > A_TALK and not planned & DOWNLOADS:
             return
         shapes = {person.ask.shape for person in self.persons}
+        files_first = bool(planned & DOWNLOADS)
         says_much = bool(shapes & {*WRITTEN, "reply"}) or bool(planned & (WORDLESS | UNSAVING))
         for letter in "tu"[: rng.randint(1, 2)]:
             talk = talking.invented(
@@ -220,11 +243,17 @@ class Round:
                 self.agent(),
                 self.world.stage.phone,
                 in_group=self.world.is_group,
+                topics_of_sessions=self.world.topics == "session",
+                has_topics=lambda: self.world.is_forum,
                 may_arm=not says_much and not planned & JUMPS and not self.talks,
             )
+            if files_first:
+                letters.enclose(rng, talk.letters[0], enclosures.invented(rng, talk.letters[0].token))
             for one in talk.letters:
                 if one.wish == "long" and (says_much or self.talks):
                     one.wish = ""  # another text would be a part of it
+                # As in `_chosen`: the next listener would take the other pieces for all of it.
+                one.in_pieces = one.in_pieces and not (planned & UNSAVING and planned & ENDINGS)
             self.talks.append(talk)
             self._at(rng.uniform(0.0, 0.5), talk.begin)
 
@@ -232,11 +261,14 @@ class Round:
         """Return the faults of this round. One that is judged while it lasts comes alone, or with mild ones."""
         kinds = [kind for kind in self.world.kinds or CATALOGUE if self.is_possible(kind)]
         chosen = self.rng.sample(kinds, self.rng.randint(1, min(4, len(kinds))))
+        if self.world.topics != "off" and not self.world.kinds and self.rng.random() < topics.OFTEN:
+            befalls_topics = self.rng.choice([kind for kind in (topics.DELETED, *topics.FAULTS) if kind in kinds])
+            chosen = [befalls_topics, *(kind for kind in chosen if kind != befalls_topics)]
         alone = next((kind for kind in chosen if kind in ALONE), None)
         if alone is not None:
             return [alone, *(kind for kind in chosen if kind in MILD)]
         if (WORDLESS | UNSAVING) & set(chosen):  # of what could not be saved Hermes knows nothing after a restart
-            chosen = [kind for kind in chosen if kind != LONG]
+            chosen = [kind for kind in chosen if kind not in {LONG, ALBUM}]
         if "store folder removed" in chosen:
             # A listener knows what stood there for as long as it lives, and after that not when it last heard a server;
             # a second one that takes the empty place (a hook that cannot ring starts one) knows nothing of it.
@@ -249,6 +281,8 @@ class Round:
 
     def is_possible(self, kind: str) -> bool:
         """Tell whether this fault can be had in this world."""
+        if kind in topics.FAULTS and self.world.topics == "off":
+            return False
         if kind in IN_GROUPS:
             return self.world.is_group
         return kind != "host name changed" or self.world.has_hostname
@@ -299,44 +333,7 @@ class Round:
         self.world.ask(person.ask)
 
     def _befall(self, ask: Ask) -> None:
-        """Let the desk, or the agent, end an ask."""
-        if not ask.request_id:
-            return
-        with contextlib.suppress(LookupError):
-            if ask.route == "terminal":
-                self._at_terminal(ask)
-            elif ask.route == "program":
-                if self.world.programs.kill(ask.request_id):
-                    ask.ended_by.add(ask.fate)
-            else:
-                self._at_server(ask)
-
-    def _at_terminal(self, ask: Ask) -> None:
-        terminal = self.world.terminal
-        match ask.fate:
-            case "desk" | "dismissed":
-                ended = terminal.settle(ask.request_id, ask.at_desk if ask.fate == "desk" else None)
-            case _:
-                ended = terminal.abort(ask.request_id)
-        if ended:
-            ask.ended_by.add(ask.fate)
-
-    def _at_server(self, ask: Ask) -> None:
-        agent = self.world.agents[ask.agent]
-        match ask.fate:
-            case "desk" if ask.is_permission:
-                agent.do("permit", request_id=ask.request_id, reply=ask.at_desk[0][0])
-            case "dismissed" if ask.is_permission:
-                agent.do("permit", request_id=ask.request_id, reply="reject")
-            case "desk":
-                agent.do("answer", request_id=ask.request_id, answers=ask.at_desk)
-            case "dismissed":
-                agent.do("dismiss", request_id=ask.request_id)
-            case "aborted":
-                agent.do("abort", session=ask.session)
-            case _:
-                agent.do("delete", session=ask.session)
-        ask.ended_by.add(ask.fate)
+        fates.befall(self.world, ask)
 
     def _begin(self, kind: str) -> None:
         self.kinds.append(kind)
@@ -375,8 +372,12 @@ class Round:
             if STALLED not in self.kinds:
                 self.kinds.append(STALLED)
 
+    def view(self) -> View:
+        """Look at the phone."""
+        return self.deletions.seen(View.of(self.world.stage.phone))
+
     def _step(self) -> None:
-        view = View.of(self.world.stage.phone)
+        view = self.view()
         for person in self.persons:
             if person.ask.request_id:
                 person.look(view, lambda ask=person.ask: self.world.came_of(ask))  # type: ignore[misc]
@@ -386,6 +387,7 @@ class Round:
         for talk in self.talks:
             if talk.session:
                 talk.step(view)
+        self.deletions.step(self, view)
         self._see_who_left()
         self.world.tell_plugins()
         self.world.terminal.step()
@@ -424,18 +426,18 @@ class Round:
         A line that fails is posted anew, and its first message goes a moment later.
         """
         phone = self.world.stage.phone
-        view = View.of(phone) if self.talks else View((), {})
+        view = self.view() if self.talks else View((), {})
         if not all(talk.is_over(view) for talk in self.talks) or (self.talks and phone.state().pending_update_count):
             return False
         return not any(self._broken_by(talk, view) for talk in self.talks)
 
     def _broken_by(self, talk: Talk, view: View) -> list[str]:
         """Return how a talk breaks the laws."""
-        broken = talking.kept(talk, view, is_sure=self._is_sure)
-        return broken if UNTOLD & set(self.kinds) else broken + talking.told(talk, view, is_sure=self._is_sure)
+        broken = prompt_laws.kept(talk, view, is_sure=self.is_sure)
+        return broken if UNTOLD & set(self.kinds) else broken + prompt_laws.told(talk, view, is_sure=self.is_sure)
 
     @property
-    def _is_sure(self) -> bool:
+    def is_sure(self) -> bool:
         """Whether Telegram has confirmed every message that it took."""
         return not self.unconfirming & set(self.kinds)
 
@@ -443,7 +445,7 @@ class Round:
         """Tell whether each turn that ended by itself is told."""
         if UNTOLD & set(self.kinds):
             return True
-        view = View.of(self.world.stage.phone)
+        view = self.view()
         return all(len(view.notices(one.ask)) >= (self.world.turns_of(one.ask) or 0) for one in self.persons)
 
     def _keep_a_listener(self) -> None:
@@ -459,12 +461,13 @@ class Round:
         forgotten = self._take_copies_away()
         for twins in self.twins:
             self.violations += twins.violations()
-        view = View.of(self.world.stage.phone).without(forgotten)
+        view = self.view().without(forgotten)
+        topics.judge(self, view)
         for talk in self.talks:
             self.violations += self._broken_by(talk, view)
             self.ends += [
-                f"prompt {letter.end(view).split(' ·')[0].splitlines()[0][:12]}"
-                if letter.end(view)
+                f"prompt {talk.end_of(letter, view).split(' ·')[0].splitlines()[0][:12]}"
+                if talk.end_of(letter, view)
                 else "prompt without an end"
                 for letter in talk.letters
             ]
@@ -474,17 +477,17 @@ class Round:
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)
             self.violations += laws.shows(person, came, view)
-            self.violations += laws.shown_once(person.ask, view) if self._is_sure and not person.asked_again else ()
+            self.violations += laws.shown_once(person.ask, view) if self.is_sure and not person.asked_again else ()
             turns = None if UNTOLD & set(self.kinds) else self.world.turns_of(person.ask)
             if turns is not None:
-                self.violations += laws.turns_told(person.ask, turns, view, is_sure=self._is_sure)
+                self.violations += laws.turns_told(person.ask, turns, view, is_sure=self.is_sure)
             self.violations += laws.time_ran_out_rightly(
                 person,
                 fleeting=self.world.fleeting,
                 pace=self.world.pace,
                 gap_s=self.world.gap_s,
                 stalled_s=self._stalled_s,
-                reopened=OPENING in self.kinds,
+                reopened=bool({OPENING, topics.DELETED} & set(self.kinds)),
             )
 
     def _take_copies_away(self) -> set[int]:
@@ -495,7 +498,7 @@ class Round:
         phone, forgotten = self.world.stage.phone, set[int]()
         if self._open_entries():
             return forgotten
-        if self._is_sure:
+        if self.is_sure:
             return forgotten  # nothing here was left unconfirmed: what still has buttons is a fault of Hermes' own
         for message in laws.leftovers(View.of(phone), [person.ask.token for person in self.persons]):
             with contextlib.suppress(LookupError, TimeoutError):

@@ -1,7 +1,6 @@
 """Prompts of a round: a session, the person who writes to it, and the desk that keeps it busy meanwhile.
 
-A talk is one session with a few letters. A letter is one prompt, as the person means it: where it is written, and what
-the person does with it while it waits or is worked on.
+A talk is one session with a few letters.
 """
 
 from __future__ import annotations
@@ -10,29 +9,21 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes.sandbox.opencode2.world import VERSIONS
-from tests.faults.person import UNSAVED
+from tests.faults import letters
+from tests.faults.letters import FINAL, HEADS, TOO_LATE, Letter
+from tests.faults.person import BETWEEN_S, UNSAVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
     from hermes.sandbox.phone_values import ShownMessage
+    from tests.faults.letters import Desk, Speaking
     from tests.faults.person import View
 
-Door = Literal["card", "armed", "notice", "line"]
-"""Where a letter is written: as a reply to a card, a notice or the line of the one before, or after ✏️ on a card."""
-Wish = Literal["", "edit", "cancel", "now", "stop", "doubled", "long"]
-
-DOORS: Final[tuple[Door, ...]] = ("card", "card", "armed", "notice", "line", "line")
-WISHES: Final[tuple[Wish, ...]] = ("", "", "", "edit", "edit", "cancel", "now", "stop", "doubled", "long")
-FINAL: Final = ("✅ Done", "⏹ Stopped ", "⏹ Stopped\n", "✖️ Cancelled", "❌ ")
-"""How the last words about a prompt begin."""
-HEADS: Final = (*FINAL, "⏳ ", "💾 ", "📨 ", "▶️ ", "⏹ Stopping", "Stop the agent?", "What is this for?")
-TOO_LATE: Final = ("The agent has that prompt already", "That prompt was not sent", "⚠️")
-"""How the words begin that an edit came to nothing."""
 LOCKED: Final = "🔒 Locked"
 WRITE: Final = "✏️ Write a prompt"
 UNHEARD_S: Final = 15.0
@@ -44,87 +35,9 @@ AGAIN_S: Final = 2.5
 """After so long without an effect the person tries again."""
 PACE_S: Final = (0.05, 0.3)
 RUNS_S: Final = (0.0, 0.3, 1.2)
-LETTERS: Final = 4
-LONG: Final = 5000
 FAILS: Final = 0.1
 ABORTED: Final = 0.08
 DELETED: Final = 0.06
-
-
-class Speaking(Protocol):
-    """The phone, as a person uses it here; see `Phone`."""
-
-    def tap(self, message: ShownMessage, label: str) -> object:
-        """Tap a button. Raises LookupError where it is no longer there."""
-        ...
-
-    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
-        """Write a text, and return the ids of its messages."""
-        ...
-
-    def rewrite(self, message_id: int, text: str) -> None:
-        """Edit a text."""
-        ...
-
-    def repeat(self, message_id: int) -> None:
-        """Let Telegram send the newest update about a message again."""
-        ...
-
-
-class Desk(Protocol):
-    """The agent; see `world.Agent`."""
-
-    manner: str
-
-    def do(self, act: str, **wish: Any) -> Any:
-        """Do something. Raises LookupError where it is impossible."""
-        ...
-
-
-@dataclass
-class Letter:
-    """One prompt. `ids` are its messages, "" until it is written."""
-
-    token: str
-    wish: Wish
-    door: Door
-    ids: tuple[int, ...] = ()
-    lost: list[int] = field(default_factory=list)
-    """Messages with the same text that were said to be not saved, or that found no session."""
-    is_edited: bool = False
-    is_refused: bool = False
-    """Whether the phone said that the edit came too late, or was not saved."""
-    is_hurried: bool = False
-    """Whether the person wanted it sent before its turn."""
-    is_doubled: bool = False
-    is_unheard: bool = False
-    """Whether nobody said a word to it for long, and the person has written another one."""
-    written_s: float = 0.0
-
-    @property
-    def first(self) -> str:
-        """The text as it was written."""
-        text = f"{self.token} please, and *then* <that>"
-        return text + " and so on".ljust(LONG, "x") if self.wish == "long" else text
-
-    @property
-    def edited(self) -> str:
-        """The text after its edit."""
-        return f"{self.token} please, but otherwise"
-
-    @property
-    def wanted(self) -> str:
-        """What the agent must get, if it gets anything."""
-        return self.edited if self.is_edited and not self.is_refused else self.first
-
-    def lines(self, view: View) -> list[ShownMessage]:
-        """Return the messages about it, the newest last."""
-        return [m for m in view.shown() if m.reply_to in {*self.ids, *self.lost} and m.text.startswith(HEADS)]
-
-    def end(self, view: View) -> str:
-        """Return the last words about it, "" if there are none yet."""
-        lines = [m for m in self.lines(view) if m.reply_to in self.ids]
-        return next((m.text for m in reversed(lines) if (m.text + "\n").startswith(FINAL)), "")
 
 
 @dataclass
@@ -138,6 +51,11 @@ class Talk:
     letters: list[Letter]
     in_group: bool = False
     may_arm: bool = True
+    has_topics: Callable[[], bool] = lambda: False
+    """Whether the chat has topics of sessions now."""
+    between: Callable[[], None] | None = None
+    """What happens between the pieces of an album."""
+    sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.monotonic
     session: str = ""
     is_deleted: bool = False
@@ -198,11 +116,40 @@ class Talk:
     def is_over(self, view: View) -> bool:
         """Tell whether each letter has come to its end, and the desk is done."""
         return not self._busy_at and all(
-            letter.is_unheard or (letter.ids and letter.end(view) and self._is_heard(letter)) for letter in self.letters
+            letter.is_unheard or (letter.ids and self.end_of(letter, view) and self._is_heard(letter, view))
+            for letter in self.letters
         )
 
-    def _is_heard(self, letter: Letter) -> bool:
+    def end_of(self, letter: Letter, view: View) -> str:
+        """Return the last words about a letter, "" if there are none yet.
+
+        What comes after its topic was deleted replies to nothing: then one end of this session is as good as another.
+        """
+        end = letter.end(view)
+        if end or not letter.is_removed(view):
+            return end
+        without = [one for one in self.letters if one.is_removed(view) and not one.end(view)]
+        ends = [m.text for m in self._orphans(view) if (m.text + "\n").startswith(FINAL)]
+        place = without.index(letter)
+        return ends[place] if place < len(ends) else self._told_end(letter, view)
+
+    def _told_end(self, letter: Letter, view: View) -> str:
+        """Return a later notice: a line that went with its topic when the turn was over does not come again."""
+        later = [m.text for m in self._notices(view.told()) if m.message_id > max(letter.ids)]
+        return later[0] if later and self.got(letter) else ""
+
+    def _notices(self, messages: Sequence[ShownMessage]) -> list[ShownMessage]:
+        return [m for m in messages if m.text.startswith((f"✅ {self.title} is done", f"❌ {self.title} "))]
+
+    def _orphans(self, view: View) -> list[ShownMessage]:
+        """Return the lines of this session that reply to nothing."""
+        alone = [m for m in view.told() if m.reply_to is None and self.title in m.text]
+        return [m for m in alone if m.text.startswith(HEADS) and not m.text.startswith(f"❌ {self.title}")]
+
+    def _is_heard(self, letter: Letter, view: View) -> bool:
         """Tell whether the person knows what came of an edit: a word that it came too late is a message of its own."""
+        if letter.is_removed(view):
+            return True
         return not letter.is_edited or letter.is_refused or letter.edited in self.got(letter) or not self.got(letter)
 
     def got(self, letter: Letter) -> list[str]:
@@ -213,6 +160,14 @@ class Talk:
         """Return all that the model got in this session."""
         told: list[str] = self.agent.do("texts_of", session=self.session)
         return told
+
+    def files(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return each text that the model got in this session, with the digests of the files that came with it."""
+        texts = self.texts()
+        if self.is_second:  # Hermes sends it texts alone
+            return [(text, ()) for text in texts]
+        # A prompt may go to the model between the two calls.
+        return list(zip(texts, map(tuple, self.agent.do("files_of", session=self.session)), strict=False))
 
     def turns(self) -> int | None:
         """Return how many turns ended by themselves, None if nobody can know."""
@@ -282,13 +237,14 @@ class Talk:
     def _write_next(self, view: View) -> None:
         """Write the next letter once the one before is acknowledged."""
         for place, letter in enumerate(self.letters):
-            if letter.ids and not letter.is_unheard and not letter.lines(view):
+            is_heard = letter.lines(view) or (letter.is_removed(view) and self._orphans(view))
+            if letter.ids and not letter.is_unheard and not is_heard:
                 if self.now() > letter.written_s + UNHEARD_S:
                     letter.is_unheard = True
                     self.letters.insert(place + 1, Letter(f"{letter.token}x", "", "card"))
                 return
             if not letter.ids:
-                lines = [line for one in self.letters[:place] for line in one.lines(view)]
+                lines = [line for one in self.letters[:place] for line in one.lines(view) if not line.deleted]
                 self._write(letter, lines, view)
                 return
 
@@ -296,7 +252,11 @@ class Talk:
         if letter.door == "line" and lines:
             self._send(letter, lines[-1])
             return
-        notices = [m for m in view.shown() if m.text.startswith((f"✅ {self.title} is done", f"❌ {self.title} "))]
+        threads = [m.thread_id for m in view.shown() if m.thread_id and self.title in m.text]
+        if letter.door == "topic" and threads and self.has_topics():
+            self._send(letter, None, threads[-1])
+            return
+        notices = self._notices(view.shown())
         if letter.door == "notice" and (notices or self.now() < self._began_s + AGAIN_S):
             if notices:
                 self._send(letter, notices[-1])
@@ -331,7 +291,7 @@ class Talk:
         asks = [m for m in view.shown() if m.text.startswith(heads)]
         if asks and self._armed_s is not None:
             self._armed_s = None
-            self._send(letter, asks[-1] if self.in_group else None)
+            self._send(letter, asks[-1] if self.in_group else None, None if self.in_group else asks[-1].thread_id)
         elif self._armed_s is None or self.now() > self._armed_s + AGAIN_S:
             label = next((x for row in card.labels for x in row if WRITE in x), "")
             if label and not asks:
@@ -340,14 +300,46 @@ class Talk:
             else:
                 letter.door = "card"  # it was armed for an earlier letter, or its session is gone
 
-    def _send(self, letter: Letter, reply_to: ShownMessage | None) -> None:
+    def _send(self, letter: Letter, reply_to: ShownMessage | None, thread_id: int | None = None) -> None:
         with contextlib.suppress(LookupError):  # it was deleted under the finger
-            letter.ids = self.phone.write(letter.first, reply_to=reply_to)
+            letter.ids = self._sent(letter, reply_to, thread_id)
             letter.written_s = self.now()
             self._next_s = self.now() + self.rng.uniform(*PACE_S)
 
+    def _sent(self, letter: Letter, reply_to: ShownMessage | None, thread_id: int | None) -> tuple[int, ...]:
+        if not letter.enclosed:
+            return self.phone.write(letter.written, reply_to=reply_to, thread_id=thread_id)
+        media = [one.media() for one in letter.enclosed[1:]]
+        media.insert(0, letter.enclosed[0].media(letter.written))
+        if not letter.in_pieces:
+            return self.phone.share(media, reply_to=reply_to, thread_id=thread_id)
+        album = str(self.rng.randrange(2**53))
+        ids = self.phone.share(media[:1], reply_to=reply_to, thread_id=thread_id, album=album)
+        for one in media[1:]:
+            # At once, as with the parts of a long text.
+            self.sleep(self.rng.uniform(0.0, BETWEEN_S))
+            if self.between is not None:
+                self.between()
+            ids += self._sent_piece(one, reply_to, thread_id, album)
+        return ids
+
+    def _sent_piece(
+        self, one: Mapping[str, Any], reply_to: ShownMessage | None, thread_id: int | None, album: str
+    ) -> tuple[int, ...]:
+        """Send a further piece of an album; it replies to nothing if what the first one replied to was deleted."""
+        try:
+            return self.phone.share([one], reply_to=reply_to, thread_id=thread_id, album=album)
+        except LookupError:
+            return self.phone.share([one], album=album)
+
     def _watch(self, letter: Letter, view: View) -> None:
-        """Do with a letter what the person wants to do with it."""
+        """Do with a letter what the person wants to do with it; one that they have removed has to be sent, no more."""
+        if letter.is_removed(view):
+            for line in self._orphans(view):
+                if "Send it now?" in line.text:
+                    letter.is_hurried = True
+                    self._once(line, "▶️ Send now")
+            return
         lines = letter.lines(view)
         for message in view.shown():
             if message.reply_to not in letter.ids or message in lines:
@@ -376,9 +368,9 @@ class Talk:
             letter.is_hurried = True
             self._once(line, "▶️ Send now")
         match letter.wish:
-            case "edit" if not letter.is_edited and line.text.startswith(("⏳", "💾", "📨")):
+            case "edit" if not letter.is_edited and line.text.startswith(("⏳", "📥", "💾", "📨")):
                 letter.is_edited = True
-                self.phone.rewrite(letter.ids[0], letter.edited)
+                self.phone.rewrite(letter.ids[0], letter.rewritten)
                 if self.rng.random() < 0.5:
                     self.phone.repeat(letter.ids[0])
             case "cancel":
@@ -409,73 +401,8 @@ class Talk:
 DIRECTORY: Final = "/home/dev/project"
 
 
-def invented(rng: Random, token: str, agent: Desk, phone: Speaking, **more: Any) -> Talk:
+def invented(
+    rng: Random, token: str, agent: Desk, phone: Speaking, *, topics_of_sessions: bool = False, **more: Any
+) -> Talk:
     """Make a talk up."""
-    letters: list[Letter] = []
-    for number in range(rng.randint(1, LETTERS)):
-        door = rng.choice(DOORS)
-        letters.append(
-            Letter(f"{token}{'klmn'[number]}", rng.choice(WISHES), door if letters or door != "line" else "card")
-        )
-    return Talk(token, agent, phone, rng, letters, **more)
-
-
-# --- the laws -------------------------------------------------------------------------------------------------------
-
-
-def kept(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
-    """Each letter ends, as the phone says, and takes effect as the phone says; in order, if nobody hurried."""
-    said: list[str] = []
-    for letter in talk.letters:
-        said += _kept(talk, letter, view, is_sure=is_sure)
-    texts = talk.texts()
-    order = [one.token for one in talk.letters if not one.is_hurried]
-    came = [token for text in texts for token in order if text.startswith(f"{token} ")]
-    if came != sorted(came, key=order.index):
-        said.append(f"{talk.title}: its prompts came in the order {came}")
-    return said
-
-
-def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]:
-    end, got = letter.end(view), talk.got(letter)
-    about = f"{letter.token} ({letter.wish or 'plain'}, {letter.door})"
-    if not letter.ids:
-        return [f"{about} could not be written"]
-    lines = letter.lines(view)
-    told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
-    if letter.is_unheard and not lines and not got and (not is_sure or _is_offered(letter, view)):
-        return []
-    if not end:
-        told += [f"{m.message_id} {m.text[:80]!r}" for m in view.shown() if m.reply_to in letter.ids]
-        return [f"{about} has no end on the phone: {told}; the model got it {len(got)} times"]
-    said = []
-    if is_sure and len([m for m in lines if m.reply_to in letter.ids]) > 1:
-        said.append(f"{about} has several lines: {told}")
-    allowed = [letter.wanted] if is_sure else [letter.wanted, letter.first]
-    said += [
-        f"{about}: the model got {text[:80]!r} and not {letter.wanted[:80]!r}" for text in got if text not in allowed
-    ]
-    least, most = {"✅": (1, 1), "✖": (0, 0), "⏹": (0, 1)}.get(end[0], (0, 0 if end.startswith("❌ Not sent") else 1))
-    if not least <= len(got) <= most:
-        said.append(f"{about} went to the model {len(got)} times, the phone says {end[:80]!r}")
-    return said
-
-
-def _is_offered(letter: Letter, view: View) -> bool:
-    """Tell whether a text was offered as an answer: the line that it replied to had just made way for another."""
-    shown = [m for m in view.messages if m.from_bot]
-    return any(letter.token in str(version) for message in shown for version in message.versions)
-
-
-def told(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
-    """The end of the last turn, if a prompt from the phone began it, is told; no end is told twice."""
-    turns = talk.turns()
-    notices = [m for m in view.shown() if m.text.startswith(f"✅ {talk.title} is done")]
-    if turns is None:
-        return []
-    done = [letter for letter in talk.letters if letter.end(view).startswith("✅ Done")]
-    if is_sure and len(notices) > turns:
-        return [f"{talk.title}: {turns} turns ended by themselves, and {len(notices)} were told"]
-    if done and not notices:
-        return [f"{talk.title}: {len(done)} prompts are done, and no notice tells of it"]
-    return []
+    return Talk(token, agent, phone, rng, letters.invented(rng, token, in_topics=topics_of_sessions), **more)

@@ -151,7 +151,7 @@ class Pen:
     def tap(self, message: Any, label: str, *, times: int) -> Any:
         raise AssertionError(f"nobody taps {label!r} here")
 
-    def write(self, text: str, *, reply_to: Any = None) -> tuple[int, ...]:
+    def write(self, text: str, *, reply_to: Any = None, thread_id: Any = None) -> tuple[int, ...]:
         self.texts.append((text, reply_to and reply_to.message_id))
         return (100 + len(self.texts),)
 

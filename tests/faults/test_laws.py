@@ -42,7 +42,9 @@ class Fingers:
         self.taps.append(Tap(f"tap-{number}", number, 1001, 1001, message.message_id, label, 0.0))
         return self.taps[-1]
 
-    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
+    def write(
+        self, text: str, *, reply_to: ShownMessage | None = None, thread_id: int | None = None
+    ) -> tuple[int, ...]:
         self.texts.append(text)
         return (100 + len(self.texts),)
 

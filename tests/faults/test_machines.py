@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 SEED: Final = 19
 WRITE: Final = "UPDATE hermes.entries SET revision = revision + 1 WHERE id = %(id)s"
 """A write without the fence."""
+A_PROMPT: Final = """
+INSERT INTO hermes.records (bot, kind, id, machine, revision, body) VALUES (42, 'prompts', 'pppp2222', 'desk', 1, '{}')
+"""
+A_FILE: Final = """
+INSERT INTO hermes.files (bot, prompt, message, piece, size, data) VALUES (42, 'pppp2222', 7, 0, 1, 'x')
+"""
 
 
 @ONE_AT_A_TIME
@@ -49,6 +55,7 @@ USUAL: Final = (
 )
 
 
+@pytest.mark.nightly
 @ONE_AT_A_TIME
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("postgres_programs")
@@ -96,6 +103,10 @@ async def test_a_write_without_a_lease_is_a_violation(database: Database, tmp_pa
         await desk._connection.write(WRITE, {"id": entry.id})
         [violation] = databases.written_by_deposed(database)
         assert "for its agents without the lease" in violation
+        database.ask("DELETE FROM audit.writes")
+        database.ask(A_PROMPT)
+        await desk._connection.write(A_FILE)
+        assert any("“INSERT files" in one for one in databases.written_by_deposed(database))
 
 
 async def test_a_full_database_refuses_all_writes(database: Database, tmp_path: Path) -> None:

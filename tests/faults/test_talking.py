@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.sandbox.phone_values import Button, ShownMessage
-from tests.faults import talking
+from tests.faults import prompt_laws, talking
+from tests.faults.letters import Letter
 from tests.faults.person import View
 from tests.faults.round import Round
-from tests.faults.talking import Letter, Talk
+from tests.faults.talking import Talk
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from hermes.sandbox.phone_values import Toast
-    from tests.faults.talking import Door, Wish
+    from tests.faults.letters import Door, Wish
 
 WROTE = 50
 
@@ -27,11 +30,14 @@ class Desk:
     """An agent whose model got these texts."""
 
     texts: list[str] = field(default_factory=list)
+    files: list[list[str]] = field(default_factory=list)
+    """The digests of the files that came with each text."""
     turns: int = 1
     manner: str = "new"
 
     def do(self, act: str, **_: Any) -> Any:
-        return {"texts_of": self.texts, "turns_of": self.turns, "is_active": False, "listed": []}.get(act, "ses_1")
+        told = {"texts_of": self.texts, "files_of": self.files, "turns_of": self.turns, "is_active": False}
+        return {**told, "listed": []}.get(act, "ses_1")
 
 
 @dataclass
@@ -39,14 +45,31 @@ class Pen:
     """Notes what a person does."""
 
     did: list[str] = field(default_factory=list)
+    albums: set[str] = field(default_factory=set)
 
     def tap(self, message: ShownMessage, label: str) -> object:
         self.did.append(f"tap {message.message_id} {label}")
         return None
 
-    def write(self, text: str, *, reply_to: ShownMessage | None = None) -> tuple[int, ...]:
-        self.did.append(f"write {text!r} to {reply_to.message_id if reply_to else None}")
+    def write(
+        self, text: str, *, reply_to: ShownMessage | None = None, thread_id: int | None = None
+    ) -> tuple[int, ...]:
+        place = f" in {thread_id}" if thread_id else ""
+        self.did.append(f"write {text!r} to {reply_to.message_id if reply_to else None}{place}")
         return (WROTE,)
+
+    def share(
+        self,
+        media: Sequence[Mapping[str, Any]],
+        *,
+        reply_to: ShownMessage | None = None,
+        thread_id: int | None = None,
+        album: str = "",
+    ) -> tuple[int, ...]:
+        captions = [one["caption"] for one in media]
+        self.albums.add(album)
+        self.did.append(f"share {captions} to {reply_to.message_id if reply_to else None}")
+        return tuple(range(WROTE + len(self.did), WROTE + len(self.did) + len(media)))
 
     def rewrite(self, message_id: int, text: str) -> None:
         self.did.append(f"rewrite {message_id} {text!r}")
@@ -125,7 +148,7 @@ def test_a_prompt_takes_effect_as_the_phone_says(end: str, got: list[str], *, ed
     """Once if it is done, never if it was cancelled or not sent, at most once if it failed; and it ends."""
     talk = a_talk(texts=got)
     talk.letters[0].ids, talk.letters[0].is_edited = (WROTE,), edited
-    said = talking.kept(talk, view(shown(7, end, reply_to=WROTE)), is_sure=True)
+    said = prompt_laws.kept(talk, view(shown(7, end, reply_to=WROTE)), is_sure=True)
     assert len(said) == (1 if broken else 0), said
     assert broken in "".join(said)
 
@@ -140,25 +163,41 @@ def test_a_round_waits_until_the_first_line_is_gone(lines: int, kinds: tuple[str
     assert Round(world, 1, 1, kinds=list(kinds), talks=[talk])._all_said() is is_over
 
 
+def test_a_line_that_went_with_its_topic_needs_a_notice_of_the_turn() -> None:
+    """Its turn was over already, so that no line comes again."""
+    talk = a_talk(texts=[FIRST])
+    talk.letters[0].ids = (WROTE,)
+    text, line = shown(WROTE, FIRST), shown(7, "▶️ Working", reply_to=WROTE)
+    gone, notice = {WROTE: text, 7: line}, shown(WROTE + 1, f"✅ {talk.title} is done · 3 s")
+    earlier = shown(WROTE - 1, notice.text)
+    assert "has no end" in prompt_laws.kept(talk, View((earlier,), {}, gone), is_sure=True)[0]
+    assert not prompt_laws.kept(talk, View((notice,), {}, gone), is_sure=True)
+    talk.agent.texts.clear()  # type: ignore[attr-defined]
+    assert "has no end" in prompt_laws.kept(talk, View((notice,), {}, gone), is_sure=True)[0]
+
+
 def test_prompts_keep_their_order() -> None:
     """But for one that was hurried."""
     talk = a_talk(texts=["b said", "a said"])
     talk.letters = [Letter("a", "", "card", (1,)), Letter("b", "", "card", (2,))]
     done = view(shown(7, "✅ Done", reply_to=1), shown(8, "✅ Done", reply_to=2))
-    assert any("in the order" in one for one in talking.kept(talk, done, is_sure=False))
+    assert any("in the order" in one for one in prompt_laws.kept(talk, done, is_sure=False))
     talk.letters[1].is_hurried = True
-    assert not any("in the order" in one for one in talking.kept(talk, done, is_sure=False))
+    assert not any("in the order" in one for one in prompt_laws.kept(talk, done, is_sure=False))
 
 
 def test_a_turn_that_the_phone_began_is_told_once() -> None:
-    """Not twice, if Telegram confirmed every message; and not never."""
-    talk = a_talk()
+    """Not twice, if Telegram confirmed every message; and not never, unless another prompt went on with it."""
+    talk = a_talk(texts=[FIRST])
     talk.letters[0].ids = (WROTE,)
     line, notice = shown(7, "✅ Done", reply_to=WROTE), shown(8, "✅ Talk q1t is done · 3 s")
-    assert not talking.told(talk, view(line, notice), is_sure=True)
-    assert talking.told(talk, view(line, notice, shown(9, notice.text)), is_sure=True)
-    assert not talking.told(talk, view(line, notice, shown(9, notice.text)), is_sure=False)
-    assert talking.told(talk, view(line), is_sure=False)
+    assert not prompt_laws.told(talk, view(line, notice), is_sure=True)
+    assert prompt_laws.told(talk, view(line, notice, shown(9, notice.text)), is_sure=True)
+    assert not prompt_laws.told(talk, view(line, notice, shown(9, notice.text)), is_sure=False)
+    assert prompt_laws.told(talk, view(line), is_sure=False)
+    stopped = a_talk(texts=[FIRST, "next said"])
+    stopped.letters = [*talk.letters, Letter("next", "stop", "line", (2,))]
+    assert not prompt_laws.told(stopped, view(line, shown(9, "⏹ Stopped", reply_to=2)), is_sure=True)
 
 
 def test_a_person_asks_for_the_list_finds_the_card_and_replies() -> None:

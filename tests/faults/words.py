@@ -6,8 +6,11 @@ import re
 import signal
 from typing import TYPE_CHECKING, Final
 
+from tests.faults import enclosures
 from tests.faults.asks import token
+from tests.faults.letters import Letter
 from tests.faults.person import View
+from tests.faults.talking import Talk
 from tests.faults.world import OTHER_BOT
 from tests.scenes.stage import ANN, BOB
 
@@ -80,6 +83,31 @@ def long_text_cut_in_two(play: Round) -> None:
             phone.fault("getUpdates", "error", status=502, times=play.rng.randint(1, 4))
 
     person.between = between
+
+
+def album_in_pieces(play: Round) -> None:
+    """An album, between whose pieces Hermes or Telegram goes away for a while: it is one prompt."""
+    phone, rng = play.world.stage.phone, play.rng
+    name = token(play.number, "albk")
+    letter = Letter(name, "", "card", enclosed=enclosures.album(rng, name), in_pieces=True)
+    talk = Talk(token(play.number, "alb"), play.agent(), phone, rng, [letter], in_group=play.world.is_group)
+
+    def between() -> None:
+        if rng.random() < 0.7:
+            play.world.signal_listeners(signal.SIGKILL)
+            play.rests_for(rng.uniform(0.2, ABSENT_S))
+        else:
+            phone.fault("getUpdates", "error", status=502, times=rng.randint(1, 4))
+
+    talk.between = between
+    talk.begin()
+    play.talks.append(talk)
+
+
+def away_and_back(play: Round) -> None:
+    """The person leaves the computer, and may come back to it."""
+    for text in ("/away", "/desk", "/away")[: play.rng.randint(1, 3)]:
+        play.soon(play.rng.uniform(0.0, play.begins_s), lambda text=text: _say(play, text))  # type: ignore[misc]
 
 
 def _unmeant(ask: Ask) -> str:

@@ -31,6 +31,7 @@ from tests.scenes.stage import ANN, BOB, Stage, staged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from hermes.core.topics import TopicMode
     from tests.faults.asks import Answers, Ask, Json, Route
     from tests.faults.trap import Trap
     from tests.harness.processes import Proc
@@ -48,9 +49,10 @@ FLEETING_S: Final = 40
 
 
 class Agent(Protocol):
-    """An agent server: scripted, or real."""
+    """An agent server: scripted, or real. `keeps_permissions`: what it asks stays open if its instance is disposed."""
 
     manner: str
+    keeps_permissions: bool
 
     @property
     def url(self) -> str:
@@ -77,6 +79,8 @@ class Agent(Protocol):
 
 class AgentProcess:
     """A scripted agent server in a process of its own; `do` lets it, or its desk, do something."""
+
+    keeps_permissions = False
 
     def __init__(self, manner: str, module: Sequence[str]) -> None:
         """`module` is the module that serves, and its arguments."""
@@ -145,6 +149,10 @@ class World:
     """Whether the agent is a real OpenCode."""
     is_group: bool = False
     """Whether its phone is a group, where other people talk, too."""
+    topics: TopicMode = "off"
+    """For what its chat has topics, as Hermes is configured."""
+    is_forum: bool = False
+    """Whether the chat has topics now."""
     has_hostname: bool = False
     """Whether its processes have a host name of their own."""
     kinds: tuple[str, ...] | None = None

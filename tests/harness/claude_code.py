@@ -43,6 +43,7 @@ class Home:
         first = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(self.project): trusted}}
         (self.path / ".claude.json").write_text(json.dumps(first))
         self.settings.write_text(json.dumps({"permissions": {"defaultMode": "default"}}))
+        self.extra: dict[str, str] = {}
         self._runs = 0
 
     def environ(self, **extra: str) -> dict[str, str]:
@@ -66,6 +67,7 @@ class Home:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
             **SHORT_LIVES,
+            **self.extra,
             **extra,
         }
 

@@ -77,6 +77,19 @@ def until(
         pause_s = min(pause_s * 1.25, 4 * every_s)
 
 
+def state_of(pid: int) -> str:
+    """Return the state letter of a process (T is stopped), or nothing where it ended."""
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    letter = told.stdout.strip()[:1]
+    return "" if letter == "Z" else letter
+
+
+def stop(pid: int) -> None:
+    """Stop a process, as Ctrl-Z does, and wait until others can see that it stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: state_of(pid) == "T", what="the stop")
+
+
 def has_ended(pid: int) -> bool:
     """Tell whether this process runs no more, also where nobody has taken note of its end yet (a zombie)."""
     listed = ["ps", "-o", "state=", "-p", str(pid)]

@@ -15,7 +15,7 @@ import pytest
 
 from hermes.hook import prompt_files, spool, sweeping
 from hermes.storage import folders
-from tests.harness.processes import until
+from tests.harness.processes import stop, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -227,7 +227,7 @@ def test_a_stopped_agent_takes_nothing(desk: Desk) -> None:
     """Until it goes on."""
     agent = desk.run([sys.executable, "-c", PARENT, *desk.command("claude-code", "--prompts")], STARTED)
     desk.waits()
-    agent.send_signal(signal.SIGSTOP)
+    stop(agent.pid)
     desk.lay("Go on")
     time.sleep(0.5)
     assert prompt_files.lying(desk.store, NAME)

@@ -13,6 +13,7 @@ from hermes.storage.store import R
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from hermes.errors import StoreError
     from hermes.listener.records import Records
     from hermes.storage.store import Store
 
@@ -58,6 +59,16 @@ async def held(store: Store, name: str, *, is_done: bool = False) -> AsyncIterat
         yield gate
     finally:
         gate.open()
+
+
+def fails_once(store: Store, name: str, error: StoreError) -> None:
+    """Let the next call of this method of the store fail."""
+
+    async def called(*_: Any, **__: Any) -> Any:
+        del store.__dict__[name]
+        raise error
+
+    store.__dict__[name] = called
 
 
 @contextmanager

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import secrets
 import socket
+import subprocess
+import sys
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from hermes.agents.prompting import without_server
 from hermes.commands.store import machines
-from hermes.errors import StoreError, TooNew
+from hermes.errors import Deposed, StoreAway, StoreError, TooNew
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S
 from hermes.listener.phone.outage import PATIENCE_S
 from hermes.listener.sd_notify import Supervisor
+from hermes.model.notice import Notice
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
+from hermes.sandbox.phone import file_of
 from hermes.storage.home import Home
+from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
-from tests.listening import ANN, BOB, STRANGER, Clock, House, a_request, question, until
+from tests.listener.gates import fails_once
+from tests.listening import ANN, BOB, STRANGER, Clock, House, Person, a_request, question, until
+from tests.prompted import Desk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from hermes.sandbox.phone_values import ShownMessage
     from hermes.storage.postgres.address import Address
     from tests.harness.postgres import Database, Server
 
@@ -118,6 +130,20 @@ async def test_a_standby_takes_over_when_the_phone_side_leaves(three: tuple[Mach
     assert len([one for one in laptop.person.shown() if ASKED in one.text]) == 1
 
 
+async def test_who_is_away_stays_so_for_the_next_phone_side(three: tuple[Machine, ...]) -> None:
+    """The database has it, and the machine that takes over lets nothing wait for the desk."""
+    laptop, workstation, _ = three
+    waiting = {"questions": {"post_after": "10m"}}
+    await started(laptop, workstation, **waiting)
+    laptop.person.write("/away")
+    await laptop.person.sees("🚶 You are away")
+    await laptop.stop()
+    await until(lambda: workstation.is_phone, "the other phone side")
+    await until(lambda: workstation.agent.sinks, "an event stream")
+    workstation.agent.ask([question()])
+    await workstation.person.sees(ASKED)
+
+
 async def test_a_machine_without_a_bot_asks_on_the_phone(three: tuple[Machine, ...]) -> None:
     """It has the database and nothing else; a hook of it waits, too."""
     laptop, workstation, _ = three
@@ -132,6 +158,13 @@ async def test_a_machine_without_a_bot_asks_on_the_phone(three: tuple[Machine, .
         shown = await laptop.person.sees("Which colour?")
         await laptop.person.taps(shown, "PostgreSQL")
         await until(lambda: spool.take_answer(workstation.store, wait), "the answer for the hook")
+
+
+def test_a_machine_without_a_bot_does_not_load_the_library_of_telegram() -> None:
+    """It would cost a fifth of the memory."""
+    loads = "import hermes.commands.listening, hermes.storage.postgres.store"
+    command = [sys.executable, "-c", f"import sys; {loads}; print('telegram' in sys.modules)"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 async def test_a_service_without_the_phone_is_ready(three: tuple[Machine, ...]) -> None:
@@ -171,6 +204,42 @@ async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...
     laptop.person.write("/sessions")
     shown = await laptop.person.sees("Paint the shop")
     assert "Count the stock" in shown.text
+
+
+async def test_files_are_fetched_from_the_machine_that_has_the_phone(three: tuple[Machine, ...]) -> None:
+    """For a session of another machine it says so: the same path may be another file here."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True}, notices={"finished": "0s"})
+    open_there = Desk()  # in place of an OpenCode without a port, which tells what its permissions exclude
+    open_there.session("Fix login flow")
+    cast("dict[str, Any]", laptop.listener._parts.agent.ways)[without_server("opencode")] = open_there
+    for machine in (laptop, workstation):
+        project = machine.root / "shop"
+        project.mkdir()
+        (project / "a.txt").write_text("hello")
+        now_ms = machine.clock.now() * 1000
+        turn = {"sessionID": "ses_1", "id": "msg_1", "began": now_ms - 5000, "ended": now_ms, "failure": ""}
+        machine.hook("turn.ended", turn | {"words": machine.root.name}, directory=str(project))
+        shown = await laptop.person.sees(machine.root.name)
+        laptop.person.write("/get a.txt", to=shown)
+    await until(lambda: laptop.api.control.calls("sendDocument"), "the file of the laptop")
+    await laptop.person.sees("That session is on another machine. I can only fetch files of ")
+    assert [call.params["document"] for call in laptop.api.control.calls("sendDocument")] == ["a.txt (5 bytes)"]
+
+
+async def test_a_session_with_the_id_of_another_machine_s_session_has_a_notice_of_its_own(
+    three: tuple[Machine, ...],
+) -> None:
+    """A copied home folder has the same ids. It is told even if this machine knows of the other one."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, notices={"finished": "0s"})
+    for machine in (laptop, workstation):
+        now_ms = machine.clock.now() * 1000
+        turn = {"sessionID": "ses_1", "id": "msg_1", "began": now_ms - 5000, "ended": now_ms, "failure": ""}
+        for one in await machine.listener._parts.kept.stale():  # it does so once a minute
+            await machine.listener._parts.kept.refresh(one.kind, one.id)
+        machine.hook("turn.ended", turn | {"words": f"the words of {machine.root.name}"}, directory=str(machine.root))
+        await laptop.person.sees(f"the words of {machine.root.name}")
 
 
 async def test_the_desk_of_another_machine_is_followed(three: tuple[Machine, ...]) -> None:
@@ -300,6 +369,141 @@ async def test_the_end_of_a_question_is_not_taken_in_before_the_question(
     await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
 
 
+async def test_the_end_of_a_turn_waits_for_the_database(
+    three: tuple[Machine, ...], postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A hook tells of it once."""
+    laptop, _, _ = three
+    await laptop.start(notices={"finished": "0s"})
+    postgres.stop()
+    try:
+        now_ms = laptop.clock.now() * 1000
+        turn = {"sessionID": "ses_1", "id": "msg_1", "began": now_ms - 5000, "ended": now_ms, "failure": ""}
+        laptop.hook("turn.ended", turn | {"words": "All tests pass."}, directory=str(laptop.root))
+        await until(lambda: "inbox waits" in caplog.text or not spool.listing(laptop.store), "a try")
+    finally:
+        postgres.start()
+    await laptop.person.sees("All tests pass.")
+
+
+async def test_a_damaged_question_holds_no_other_up(three: tuple[Machine, ...], database: Database) -> None:
+    """Also where nothing tells of them but the look after a broken connection."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    workstation.agent.ask([question()])
+    await laptop.person.sees(ASKED)
+    copy = """
+        INSERT INTO hermes.entries (bot, id, machine, owner, agent, wait_id, code, phase, revision, asked_s, body)
+        SELECT bot, %s, machine, owner, agent, wait_id || %s, '', phase, revision, asked_s, {body}
+        FROM hermes.entries WHERE code <> ''
+    """
+    for number in range(8):
+        database.ask(copy.format(body="'[]'"), f"damaged{number}", str(number))
+    text = "body::text"
+    for before, after in (
+        ("'Which database'", "'Which colour'"),
+        ("'\"id\":\"' || id || '\"'", '\'"id":"goodgood"\''),
+        ("'\"code\":\"' || code || '\"'", '\'"code":""\''),
+    ):
+        text = f"replace({text}, {before}, {after})"
+    database.ask(copy.format(body=f"({text})::json"), "goodgood", "good")
+    database.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hermes'")
+    await laptop.person.sees("Which colour?")
+
+
+@pytest.mark.parametrize("name", ["get", "revisions"])
+async def test_a_question_whose_news_met_a_broken_connection_comes_soon(three: tuple[Machine, ...], name: str) -> None:
+    """Also if the look for all that was missed meets another one; not only with the next regular look."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    fails_once(laptop.listener._store, "get", StoreAway("the connection broke"))
+    fails_once(laptop.listener._store, name, StoreAway("the connection broke"))
+    async with asyncio.timeout(20):
+        workstation.agent.ask([question()])
+        await laptop.person.sees(ASKED)
+
+
+async def test_a_record_that_cannot_be_read_holds_no_other_up(three: tuple[Machine, ...], database: Database) -> None:
+    """The look after a broken connection finds the change of a kind that comes later."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    notices, lists = laptop.listener._parts.kept.notices, laptop.listener._parts.kept.lists
+    machine_id = workstation.listener._store.home.machine()
+    notice = Notice("nnnn2222", "opencode", "ses_1", machine=machine_id)
+    await workstation.listener._store.notices.create(notice)
+    await until(lambda: notices.get(notice.id) and lists.get(machine_id), "the notice and the list")
+    database.ask("UPDATE hermes.records SET body = '[]' WHERE kind = 'notices'")
+    database.ask("DELETE FROM hermes.records WHERE kind = 'lists' AND machine = %s", machine_id)
+    database.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hermes'")
+    await until(lambda: lists.get(machine_id) is None, "the news of the list")
+
+
+async def test_changes_are_taken_in_although_not_all_can_be_looked_for(three: tuple[Machine, ...]) -> None:
+    """After a few tries the next ones have their turn."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    store = laptop.listener._store
+
+    async def away() -> dict[str, int]:
+        raise StoreAway("it took too long")
+
+    store.__dict__["revisions"] = away
+    fails_once(store, "get", StoreAway("the connection broke"))
+    workstation.agent.ask([question("Which colour?")])
+    await until(lambda: "get" not in store.__dict__, "the news")
+    workstation.agent.ask([question()])
+    await laptop.person.sees(ASKED)
+    assert not laptop.person.find("Which colour?")
+    del store.__dict__["revisions"]
+
+
+async def test_a_listener_starts_although_its_list_cannot_be_read(
+    three: tuple[Machine, ...], database: Database
+) -> None:
+    """Only its sessions are not listed then."""
+    laptop, _, _ = three
+    await laptop.start(prompts={"enabled": True})
+    await laptop.stop()
+    database.ask("UPDATE hermes.records SET body = '[]' WHERE kind = 'lists'")
+    await laptop.start(prompts={"enabled": True})
+    laptop.agent.ask([question()])
+    await laptop.person.sees(ASKED)
+
+
+async def test_what_a_hook_told_under_another_id_of_its_machine_is_set_aside(three: tuple[Machine, ...]) -> None:
+    """It holds up no other. The state folder was made again while the listener ran, for example."""
+    laptop, _, _ = three
+    await laptop.start()
+    laptop.hook("question.asked", a_request("que_1", question("Which colour?"), session="ses_1"), machine="another")
+    laptop.hook("question.asked", a_request("que_2", question(), session="ses_2"))
+    await laptop.person.sees(ASKED)
+    assert not laptop.person.find("Which colour?")
+    [path] = (laptop.store / "quarantine").glob("*.json")
+    assert "Which colour?" in path.read_text()
+
+
+async def test_the_news_of_an_end_outlives_the_loss_of_a_lease(three: tuple[Machine, ...]) -> None:
+    """It stays in the inbox until it is saved."""
+    laptop, _, _ = three
+    await laptop.start()
+    laptop.hook("question.asked", a_request("que_1", question(), session="ses_1"))
+    await laptop.person.sees(ASKED)
+    store, parts, tried = laptop.listener._store, laptop.listener._parts, list[Any]()
+    deposed = Deposed("another process has taken over from this one")
+
+    async def refused(*given: Any, **_: Any) -> Any:
+        tried.append(given)
+        raise deposed
+
+    store.__dict__["change"] = refused
+    laptop.hook("question.replied", {"sessionID": "ses_1", "requestID": "que_1", "answers": [["SQLite"]]})
+    await until(lambda: tried, "a try to save the end")
+    fails_once(store, "renew", deposed)
+    await until(lambda: laptop.listener._parts is not parts, "another round")
+    del store.__dict__["change"]
+    await laptop.person.sees("Answered on the computer", buttons=False)
+
+
 async def test_tables_of_a_newer_hermes_end_a_listener(three: tuple[Machine, ...], database: Database) -> None:
     """It is not waited for: somebody must upgrade this machine."""
     laptop, _, _ = three
@@ -316,3 +520,129 @@ def long_ago(here: Machine, other: Machine) -> None:
     with psycopg.connect(**parameters, autocommit=True) as connection:
         machine = spool.machine(other.store)
         connection.execute("UPDATE hermes.machines SET seen = seen - interval '60 s' WHERE id = %s", [machine])
+
+
+PHOTO = b"\xff\xd8\xff\xe0" + secrets.token_bytes(600_000)
+URL = f"data:image/jpeg;base64,{base64.b64encode(PHOTO).decode()}"
+
+
+async def card_of(person: Person, title: str) -> ShownMessage:
+    """The card of this session."""
+    person.write("/sessions")
+    await person.taps(await person.sees(title), title)
+    return await person.sees(f"{title} 💤", buttons=True)
+
+
+async def test_a_photo_goes_to_the_agent_of_another_machine(three: tuple[Machine, ...], database: Database) -> None:
+    """To the byte, although that machine has nothing but the database; then the photo is removed from there."""
+    laptop, workstation, _ = three
+    prompts = {"enabled": True}
+    await laptop.start(prompts=prompts)
+    user, secret = f"workstation {secrets.token_hex(4)}", "a secret"
+    store = laptop.listener._store
+    assert isinstance(store, PostgresStore)
+    await roles.add(store._connection, user, secret, laptop.config().telegram.bot_id)
+    workstation.address = database.address(quote(user), secret)
+    try:
+        await workstation.start(settle=False, telegram={}, prompts=prompts)
+        await until(lambda: workstation.agent.sinks, "an event stream")
+        session = workstation.agent.session("Far away")
+        workstation.agent.take_time(session)
+        card = await card_of(laptop.person, "Far away")
+        media = [file_of("photo", PHOTO, caption="Look"), file_of("document", b"text", name="a.txt")]
+        laptop.api.control.share(media, reply_to=card.message_id)
+        await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
+        assert workstation.agent.texts_of(session) == ["Look\na.txt:\n\ntext"]
+        assert workstation.agent.files_of(session) == [(hashlib.sha256(URL.encode()).hexdigest(),)]
+        assert database.ask("SELECT DISTINCT size FROM hermes.files ORDER BY 1") == [(4,), (len(PHOTO),)]
+        workstation.agent.finish(session)
+        await until(lambda: not database.ask("SELECT FROM hermes.files LIMIT 1"), "no file in the database")
+        await workstation.stop()
+    finally:
+        database.ask(roles.removal(user))
+
+
+async def test_a_photo_outlives_the_phone_side_that_got_it(three: tuple[Machine, ...], database: Database) -> None:
+    """The next one need not get it from Telegram again."""
+    laptop, workstation, server = three
+    prompts = {"enabled": True}
+    await laptop.start(prompts=prompts)
+    await workstation.start(settle=False, telegram={}, prompts=prompts)
+    await server.start(settle=False, prompts=prompts)
+    await until(lambda: workstation.agent.sinks, "an event stream")
+    session = workstation.agent.session("Far away")
+    workstation.agent.take_time(session)
+    card = await card_of(laptop.person, "Far away")
+    laptop.person.write("First this", to=card)
+    await until(lambda: workstation.agent.texts_of(session), "the first prompt")
+    control = laptop.api.control
+    control.share([file_of("photo", PHOTO, caption="Then that")], reply_to=card.message_id)
+    await laptop.person.sees("Waits for the current turn")
+    await until(lambda: database.ask("SELECT FROM hermes.files HAVING sum(octet_length(data)) = max(size)"), "the file")
+    await until(lambda: laptop.listener._parts.kept.prompts.all()[-1].parts[0].file.is_here, "the news")  # type: ignore[union-attr]
+    await laptop.stop()
+    await until(lambda: server.is_phone, "the next phone side")
+    workstation.agent.finish(session)
+    await until(lambda: len(workstation.agent.texts_of(session)) == 2, "the second prompt")
+    assert workstation.agent.files_of(session)[1] == (hashlib.sha256(URL.encode()).hexdigest(),)
+    assert len(control.calls("getFile")) == 1
+    workstation.agent.finish(session)
+    await until(lambda: not database.ask("SELECT FROM hermes.files LIMIT 1"), "no file in the database")
+
+
+async def a_prompt_waits_at(machine: Machine, phone: Machine) -> str:
+    """Start both, stop the machine, and write a prompt for a session there; return the id of the session."""
+    await started(phone, machine, prompts={"enabled": True})
+    session = machine.agent.session("Far away")
+    card = await card_of(phone.person, "Far away")
+    await machine.stop()
+    phone.person.write("Go on", to=card)
+    await phone.person.sees("Waits for the current turn")
+    return session
+
+
+async def test_a_prompt_says_that_its_machine_is_away(three: tuple[Machine, ...]) -> None:
+    """From the moment when that is known, until the machine is back."""
+    laptop, workstation, _ = three
+    session = await a_prompt_waits_at(workstation, laptop)
+    long_ago(laptop, workstation)
+    laptop.clock.advance(LOOK_S)
+    await laptop.person.sees("can't be reached; it gets this as soon as it is back")
+    await workstation.start(settle=False)
+    await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
+
+
+async def test_the_next_phone_side_says_that_the_machine_of_a_prompt_is_away(three: tuple[Machine, ...]) -> None:
+    """Although nothing about the prompt has changed since."""
+    laptop, workstation, _ = three
+    session = await a_prompt_waits_at(workstation, laptop)
+    await laptop.stop()
+    long_ago(laptop, workstation)
+    await laptop.start(prompts={"enabled": True})
+    await laptop.person.sees("can't be reached; it gets this as soon as it is back")
+    assert not workstation.agent.texts_of(session)
+
+
+async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ...], database: Database) -> None:
+    """In the database; once the prompt is withdrawn, it is removed there although the machine is still away."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    session = workstation.agent.session("Far away")
+    card = await card_of(laptop.person, "Far away")
+    await workstation.stop()
+    for caption in ("Look", "And look"):
+        laptop.api.control.share([file_of("photo", PHOTO, caption=caption)], reply_to=card.message_id)
+    whole = "SELECT FROM hermes.files GROUP BY prompt HAVING sum(octet_length(data)) = max(size)"
+    await until(lambda: len(database.ask(whole)) == 2, "both files")
+
+    def waiting() -> list[ShownMessage]:
+        return [one for one in laptop.person.shown() if any("✖️ Cancel" in row for row in one.labels)]
+
+    await until(lambda: len(waiting()) == 2, "both lines")
+    await laptop.person.taps(waiting()[-1], "✖️ Cancel")
+    await until(lambda: len(database.ask("SELECT DISTINCT prompt FROM hermes.files")) == 1, "one file removed")
+    await workstation.start(settle=False)
+    await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
+    assert workstation.agent.texts_of(session) == ["Look"]
+    assert workstation.agent.files_of(session) == [(hashlib.sha256(URL.encode()).hexdigest(),)]
+    await until(lambda: not database.ask("SELECT FROM hermes.files LIMIT 1"), "no file in the database")

@@ -13,9 +13,10 @@ from hermes.core.prompts import STARTS_S
 from hermes.listener.prompts import MOST, Prompts
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
+from hermes.model.files import File
 from hermes.model.notice import Turn
 from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
-from hermes.model.prompt_events import Addressed, Hurried, Seen, Trying, Withdrawn
+from hermes.model.prompt_events import Addressed, Agreed, Fetched, Heard, Hurried, Seen, Trying, Withdrawn
 from hermes.model.state import Part
 from tests.asks import ANN, CHAT_ID
 from tests.stores import a_store
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hermes.model.prompt_events import PromptEvent
 
 SOURCE = Source("opencode", "laptop", "ses_1", "/home/dev/shop-api")
-TARGET = Target(SOURCE, "OpenCode", PromptAbilities())
+TARGET = Target(SOURCE, "OpenCode", PromptAbilities(files=("picture",)))
 OTHER = replace(TARGET, source=replace(SOURCE, session_id="ses_2"))
 NEW = replace(TARGET, source=replace(SOURCE, session_id=""))
 
@@ -38,10 +39,12 @@ class House:
         self.wakes = Wakes()
         self.prompts = Prompts(self.store.prompts, self.wakes, now=self.store.now)
 
-    async def write(self, name: str, *, target: Target = TARGET, at_s: float | None = None) -> Prompt:
+    async def write(
+        self, name: str, *, target: Target = TARGET, at_s: float | None = None, file: File | None = None
+    ) -> Prompt:
         """Let the person write a prompt, now or at that time."""
         asked_s = self.now_s if at_s is None else at_s
-        fresh = Prompt(f"prompt_{name}", ANN, CHAT_ID, (Part(ord(name), "fix it"),), asked_s)
+        fresh = Prompt(f"prompt_{name}", ANN, CHAT_ID, (Part(ord(name), "fix it", file=file),), asked_s)
         fresh = prompts.step(fresh, Addressed(asked_s, target))
         return await self.prompts.make(lambda one: one.id == fresh.id, lambda: fresh, lambda one: one)
 
@@ -78,6 +81,23 @@ async def test_prompts_of_a_session_go_in_the_order_in_which_they_were_written(h
     again = House(house.store.home.root)
     await again.prompts.open()
     assert [again.prompts.is_next(one) for one in (first, second, third, other)] == [True, False, False, True]
+
+
+async def test_a_voice_note_that_waits_for_a_yes_is_passed_over(house: House) -> None:
+    """It holds up nobody, and comes when the person agrees. A file that is not here yet keeps its place."""
+    sound = File("f1", "voice note", "audio/ogg", 1000, is_voice=True)
+    note, picture = await house.write("a", file=sound), await house.write("b", file=File("f2", "a.jpg", "image/jpeg"))
+    third = await house.write("c", at_s=1001.0)
+    note = await house.after(note, Heard(ord("a"), "Fix it"))
+    assert [house.prompts.is_next(one) for one in (picture, third)] == [True, False]
+    note = await house.after(note, Agreed(1002.0))
+    fourth = await house.write("d", at_s=house.prompts.written_s())
+    picture = await house.after(picture, Fetched(ord("b"), "image/jpeg", 5))
+    for one in (picture, third, note, fourth):
+        known = [house.prompts.get(name) for name in (third.id, note.id, fourth.id, picture.id)]
+        waiting = [each for each in known if each is not None and not prompts.is_over(each)]
+        assert [each.id for each in waiting if house.prompts.is_next(each)] == [one.id]
+        await house.after(one, Withdrawn())
 
 
 async def test_prompts_keep_their_order_if_the_clock_is_set_back(house: House) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from hermes.hook import spool
 from hermes.listener.notices import MOST
+from hermes.model.notice import Notice
 from hermes.model.signals import Busy, TurnBegan
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
 from tests.listening import House, a_request, house, until
 
 if TYPE_CHECKING:
-    from hermes.model.notice import Notice
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections={"opencode2": {"enabled": False}})
@@ -183,6 +183,22 @@ async def test_the_whole_of_long_words_is_one_tap_away(claude: Claude, home: Hou
     assert home.person.message(second.message_id).rows
 
 
+async def test_long_changes_are_a_document(home: House) -> None:
+    """Below the notice, as OpenCode's plugin told them."""
+    await home.start(notices={"finished": "0s"})
+    patch = "--- a.txt\n+++ a.txt\n@@ -0,0 +1,900 @@\n" + "+more\n" * 900
+    now_ms = home.clock.now() * 1000
+    turn = {"sessionID": "ses_1", "id": "msg_1", "began": now_ms - 5000, "ended": now_ms, "words": "", "failure": ""}
+    changes = {"files": 1, "added": 900, "removed": 0, "diffs": [{"file": "a.txt", "patch": patch}]}
+    home.hook("turn.ended", turn | {"changes": changes})
+    shown = await home.person.sees(" is done", buttons=True)
+    assert await home.person.taps(shown, "Changes") == "Here it comes"
+    document = await home.person.sees("Changes of project")
+    assert document.reply_to == shown.message_id
+    (call,) = home.api.control.calls("sendDocument")
+    assert "changes.diff" in str(call.params["document"])
+
+
 async def test_each_session_has_its_own(claude: Claude, home: House) -> None:
     """The buttons of one do not depend on the other."""
     other = Claude(home, "ses_2")
@@ -296,3 +312,14 @@ async def test_old_notices_are_forgotten(claude: Claude, home: House) -> None:
         await notices.take(TurnBegan("claude-code", f"ses_{number}", "p", float(number)))
     assert len(notices._known) == MOST
     assert len(list((home.store / "notices").iterdir())) == MOST
+
+
+async def test_a_notice_that_came_out_of_a_database_is_the_one_of_its_session(home: House) -> None:
+    """It has the id of its machine, which the others of a folder have not: it has no twin, and stays muted."""
+    await home.start()
+    notices = home.listener._parts.kept.notices
+    moved = Notice("notice_a", "claude-code", "ses_1", machine="desk", is_muted=True)
+    await notices.make(lambda _: False, lambda: moved, lambda one: one)
+    changed = await notices.of("claude-code", "ses_1", lambda found: replace(found, heard_s=1.0))
+    assert (changed.id, changed.is_muted) == ("notice_a", True)
+    assert len(notices.all()) == 1

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
+from hermes.sandbox.botapi.methods import MAX_FILE_BYTES
 from hermes.sandbox.botapi.rates import UNLIMITED, Rates
 from hermes.sandbox.botapi.wire import ApiError
 from tests.sandbox.raw_bot import RawBot, Refused, raw_bot
@@ -149,6 +150,21 @@ def test_a_group_that_became_a_supergroup(api: RunningBotApi, bot: RawBot) -> No
 # edits and deletions
 
 
+def test_a_button_with_a_colour_copies_text(api: RunningBotApi, bot: RawBot) -> None:
+    """1 to 256 characters; a colour that Telegram does not know is refused."""
+
+    def button(text: object, style: str = "success") -> dict[str, Any]:
+        row = [{"text": "Copy", "copy_text": text, "style": style}]
+        return {"chat_id": ANN, "text": "Hi", "reply_markup": {"inline_keyboard": [row]}}
+
+    bot("sendMessage", **button({"text": "x" * 256}))
+    [row] = api.control.messages()[-1].rows
+    assert (row[0].copies, row[0].style, row[0].data) == ("x" * 256, "success", None)
+    for wrong in ({"text": ""}, {"text": "x" * 257}, {"text": 7}, {}, "x"):
+        assert bot.refused("sendMessage", **button(wrong)) == "Bad Request: BUTTON_COPY_TEXT_INVALID"
+    assert "invalid button style" in bot.refused("sendMessage", **button({"text": "x"}, "purple"))
+
+
 def test_an_unchanged_edit_is_refused(bot: RawBot) -> None:
     """The same text and buttons: 400; another button, another mark or another text: fine."""
     message_id = bot.send("Same", "A")["message_id"]
@@ -253,6 +269,11 @@ def test_documents_and_actions(api: RunningBotApi, bot: RawBot) -> None:
     sent = bot.http.post("sendDocument", data=fields, files=upload).json()["result"]
     assert (sent["document"]["file_name"], sent["document"]["file_size"]) == ("log.txt", 5)
     assert api.phone.message(sent["message_id"]).kind == "document"
+    empty = bot.http.post("sendDocument", data=fields, files={"note": ("log.txt", b"", "text/plain")}).json()
+    assert empty["description"] == "Bad Request: file must be non-empty"
+    large = {"note": ("large", bytes(MAX_FILE_BYTES + 1), "text/plain")}
+    answer = bot.http.post("sendDocument", data=fields, files=large)
+    assert (answer.status_code, answer.json()["description"]) == (413, "Request Entity Too Large")
     again = bot("sendDocument", chat_id=ANN, document=sent["document"]["file_id"])
     refusal = bot.refused("editMessageText", chat_id=ANN, message_id=again["message_id"], text="x")
     assert refusal == "Bad Request: there is not text in the message to edit"

@@ -118,10 +118,10 @@ class Stage:
             "api_base": self.api.base_url,
         }
         tables: dict[str, Json] = {
-            "telegram": telegram,
             "store": {"path": str(self.store)},
             "log": {"level": "debug", "file": str(self.log)},
             **self.settings,
+            "telegram": telegram | self.settings.get("telegram", {}),
         }
         lines = [f"[{name}]\n{_toml(table)}" for name, table in tables.items()]
         lines += [f"[[opencode]]\n{_toml(server)}" for server in self.servers]
@@ -240,6 +240,17 @@ class Stage:
             return next((message for message in found if message.rows), None)
 
         return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
+
+    def told(self, text: str) -> ShownMessage:
+        """Wait for a notice with this text and buttons, and until Hermes knows its id: an earlier tap is too early."""
+        message = self.asked(text)
+
+        def known() -> bool:
+            assert f"is message {message.message_id}\n" in self.log.read_text(), "the notice is not noted yet"
+            return True
+
+        until(known, PATIENCE_S, "the note of a notice")
+        return message
 
     def noted(self, message: ShownMessage) -> ShownMessage:
         """Wait until Hermes knows the id of this message: a plain text that comes before is too early for its ask."""

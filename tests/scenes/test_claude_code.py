@@ -13,7 +13,7 @@ from hermes.agents.claude_code.adapter import _NO
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
-from tests.harness.processes import until
+from tests.harness.processes import stop, until
 from tests.harness.tui import DOWN, ENTER, ESC
 
 if TYPE_CHECKING:
@@ -114,6 +114,30 @@ def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: 
     no_hook_waits(stage)
 
 
+def test_its_own_mark_says_whether_a_question_waits_at_the_desk(
+    stage: Stage, home: Home, desk: Any, received: Any
+) -> None:
+    """The variable that it has for this reaches its hooks: while it is missing, nothing waits for `post_after`."""
+    mark = home.root / "present"
+    home.extra["CLAUDE_CLIENT_PRESENCE_FILE"] = str(mark)
+    stage.stop()
+    stage.start(questions={"post_after": "1h"})
+    desk(asks(DATABASE))
+    asked = stage.asked("Which database should I use?")
+    stage.phone.tap(asked, "SQLite")
+    assert received()
+    stage.over()
+    mark.touch()
+    claude = desk(asks(SIZES))
+    claude.wait_screen(DIALOG)
+    until(stage.entries, 30, "the question in the store")
+    stage.phone.write("/status")
+    stage.phone.message_with("1 open")
+    assert not [one for one in stage.phone.messages() if "Which sizes?" in one.text and "1 open" not in one.text]
+    stage.phone.write("/away")
+    stage.asked("Which sizes?")
+
+
 def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received: Any) -> None:
     """Two questions: words alone are the answer; beside picks, joined as Claude Code does, they are a note."""
     desk(asks(DATABASE, SIZES))
@@ -141,7 +165,7 @@ def test_a_stopped_agent_gets_the_answer_when_it_goes_on(stage: Stage, desk: Any
     claude = desk(asks(DATABASE))
     asked = stage.asked("Which database")
     claude.wait_screen(DIALOG)
-    claude.proc.signal(signal.SIGSTOP)  # alone: its hook goes on
+    stop(claude.proc.pid)  # alone: its hook goes on
     stage.phone.tap(asked, "SQLite")
     stage.turned(asked, "as soon as it is back")
     claude.proc.signal(signal.SIGCONT)

@@ -17,7 +17,7 @@ from hermes.sandbox.model_server import script
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
-from tests.harness.processes import until
+from tests.harness.processes import stop, until
 from tests.harness.tui import ENTER, ESC
 from tests.scenes.test_claude_code import DATABASE, asks, runs
 
@@ -106,6 +106,26 @@ def test_a_reply_to_a_notice_wakes_the_idle_session(stage: Stage, desk: Any, mes
     assert len(waiting(stage)) == 1
 
 
+def test_a_file_that_the_settings_exclude_stays(stage: Stage, home: Home, desk: Any) -> None:
+    """Settings that cannot be read exclude everything, and are named."""
+    settings = home.project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"deny": ["Read(./secret/**)"]}}')
+    (home.project / "secret").mkdir()
+    (home.project / "secret" / "plan.md").write_text("plan")
+    (home.project / "README.md").write_text("read")
+    desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write("/get secret/plan.md", reply_to=notice)
+    stage.ended("secret/plan.md is excluded by the permissions of Claude Code")
+    stage.phone.write("/get README.md", reply_to=notice)
+    (call,) = until(lambda: stage.phone.calls("sendDocument"), 30, "a document")
+    assert call.params["document"] == "README.md (4 bytes)"
+    settings.write_text("{")
+    stage.phone.write("/get README.md", reply_to=notice)
+    assert str(settings) in stage.ended("so I do not know whether the permissions").text.replace("\u2060", "")
+
+
 def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """A question is open in it, which is answered on the phone; the prompt has a turn of its own after that."""
     claude = desk(asks(DATABASE), {"text": "I took it."})
@@ -130,7 +150,7 @@ def test_a_killed_listener_sends_no_prompt_twice(stage: Stage, desk: Any, messag
     claude = desk({"text": "Both tests pass now."})
     notice = stage.ended("✅ shop-api is done")
     until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
-    claude.proc.signal(signal.SIGSTOP)
+    stop(claude.proc.pid)
     stage.phone.write(script([{"text": "Renamed it."}], "stopped"), reply_to=notice)
     until(lambda: list((stage.store / "wait").glob("*.prompt")), 30, "a prompt that lies ready")
     stage.kill()

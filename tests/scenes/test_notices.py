@@ -91,17 +91,27 @@ def test_a_turn_that_ended_while_no_listener_ran_is_told_by_the_next(
     assert len(told(noticed)) == 2
 
 
-def test_the_changes_of_a_turn_are_counted(noticed: Stage, opencode: OpenCode, project: Path) -> None:
-    """Of the turn, not of the session, by OpenCode's own snapshots."""
+def test_the_changes_of_a_turn_are_counted_and_shown(noticed: Stage, opencode: OpenCode, project: Path) -> None:
+    """Of the turn, not of the session, by OpenCode's own snapshots. What may hold secrets is named, and not shown."""
     own = opencode.home.project(f"changed-{opencode.version}", snapshot=True, permission={"bash": "allow"})
     (own / "old.txt").write_text("a\nb\n")
     session = opencode.session(own, "Change files")
-    command = {"command": "printf '1\\n2\\n' > new.txt; printf 'a\\nc\\n' > old.txt", "description": "change"}
+    changes = "printf '1\\n2\\n' > new.txt; printf 'a\\nc\\n' > old.txt; printf 'key=hush\\n' > .env"
+    command = {"command": changes, "description": "change"}
     opencode.prompt(session, [{"tool": "bash", "args": command}, {"text": "Changed."}])
-    shown = noticed.ended("✅ Change files is done")
-    assert " · 2 files, +3 −1\n" in shown.text
+    shown = noticed.told("✅ Change files is done")
+    assert " · 3 files, +4 −1\n" in shown.text
+    assert shown.labels == (("Changes",),)
+    noticed.phone.tap(shown, "Changes")
+    diff = noticed.ended("Changes of Change files").text
+    for lines in ("--- old.txt\n+++ old.txt\n@@ -1,2 +1,2 @@\n a\n-b\n+c", "+++ new.txt\n@@ -0,0 +1,2 @@\n+1\n+2"):
+        assert lines in diff.replace("\u2060", "")
+    assert ".env: changed; not shown" in diff.replace("\u2060", "")
+    assert "hush" not in diff
     opencode.prompt(session, [{"text": "Nothing to change."}])
-    assert "file" not in noticed.ended("Nothing to change.").text.splitlines()[0].removeprefix("✅ Change files")
+    last = noticed.ended("Nothing to change.")
+    assert "file" not in last.text.splitlines()[0].removeprefix("✅ Change files")
+    assert not last.rows
     opencode.discard(own)
 
 

@@ -105,7 +105,7 @@ def test_once(start: Callable[..., Guarded]) -> None:
     asked = guard.stage.asked("echo one; echo 1")
     assert asked.text.startswith(RUN)
     assert "Release 2" in asked.text
-    assert list(asked.labels) == [("Allow once", REFUSE), (WHY,), ("Always…",)]
+    assert list(asked.labels) == [("Allow once", REFUSE), (WHY,), ("Always…",), ("📋 Copy",)]
     assert asked.marked("pre") == ("echo one; echo 1",)
     tap = guard.stage.phone.tap(asked, "Allow once")
     assert guard.stage.phone.toast_for(tap).text == "Allow once"

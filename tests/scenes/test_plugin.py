@@ -15,6 +15,7 @@ from hermes.hook import spool
 from hermes.sandbox.model_server import script
 from hermes.storage.home import LISTENER
 from tests.at_once import at_once
+from tests.harness.home import VERSIONS
 from tests.harness.processes import until
 from tests.harness.tui import ESC
 from tests.scenes.stage import COLOUR, NAME, SIZES, asking, question
@@ -181,6 +182,23 @@ def test_the_end_of_a_turn_in_a_plain_terminal_is_told(
     assert f"{project.name} · OpenCode on " in shown.text
     stage.over()
     assert len(stage.phone.shown()) == 1
+
+
+@pytest.mark.timeout(300)
+def test_the_changes_of_a_turn_in_a_plain_terminal_are_shown(
+    stage: Stage, desk: Home, tui: Callable[..., Tui], key: str
+) -> None:
+    """1.18.33 writes diffs, which the plugin tells; 1.1.53 writes none, so that its notice has no button."""
+    stage.start(notices={"finished": "0s"})
+    project = desk.project("tui", snapshot=True, permission={"bash": "allow"})
+    command = {"command": "printf '1\\n2\\n' > new.txt", "description": "change"}
+    tui(project, steps=[{"tool": "bash", "args": command}, {"text": "Changed."}], key=key)
+    if desk.version == VERSIONS[-1]:
+        stage.ended("Changed.", BOOT_S)
+        return
+    shown = stage.asked("Changed.", BOOT_S)
+    stage.phone.tap(shown, "Changes")
+    assert "@@ -0,0 +1,2 @@\n+1\n+2" in stage.ended("Changes of ").text
 
 
 @pytest.mark.timeout(300)

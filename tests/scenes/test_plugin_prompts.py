@@ -14,6 +14,7 @@ import pytest
 from hermes.hook import plugin_folders
 from hermes.sandbox.model_server import script
 from tests.harness.processes import until
+from tests.scenes.test_files_in import pictures, png, seeing_provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,6 +122,23 @@ def test_the_phone_writes_to_a_plain_terminal(
     prompting.ended("⏹ Stopped")
     terminal.wait_ready()
     assert "Fifth done." not in terminal.screen()
+
+
+def test_the_permissions_of_a_plain_terminal_keep_files(prompting: Stage, desk: Home, tui: Callable[..., Tui]) -> None:
+    """The plugin asks for them; if the terminal was closed, nobody can tell them."""
+    project = desk.project("tui", permission={"read": {"*": "allow", "plan.md": "deny"}})
+    for name in ("plan.md", "README.md"):
+        (project / name).write_text(name)
+    terminal = tui(project, steps=[{"text": "First done."}])
+    notice = wait_told(prompting, "First done.")
+    prompting.phone.write("/get plan.md", reply_to=notice)
+    prompting.ended("plan.md is excluded by the permissions of OpenCode")
+    prompting.phone.write("/get README.md", reply_to=notice)
+    (call,) = until(lambda: prompting.phone.calls("sendDocument"), BOOT_S, "a document")
+    assert call.params["document"] == "README.md (9 bytes)"
+    terminal.kill()
+    prompting.phone.write("/get README.md", reply_to=notice)
+    prompting.ended("its OpenCode was closed, so I do not know whether the permissions")
 
 
 def test_a_session_of_a_terminal_that_was_closed_is_known_as_such(
@@ -239,3 +257,22 @@ def test_a_server_that_also_has_the_plugin_is_listed_once(
     stage.phone.write(text, reply_to=notice)
     wait_told(stage, "Second done.")
     assert_once(model, text)
+
+
+def test_a_picture_goes_to_a_plain_terminal(
+    prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
+) -> None:
+    """Also a large one with its record; what no call of the plugin can carry is refused before anything is sent."""
+    terminal = tui(desk.project("tui", provider=seeing_provider(desk)), steps=[{"text": "First done."}])
+    notice = wait_told(prompting, "First done.")
+    second, third = words({"text": "Second done."}), words({"text": "Third done."})
+    picture = png(noise=bytes(range(1, 256)) * 14_000)
+    prompting.phone.send_document(picture, "a.png", "image/png", caption=second, reply_to=notice)
+    notice = wait_told(prompting, "Second done.")
+    assert len(pictures(model, second)) == 1
+    prompting.phone.send_document(picture * 2, "b.png", "image/png", caption=third, reply_to=notice)
+    prompting.asked("an OpenCode without a port takes files of 5 MB at most")
+    assert model.asked(third) == []
+    prompting.phone.write(third, reply_to=notice)
+    wait_told(prompting, "Third done.")
+    terminal.wait_screen(lambda screen: "Third done." in screen)

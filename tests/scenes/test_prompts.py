@@ -302,3 +302,40 @@ def test_a_server_that_restarts_gets_what_was_queued(stage: Stage, private_openc
     opencode.start()
     stage.ended("Renamed it.")
     came(opencode, session, say("Renamed it."))
+
+
+@pytest.mark.story
+def test_a_file_of_the_project_is_fetched(prompted: Stage, opencode: OpenCode, project: Path) -> None:
+    """The one that the turn wrote, as a reply to its end; one that git ignores stays."""
+    (project / ".gitignore").write_text("*.log\n")
+    session = opencode.session(project, "Write a report")
+    reports = [
+        {"tool": "write", "args": {"filePath": str(project / name), "content": "done"}} for name in ("r.md", "r.log")
+    ]
+    opencode.prompt(session, [*reports, {"text": "Written."}])
+    shown = prompted.ended("✅ Write a report is done")
+    prompted.phone.write("/get r.md", reply_to=shown)
+    (call,) = until(lambda: prompted.phone.calls("sendDocument"), PATIENCE_S, "a document")
+    assert call.params["document"] == "r.md (4 bytes)"
+    prompted.phone.write("/get r.log", reply_to=shown)
+    prompted.ended("r.log is ignored by git")
+    assert len(prompted.phone.calls("sendDocument")) == 1
+    assert len(received(opencode, session)) == 1
+
+
+@pytest.mark.story
+def test_a_file_that_the_permissions_exclude_stays(prompted: Stage, opencode: OpenCode) -> None:
+    """Also if a link leads to it; another one is sent."""
+    project = opencode.home.project("excluded", permission={"read": {"*": "allow", "secret/**": "deny"}})
+    (project / "secret").mkdir()
+    (project / "secret" / "plan.md").write_text("plan")
+    (project / "plain.md").symlink_to("secret/plan.md")
+    (project / "README.md").write_text("read")
+    shown = a_notice(prompted, opencode, opencode.session(project, "Write a plan"), "Write a plan")
+    for path in ("secret/plan.md", "plain.md"):
+        prompted.phone.write(f"/get {path}", reply_to=shown)
+        prompted.ended(f"{path} is excluded by the permissions of OpenCode")
+    prompted.phone.write("/get README.md", reply_to=shown)
+    (call,) = until(lambda: prompted.phone.calls("sendDocument"), PATIENCE_S, "a document")
+    assert call.params["document"] == "README.md (4 bytes)"
+    opencode.discard(project)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
 
 BOT = 42
+SECRET = "a-secret 'of' its own"
 MADE: list[PostgresStore] = []
 """The stores of the test that runs."""
 

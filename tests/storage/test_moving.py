@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from hermes.model.answer import User
 from hermes.model.card import Card
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Phone, Side, Timing
+from hermes.model.files import File
 from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 from hermes.model.state import Part, Phase
@@ -38,17 +39,28 @@ ASKS = (
     replace(an_entry("cccc2222", code="k4"), phone=POSTED, timing=replace(TIMED, expires_at=None)),
     replace(an_entry("dddd2222", code="k5"), phone=POSTED, timing=replace(TIMED, away_at=300.0)),
 )
-WRITES = 18
+WRITES = 24
 """How many writes it takes to move what is open, without the memory of the chat."""
 TARGET = Target(an_entry().ask.source, "OpenCode", PromptAbilities())
+PICTURE = File("f1", mime="image/jpeg", size=9, is_here=True)
+GONE = File("f2", mime="image/jpeg", size=9, is_here=True)
 NOTICES = (Notice("nnnn2222", "opencode", "ses_1"), Notice("nnnn3333", "opencode", "ses_2", is_muted=True))
 PROMPTS = (
     Prompt("pppp2222", User(7, "Ann"), 7, (Part(1, "Go"),), 1.0),
     Prompt("pppp3333", User(7, "Ann"), 7, (Part(2, "Stop"),), 1.0, target=TARGET),
+    Prompt("pppp4444", User(7, "Ann"), 7, (Part(3, "Look", file=PICTURE), Part(4, "", file=GONE)), 1.0, target=TARGET),
 )
 CARDS = (Card("gggg2222", 7, TARGET, messages=(21,)),)
 
 Things = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The file of a prompt with this id."""
+
+    id: str
+    data: bytes
 
 
 @pytest.fixture
@@ -78,6 +90,7 @@ async def fill(store: FileStore) -> Things:
         await store.notices.create(notice)
     for prompt in PROMPTS:
         await store.prompts.create(prompt)
+    await store.files.write("pppp4444", 3, b"a picture")
     for card in CARDS:
         await store.cards.create(card)
     await store.save_chat(MEMORY)
@@ -89,15 +102,16 @@ async def things(store: FileStore | PostgresStore) -> Things:
     found: Things = {"asks": list((await store.survey()).entries)}
     for kind, records in (("notices", store.notices), ("prompts", store.prompts), ("cards", store.cards)):
         found[kind] = sorted(await records.survey(), key=lambda one: str(one.id))
+    found["files"] = [Stored(one, await store.files.read(one, 3)) for one in await store.files.prompt_ids()]
     return found
 
 
-def of_machine(found: Things) -> Things:
-    """The same, with the notices as a database has them."""
-    return {**found, "notices": [replace(one, machine="desk") for one in found["notices"]]}
+def lying_in(found: Things, machine: str) -> Things:
+    """The same, with the notices as a database has them; without a machine, as a folder has them."""
+    return {**found, "notices": [replace(one, machine=machine) for one in found["notices"]]}
 
 
-NOTHING: Things = {"asks": [], "notices": [], "prompts": [], "cards": []}
+NOTHING: Things = {"asks": [], "notices": [], "prompts": [], "cards": [], "files": []}
 
 
 async def test_all_that_is_open_moves_and_comes_back(files: FileStore, database_store: PostgresStore) -> None:
@@ -105,10 +119,10 @@ async def test_all_that_is_open_moves_and_comes_back(files: FileStore, database_
     before = await fill(files)
     await files.lock_phone()
     moved = await move(files, database_store, BOT)
-    assert dict(moved.moved) == {"entries": 4, "notices": 2, "prompts": 2, "cards": 1}
+    assert dict(moved.moved) == {"entries": 4, "notices": 2, "prompts": 3, "cards": 1}
     assert (moved.left, moved.is_locked, dict(moved.of_another_bot)) == ([], True, {})
     assert await things(files) == NOTHING
-    assert await things(database_store) == of_machine(before)
+    assert await things(database_store) == lying_in(before, "desk")
     assert await database_store.load_chat(BOT) == MEMORY
     assert (await database_store.is_phone_locked(), await files.is_phone_locked()) == (True, False)
     assert not (await move(files, database_store, BOT)).moved.total()
@@ -117,9 +131,9 @@ async def test_all_that_is_open_moves_and_comes_back(files: FileStore, database_
     await database_store.save_chat(later)
     changed = await database_store.change("aaaa2222", one_more)
     moved = await move(database_store, files, BOT)
-    assert dict(moved.moved) == {"entries": 4, "notices": 2, "prompts": 2, "cards": 1}
+    assert dict(moved.moved) == {"entries": 4, "notices": 2, "prompts": 3, "cards": 1}
     assert await things(database_store) == NOTHING
-    back = of_machine(before)
+    back = lying_in(before, "")
     back["asks"][0] = changed
     assert await things(files) == back
     assert await files.load_chat(BOT) == later
@@ -133,18 +147,18 @@ async def test_a_move_that_dies_at_any_write_is_completed_by_the_next(
     before = await fill(files)
     stores: tuple[Any, Any] = (files, database_store)
     for writes in range(WRITES):
-        for source, target in (stores, stores[::-1]):
+        for (source, target), owner in ((stores, "desk"), (stores[::-1], "")):
             wanted = await things(source)
             left = [writes]
             with pytest.raises(DiedError):
                 await move(Mortal(source, left), Mortal(target, left), BOT)
             here, there = await things(source), await things(target)
-            for kind, all_of_it in of_machine(wanted).items():
+            for kind, all_of_it in wanted.items():
                 assert {one.id for one in all_of_it} == {one.id for one in [*here[kind], *there[kind]]}
             await move(source, target, BOT)
             assert await things(source) == NOTHING
-            assert await things(target) == of_machine(wanted)
-    assert await things(files) == of_machine(before)
+            assert await things(target) == lying_in(wanted, owner)
+    assert await things(files) == lying_in(before, "")
 
 
 class DiedError(Exception):
@@ -160,9 +174,9 @@ class Mortal:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if name in ("notices", "prompts", "cards"):
+        if name in ("notices", "prompts", "cards", "files"):
             return Mortal(found, self._left)
-        if name not in ("keep", "forget", "save_chat", "lock_phone", "unlock_phone"):
+        if name not in ("keep", "forget", "save_chat", "lock_phone", "unlock_phone", "write", "remove"):
             return found
 
         async def write(*values: Any) -> Any:
@@ -209,7 +223,7 @@ async def test_the_asks_of_another_bot_are_posted_again(
     async with joined(machine(tmp_path, "desk", database.address())) as store:
         moved = await move(files, store, bot_id)
         assert dict(moved.moved) == {"entries": 4}
-        assert dict(moved.of_another_bot) == {"notices": 2, "prompts": 2, "cards": 1}
+        assert dict(moved.of_another_bot) == {"notices": 2, "prompts": 3, "cards": 1}
         again = [replace(ask, code="", phone=Phone(), timing=Timing()) for ask in before["asks"]]
         assert await things(store) == {**NOTHING, "asks": again}
     assert await things(files) == {**before, "asks": []}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import Conflict, Missing, StoreError, Unreadable
+from hermes.errors import Conflict, Missing, NoRoom, StoreError, Unreadable
 from hermes.hook import spool
 from hermes.model.answer import User
 from hermes.model.chat_memory import ChatMemory
@@ -57,6 +57,7 @@ async def test_an_ask_lives_and_is_closed(store: Store) -> None:
     entry = await store.change(entry.id, one_more, entry)
     assert entry.revision == 3
     assert await store.open() == [entry] == list((await store.survey()).entries)
+    assert await store.revisions() == {entry.id: entry.revision}
     await store.settle(entry.id, entry)
     assert await store.open() == []
     assert await store.done(entry.id) == entry
@@ -233,13 +234,64 @@ async def test_records_of_each_kind_are_apart(store: Store) -> None:
     assert await store.notices.all() == []
 
 
+async def test_files_live_until_they_are_removed(store: Store, kept: Kept) -> None:
+    """Over a restart, and to the byte; one that is written twice is one file, and one may be empty."""
+    for prompt_id in ("pppp2222", "pppp3333"):
+        await store.prompts.create(Prompt(prompt_id, User(7, "Ann"), 7, (Part(1, "Go"),), 1.0))
+    assert await store.files.prompt_ids() == set()
+    every_byte = bytes(range(256))
+    for prompt_id, message_id, data in (
+        ("pppp2222", 7, b"one"),
+        ("pppp2222", 7, b"a"),
+        ("pppp2222", 8, b""),
+        ("pppp3333", 7, every_byte),
+    ):
+        await store.files.write(prompt_id, message_id, data)
+    other = kept.make()
+    assert await other.files.read("pppp2222", 7) == b"a"
+    assert await other.files.read("pppp2222", 8) == b""
+    assert await other.files.read("pppp3333", 7) == every_byte
+    assert await other.files.prompt_ids() == {"pppp2222", "pppp3333"}
+    await other.leave()
+    for _ in range(2):
+        await store.files.remove("pppp2222")
+    assert await store.files.prompt_ids() == {"pppp3333"}
+    with pytest.raises(Missing):
+        await store.files.read("pppp2222", 7)
+    with pytest.raises(Missing):
+        await store.files.read("pppp3333", 8)
+
+
+async def test_files_take_so_much_room_at_most(store: Store) -> None:
+    """All together; the same file again is not counted twice. A file without room changes nothing."""
+    store.files._most_bytes = 10  # type: ignore[attr-defined]
+    await store.prompts.create(Prompt("pppp2222", User(7, "Ann"), 7, (Part(1, "Go"),), 1.0))
+    await store.files.write("pppp2222", 7, b"12345678")
+    await store.files.write("pppp2222", 7, b"1234567890")
+    for message_id, data in ((8, b"1"), (7, b"12345678901")):
+        with pytest.raises(NoRoom):
+            await store.files.write("pppp2222", message_id, data)
+    assert await store.files.read("pppp2222", 7) == b"1234567890"
+    await store.files.remove("pppp2222")
+    await store.files.write("pppp2222", 8, b"1234567890")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "a.b", "a\0"])
+async def test_an_id_that_is_none_names_no_file(store: Store, name: str) -> None:
+    """A damaged record must not lead to other files."""
+    for work in (store.files.write(name, 7, b"one"), store.files.read(name, 7)):
+        with pytest.raises(StoreError, match="is not one that Hermes makes"):
+            await work
+
+
 async def test_the_chat_is_remembered_for_each_bot(store: Store, kept: Kept) -> None:
     """And the lock, over a restart."""
     assert await store.load_chat(BOT) == ChatMemory(BOT)
-    await store.save_chat(ChatMemory(BOT, offset=7, trouble="\ud800"))
+    memory = ChatMemory(BOT, offset=7, trouble="\ud800", is_away=True)
+    await store.save_chat(memory)
     await store.lock_phone()
     other = kept.make()
-    assert await other.load_chat(BOT) == ChatMemory(BOT, offset=7, trouble="\ud800")
+    assert await other.load_chat(BOT) == memory
     assert await other.load_chat(43) == ChatMemory(43)
     assert await other.is_phone_locked()
     assert await other.unlock_phone()

@@ -9,8 +9,8 @@ These events report an end (seen with 2.1.330): `PostToolUse`, with the answers 
 no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
 
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
-a person interrupts has no end. No payload has a time: the inbox adds it. `from_phone` is added by the hook: a prompt
-from the phone woke the session (see `install`).
+a person interrupts has no end. No payload has a time: the inbox adds it. The hook adds `from_phone` (a prompt from
+the phone woke the session, see `install`) and `nobody_there` (see `shape`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ capabilities = Capabilities(
 )
 # Before the dialog, the ask cannot be left to the desk; but `continue: false` ends the turn (seen with 2.1.330).
 BLOCKING = replace(capabilities, reject_stops=True, desk_stays_open=False)
-PROMPTS = PromptAbilities()
+PROMPTS = PromptAbilities(resumes="claude --resume")
 """A running turn cannot be ended from outside, and gets a prompt only after its end."""
 goodbye: str | None = ""
 
@@ -93,7 +93,12 @@ def _asked(record: Record, machine: str) -> Signal:
     else:
         raise PayloadError(f"Claude Code: {event} of a tool other than {TOOL}")
     # ASCII only, so that half of a surrogate pair (JSON can carry one) goes back to the agent unchanged.
-    return Asked(replace(ask, given=json.dumps({"event": event, "tool_input": given})), waits=True, nonce=True)
+    ask = replace(ask, given=json.dumps({"event": event, "tool_input": given}), nobody_there=_is_nobody_there(record))
+    return Asked(ask, waits=True, nonce=True)
+
+
+def _is_nobody_there(record: Record) -> bool:
+    return flag_of(record, "nobody_there", "payload", absent=False)
 
 
 def _call(record: Record) -> tuple[str, Record]:
@@ -172,11 +177,12 @@ def _ended(record: Record, machine: str) -> Signal:
         return _over(record, machine)
     directory = words_of(record, "cwd", "payload")
     source = Source(agent=AGENT, machine=machine, session_id=_session(record), directory=directory)
+    turn = Turn(source, capabilities.agent_name, turn_id, None, 0.0, nobody_there=_is_nobody_there(record))
     if text_of(record, "hook_event_name", "payload") == "Stop":
-        return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, words=words), ends_asks=True)
+        return TurnEnded(replace(turn, words=words), ends_asks=True)
     # After a failure the last words are those of the program about it.
     why = words or words_of(record, "error", "payload") or "an error"
-    return TurnEnded(Turn(source, capabilities.agent_name, turn_id, None, 0.0, failure=why), ends_asks=True)
+    return TurnEnded(replace(turn, failure=why), ends_asks=True)
 
 
 _READERS: Mapping[str, Callable[[Record, str], Signal]] = {

@@ -1,5 +1,9 @@
 """The shape of Claude Code's payloads, for the hook. Uses only the standard library."""
 
+# ruff: noqa: PTH110 (pathlib would cost as much as json does)
+
+import os
+
 from hermes.hook.shape import PromptPlace, PromptShape, Shape
 
 TYPE_CHECKING = False
@@ -8,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ASKS = frozenset({"PermissionRequest", "PreToolUse"})
+ENDS = frozenset({"Stop", "StopFailure"})
 CARRIED = (
     "session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input",
     "last_assistant_message", "error",
@@ -28,10 +33,25 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     return PromptPlace(payload["session_id"], directory, record=record, begins=begins)
 
 
-def adds(payload: "Mapping[str, Any]") -> dict[str, bool]:
-    """Return that a prompt from the phone began this turn, if one did. The text that a person typed is not kept."""
-    is_ours = WAKE_MESSAGE in str(payload.get("prompt") or "")
-    return {"from_phone": True} if is_ours and payload["hook_event_name"] == "UserPromptSubmit" else {}
+def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> dict[str, bool]:
+    """Return that a prompt from the phone began this turn, or that nobody is at the desk, if that is so.
+
+    The text that a person typed is not kept.
+    """
+    event = payload["hook_event_name"]
+    if event == "UserPromptSubmit" and WAKE_MESSAGE in str(payload.get("prompt") or ""):
+        return {"from_phone": True}
+    return {"nobody_there": True} if event in ASKS | ENDS and is_nobody_there(environ) else {}
+
+
+def is_nobody_there(environ: "Mapping[str, str]") -> bool:
+    """Tell whether the person's mark is missing, which a program of theirs removes when they lock the screen.
+
+    Claude Code itself only looks whether the file exists. A project can set the variable, too: at most it then lets an
+    ask wait for the desk as it would without a mark.
+    """
+    mark = environ.get("CLAUDE_CLIENT_PRESENCE_FILE", "").strip()
+    return bool(mark) and not os.path.exists(mark)
 
 
 SHAPE = Shape(

@@ -35,7 +35,7 @@ AGENT = "oh-my-pi"
 # The agent does not report the effect of an answer: the extension reads the hook's line and uses it in one step. If
 # nobody answers, oh-my-pi's own timer takes the recommended option, or else the first one.
 capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, reports=False, else_first=True)
-PROMPTS = PromptAbilities(stops=True)
+PROMPTS = PromptAbilities(stops=True, resumes="omp --resume")
 goodbye: str | None = ""
 
 _LATEST_MS = 1e14

@@ -14,7 +14,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, text_of, words_of
+from hermes.agents.diffs import ChangedFile, joined
+from hermes.agents.fields import Record, count_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
 from hermes.agents.opencode.permissions import completed, read_permission
 from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply, with_wish
 from hermes.errors import PayloadError
@@ -35,8 +36,8 @@ goodbye: str | None = None
 def read(payload: object, *, machine: str) -> Signal:
     """Read one payload of `hermes hook opencode` (see `hermes.agents.registry.Adapter.read`).
 
-    Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "lastText", "input"?}}`. `input`
-    is the input of the tool that needs a permission.
+    Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "rootID"?, "lastText",
+    "input"?}}`. `input` is the input of the tool that needs a permission.
     """
     record = record_of(payload, "payload")
     context = record_of(record.get("context") or {}, "context")
@@ -47,6 +48,7 @@ def read(payload: object, *, machine: str) -> Signal:
         directory=words_of(record, "directory", "payload"),
         session_title=words_of(context, "title", "context"),
         root_title=words_of(context, "rootTitle", "context"),
+        root_id=words_of(context, "rootID", "context"),
         last_text=words_of(context, "lastText", "context"),
     )
     kind = text_of(record, "type", "payload")
@@ -60,11 +62,10 @@ def read(payload: object, *, machine: str) -> Signal:
 def _ended(record: Record, origin: Source) -> Signal:
     """Read the end of a turn, which the plugin has read from OpenCode's record.
 
-    Its shape: `{"sessionID", "id", "began", "ended", "words", "failure", "changes"?: {"files", "added", "removed"}}`.
+    Its shape: `{"sessionID", "id", "began", "ended", "words", "failure", "changes"?}`, with the changes
+    `{"files", "added", "removed", "diffs"?: [{"file", "patch"}]}`.
     """
     where = "turn.ended"
-    changed = record.get("changes")
-    counts = None if changed is None else record_of(changed, f"{where}.changes")
     turn = Turn(
         replace(origin, session_id=id_of(record, "sessionID", where)),
         capabilities.agent_name,
@@ -73,11 +74,17 @@ def _ended(record: Record, origin: Source) -> Signal:
         moment_of(record, "ended", where),
         words=words_of(record, "words", where),
         failure=words_of(record, "failure", where),
-        changes=None
-        if counts is None
-        else Changes(*(count_of(counts, key, f"{where}.changes") for key in ("files", "added", "removed"))),
+        changes=None if record.get("changes") is None else _changes(record["changes"], f"{where}.changes"),
     )
     return TurnEnded(turn)
+
+
+def _changes(changed: object, where: str) -> Changes:
+    told = record_of(changed, where)
+    diffs = [record_of(one, f"{where}.diffs") for one in list_of(told.get("diffs") or [], f"{where}.diffs")]
+    files = [ChangedFile(*(words_of(one, key, f"{where}.diffs") for key in ("file", "patch"))) for one in diffs]
+    count, added, removed = (count_of(told, key, where) for key in ("files", "added", "removed"))
+    return Changes(count, added, removed, joined(files))
 
 
 def read_event(kind: str, properties: object, origin: Source) -> Signal:

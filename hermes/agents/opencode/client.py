@@ -351,7 +351,8 @@ class OpenCodeServer:
             if root.parent_id is None:
                 break
             root = await self._info(root.parent_id, source.directory)
-        return replace(source, session_title=own.title, root_title="" if root is own else root.title)
+        titled = replace(source, session_title=own.title)
+        return titled if root is own else replace(titled, root_title=root.title, root_id=root.id)
 
     async def _info(self, session_id: str, directory: str) -> wire.Session:
         known = self.sessions.info(session_id)

@@ -20,6 +20,7 @@ const MOST_SESSIONS = 500
 const NEWS_MS = 60_000 // a session can be told to be idle long after its last turn
 const INPUT_MS = 1_500 // for a call to have its input
 const INPUT_CHARS = 100_000 // of JSON
+const DIFF_CHARS = 60_000
 const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
 const LOOKS_MS = [10, 20, 40, 80, 100, 150, 200, 200, 200] // between two looks at what OpenCode is about to write
 const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
@@ -237,7 +238,19 @@ function changesOf(prompt) {
   const diffs = prompt?.summary?.diffs
   if (!Array.isArray(diffs) || !diffs.length) return {}
   const sum = (key) => diffs.reduce((total, diff) => total + (diff[key] || 0), 0)
-  return { changes: { files: diffs.length, added: sum("additions"), removed: sum("deletions") } }
+  return { changes: { files: diffs.length, added: sum("additions"), removed: sum("deletions"), ...patchesOf(diffs) } }
+}
+
+// 1.1.53 has none.
+function patchesOf(diffs) {
+  let room = DIFF_CHARS
+  const told = []
+  for (const { file, patch } of diffs) {
+    if (typeof patch !== "string" || room <= 0) continue
+    told.push({ file: text(file), patch: patch.slice(0, room) })
+    room -= patch.length
+  }
+  return told.length ? { diffs: told } : {}
 }
 
 // A new turn of the model while its request is open: then the request's turn was aborted before.
@@ -435,15 +448,16 @@ function isAsking(sessionID) {
 // ---- what the phone shows beside the request
 
 async function contextOf(request) {
-  const [[title, rootTitle], lastText, input] = await Promise.all([
+  const [[title, rootTitle, rootID], lastText, input] = await Promise.all([
     titlesOf(request),
     lastTextOf(request).catch(() => ""),
     request.kind === "permission" ? within(INPUT_MS, inputOf(request).catch(() => {})) : undefined,
   ])
-  return { title: text(title), rootTitle: text(rootTitle), lastText: text(lastText), ...(input && { input }) }
+  const titles = { title: text(title), rootTitle: text(rootTitle), ...(rootID && { rootID: text(rootID) }) }
+  return { ...titles, lastText: text(lastText), ...(input && { input }) }
 }
 
-// The title of the session, and of the one that its chain of subagents began in.
+// The title of the session, and title and id of the one that its chain of subagents began in.
 async function titlesOf(request) {
   const { directory, sessionID } = request
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
@@ -452,7 +466,7 @@ async function titlesOf(request) {
     request.family.push(root.parentID)
     root = await call("get", directory, "/session/{sessionID}", { sessionID: root.parentID })
   }
-  return [session?.title, root === session ? "" : root?.title]
+  return root === session ? [session?.title, ""] : [session?.title, root?.title, root?.id]
 }
 
 // What the call wants to do: 1.1.53 asks for a command without all of it. It is written some ms after the request.

@@ -17,7 +17,7 @@ from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.folder_transport import FolderTransport
 from hermes.agents.opencode.prompting import ABILITIES, OpenCodePrompts
-from hermes.errors import AgentAway, AgentError, NotThere
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
 from hermes.hook import plugin_folders
 from hermes.model.ask import Source
 from hermes.model.prompt import Sight
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hermes.agents.prompting import PromptWay
+    from hermes.agents.prompting import Excludes, PromptWay
     from hermes.hook.plugin_folders import Plugin
     from hermes.model.card import Listed
     from hermes.model.prompt import Content
@@ -38,6 +38,9 @@ UNKNOWN: Final = (
     "no OpenCode that runs takes prompts for it: it was closed, or its plugin is of an older Hermes "
     "(run “hermes install opencode”, then restart OpenCode)"
 )
+MOST_BYTES: Final = 5 << 20
+"""A call of the plugin, and its answer, take 8 MiB at most, and files are a third larger in them."""
+TOO_LARGE: Final = "an OpenCode without a port takes files of 5 MB at most"
 PATIENCE_S: Final = 3.0
 """An OpenCode that does not answer within this time is left out of a list."""
 _SESSIONS: Final = 100
@@ -92,6 +95,11 @@ class PluginPrompts:
             return Sight("gone", reason=_why(source.session_id, known))
         return await self._way(source).look(source, record_id)
 
+    async def check(self, source: Source, content: Content) -> None:  # noqa: ARG002 (demanded by the protocol)
+        """Raise AgentRefused if the files are too large for the plugin. What the model takes is not known here."""
+        if sum(len(file.data) for file in content.files) > MOST_BYTES:
+            raise AgentRefused("files too large for the plugin", said=TOO_LARGE)
+
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id."""
         await self._way(source).send(source, record_id, content)
@@ -107,6 +115,10 @@ class PluginPrompts:
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session."""
         return await self._way(source).words(source)
+
+    async def exclusions(self, source: Source) -> Excludes:
+        """Return which files the permissions of the session keep from its agent."""
+        return await self._way(source).exclusions(source)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""

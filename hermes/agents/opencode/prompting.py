@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes.agents.http import BOOT, path_of
-from hermes.agents.opencode import commands, turns, wire
+from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
+from hermes.agents.opencode.exclusions import exclusions
 from hermes.agents.opencode.failures import Failures
 from hermes.agents.wire import decode
 from hermes.errors import AgentError, AgentRefused, NotThere
@@ -29,11 +30,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes.agents.http import Api
+    from hermes.agents.prompting import Excludes
     from hermes.model.ask import Source
     from hermes.model.prompt import Content, SessionState
 
 ABILITIES: Final = PromptAbilities(
-    kinds=("text", "note", "task", "command"), steers=True, stops=True, makes_sessions=True
+    kinds=("text", "note", "task", "command"),
+    steers=True,
+    stops=True,
+    makes_sessions=True,
+    resumes="opencode --session",
+    files=("picture", "pdf", "text"),
 )
 _RECENT: Final = 20
 _ALL: Final = 500
@@ -93,19 +100,21 @@ class OpenCodePrompts:
         if not _knows(messages, record_id):
             if not await self._has(session, record_id, directory):
                 return nothing
-            messages = await self._messages(session, directory, _ALL)
+            messages = await self._newest(session, directory, _ALL)
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
         return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
 
-    async def _newest(self, session: str, directory: str) -> list[wire.TurnMessage]:
-        """Return the newest messages, or one alone if they are too large: 1.1.53 keeps changed files in them."""
-        try:
-            return await self._messages(session, directory, _RECENT)
-        except NotThere:
-            raise
-        except AgentRefused:
-            return await self._messages(session, directory, 1)
+    async def _newest(self, session: str, directory: str, most: int = _RECENT) -> list[wire.TurnMessage]:
+        """Return the newest messages, fewer if they are too large: they have files, and 1.1.53 changed ones, too."""
+        for limit in sorted({most, _RECENT}, reverse=True):
+            try:
+                return await self._messages(session, directory, limit)
+            except NotThere:
+                raise
+            except AgentRefused:
+                continue
+        return await self._messages(session, directory, 1)
 
     async def _messages(self, session: str, directory: str, limit: int) -> list[wire.TurnMessage]:
         path = f"{session}/message"
@@ -119,9 +128,22 @@ class OpenCodePrompts:
             return False
         return bool(kept.parts)
 
+    async def check(self, source: Source, content: Content) -> None:
+        """Raise AgentRefused if the model of this session does not take the files."""
+        if not content.files:
+            return
+        try:
+            messages = await self._newest(path_of("session", source.session_id), source.directory)
+            why = await files.objection(self._api, content.files, messages, source.directory)
+        except AgentRefused:
+            return  # this OpenCode does not tell of its models, or the session was deleted, which `look` finds
+        if why:
+            raise AgentRefused("the model does not take the files", said=why)
+
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id."""
         prompt = await self._prompt(content, source.directory)
+        prompt["parts"] = [*prompt["parts"], *(files.part_of(file) for file in content.files)]
         self._failures.forget(source.session_id)
         session = path_of("session", source.session_id)
         # 1.18.33 does a task twice if it comes again while it is done, and both name a mentioned agent twice.
@@ -139,13 +161,13 @@ class OpenCodePrompts:
             case "task":
                 return {"parts": [await self._task(content, directory)]}
             case "note":
-                return {"parts": [{"type": "text", "text": content.text}], "noReply": True}
+                return {"parts": _text(content), "noReply": True}
             case "command":
                 listed = await self._api.get(list[wire.Command], "/command", directory, timeout=BOOT)
                 command = commands.chosen(listed, content.name)
                 prompt = commands.prompt_of(command, content.text, await self._agents(directory))
             case _:
-                prompt = {"parts": [{"type": "text", "text": content.text}]}
+                prompt = {"parts": _text(content)}
         return prompt | {"parts": prompt["parts"] + await self._mentioned(prompt["parts"], directory)}
 
     async def _task(self, content: Content, directory: str) -> dict[str, Any]:
@@ -190,6 +212,11 @@ class OpenCodePrompts:
         session = path_of("session", source.session_id)
         return turns.said(await self._newest(session, source.directory))[-_WORDS:]
 
+    async def exclusions(self, source: Source) -> Excludes:
+        """Return which files the permissions of the session keep from its agent."""
+        messages = await self._newest(path_of("session", source.session_id), source.directory)
+        return await exclusions(self._api, source, messages)
+
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
         found = [one for one in await self._server.updated(since_s * 1000) if one.parent_id is None]
@@ -213,6 +240,11 @@ def following(newest_id: str, made_ms: float) -> str:
     found = _ID.match(newest_id)
     number = int(found[1], 16) if found else int(made_ms) * 0x1000
     return f"msg_{(number + 1) % 16**12:012x}{''.join(secrets.choice(_BASE62) for _ in range(14))}"
+
+
+def _text(content: Content) -> list[dict[str, Any]]:
+    """Return the part of the text; without one there are files."""
+    return [{"type": "text", "text": content.text}] if content.text else []
 
 
 def _knows(messages: Sequence[wire.TurnMessage], record_id: str) -> bool:

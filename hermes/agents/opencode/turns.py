@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from hermes.agents.diffs import ChangedFile, joined
 from hermes.agents.http import Api, path_of
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.adapter import capabilities
@@ -49,7 +50,7 @@ async def last_turn(
         return None
     prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
     for _ in range(_LOOKS):
-        if prompt is None or _changes(prompt) is not None or not _has_patch(messages, newest):
+        if prompt is None or _diffs(prompt) or not _has_patch(messages, newest):
             break
         await sleep(_LOOK_S)
         prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
@@ -62,7 +63,7 @@ async def last_turn(
         (info.time.completed or info.time.created) / 1000,
         words="" if info.error else said([newest]),
         failure=reason_of(info.error) if info.error else "",
-        changes=None if prompt is None else _changes(prompt),
+        changes=None if prompt is None else await asyncio.to_thread(_changes, _diffs(prompt)),
         prompt_id=info.parent_id or "",
     )
 
@@ -75,12 +76,12 @@ async def _newest(api: Api, path: str, directory: str) -> list[wire.TurnMessage]
         return await api.get(list[wire.TurnMessage], path, directory, params={"limit": 1})
 
 
-async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -> wire.TurnMessage | None:
+async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -> wire.Prompt | None:
     """Return the prompt, None if it cannot be read: without it a turn only has no changes."""
     if not message_id:
         return None
     try:
-        return await api.get(wire.TurnMessage, path + path_of(message_id), directory)
+        return await api.get(wire.Prompt, path + path_of(message_id), directory)
     except AgentRefused:
         return None
 
@@ -138,12 +139,17 @@ def _has_patch(messages: Iterable[wire.TurnMessage], newest: wire.TurnMessage) -
     return any(part.type == "patch" for message in same for part in message.parts)
 
 
-def _changes(prompt: wire.TurnMessage) -> Changes | None:
+def _diffs(prompt: wire.Prompt) -> tuple[wire.FileDiff, ...]:
     summary = prompt.info.summary
-    diffs = summary.diffs if isinstance(summary, wire.Summary) else None
+    return (summary.diffs if isinstance(summary, wire.ChangesSummary) else None) or ()
+
+
+def _changes(diffs: tuple[wire.FileDiff, ...]) -> Changes | None:
     if not diffs:
         return None
-    return Changes(len(diffs), sum(one.additions or 0 for one in diffs), sum(one.deletions or 0 for one in diffs))
+    added, removed = (sum(getattr(one, key) or 0 for one in diffs) for key in ("additions", "deletions"))
+    text = joined(ChangedFile(one.file, one.patch, one.before, one.after) for one in diffs)
+    return Changes(len(diffs), added, removed, text)
 
 
 def said(messages: Iterable[wire.Message]) -> str:

@@ -109,17 +109,33 @@ class Info(Wire):
     time: Times = Times()
 
 
+class ModelRef(Wire):
+    """The model of a prompt."""
+
+    provider_id: Text = Field("", alias="providerID")
+    model_id: Text = Field("", alias="modelID")
+
+
+class Places(Wire):
+    """The folders of a message of the model; `root` is the worktree."""
+
+    root: Text
+
+
 class TurnInfo(Info):
     """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
 
     `parent_id` is the id of its prompt. `summary` is true for a message that sums the session up; a prompt's says what
-    its turn changed.
+    its turn changed. `model` and `agent`: what a prompt is answered by.
     """
 
     parent_id: Text | None = Field(None, alias="parentID")
     finish: Text | None = None
     error: MessageError | None = None
     summary: bool | Summary | None = None
+    model: ModelRef | None = None
+    agent: Text | None = None
+    path: Places | None = None
 
 
 class Message(Wire):
@@ -135,12 +151,92 @@ class TurnMessage(Message):
     info: TurnInfo
 
 
+class FileDiff(Diff):
+    """The changes of a turn in one file, and what it was: 1.18.33 has the `patch`, 1.1.53 the text before and after."""
+
+    file: Text = ""
+    patch: Text | None = None
+    before: Text | None = None
+    after: Text | None = None
+
+
+class ChangesSummary(Summary):
+    """The changes of a turn with their lines."""
+
+    diffs: tuple[FileDiff, ...] | None = None
+
+
+class PromptInfo(TurnInfo):
+    """The head of a prompt, with all that its turn changed."""
+
+    summary: bool | ChangesSummary | None = None
+
+
+class Prompt(Message):
+    """A prompt, read alone: the lines that its turn changed can be many."""
+
+    info: PromptInfo
+
+
 class Agent(Wire):
     """An item of `GET /agent`; `mode` is "primary", "subagent" or "all"."""
 
     name: Text
     mode: Text = ""
     hidden: bool | None = None
+
+
+class Rule(Wire):
+    """A rule of the permissions; `action` is "allow", "ask" or "deny"."""
+
+    permission: Text
+    pattern: Text
+    action: Text
+
+
+class Ruled(Wire):
+    """The rules of a session; few have any."""
+
+    permission: tuple[Rule, ...] | None = None
+
+
+class RuledAgent(Wire):
+    """An agent with its rules, which contain those of the configuration. The default one is the first of the list."""
+
+    name: Text
+    permission: tuple[Rule, ...]
+
+
+class Takes(Wire):
+    """What a model takes beside text."""
+
+    input: dict[str, bool] | None = None
+
+
+class Model(Wire):
+    """A model of a provider."""
+
+    name: Text = ""
+    capabilities: Takes | None = None
+
+
+class Provider(Wire):
+    """A provider with its models, by their ids. It also has the keys of the provider, which are not read."""
+
+    id: Text
+    models: dict[str, Model] = Field({})
+
+
+class Providers(Wire):
+    """`GET /config/providers`."""
+
+    providers: tuple[Provider, ...] = ()
+
+
+class Config(Wire):
+    """`GET /config`; `model` is "provider/model"."""
+
+    model: Text | None = None
 
 
 class Command(Wire):

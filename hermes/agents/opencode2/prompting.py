@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
+from hermes.agents.prompting import nothing_excluded
 from hermes.agents.turns import GOES_ON
 from hermes.agents.wire import decode
 from hermes.errors import AgentRefused, NotThere
@@ -27,6 +28,7 @@ from hermes.model.prompt import PromptAbilities, Sight, Target
 
 if TYPE_CHECKING:
     from hermes.agents.opencode2.client import OpenCode2Server
+    from hermes.agents.prompting import Excludes
     from hermes.model.ask import Source
     from hermes.model.prompt import Content, SessionState
 
@@ -130,6 +132,9 @@ class OpenCode2Prompts:
             listed = await sessions.get(self._server.api, wire.Listed, f"{path}/{_WAITING[1]}")
         return any(isinstance(one, dict) and one.get("id") == record_id for one in listed.data)
 
+    async def check(self, source: Source, content: Content) -> None:
+        """Object to nothing."""
+
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id. It joins a turn that runs."""
         path = f"{sessions.session_path(source.session_id)}/prompt"
@@ -160,6 +165,10 @@ class OpenCode2Prompts:
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session."""
         return await sessions.last_words(self._server.api, source)
+
+    async def exclusions(self, source: Source) -> Excludes:  # noqa: ARG002 (demanded by the protocol)
+        """Return that no file is excluded: nobody has seen where OpenCode 2 tells its rules."""
+        return nothing_excluded
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""

@@ -130,8 +130,8 @@ async def _titled(api: Api, source: Source) -> Source:
             break
         root = await info(api, root.parent_id)
     directory = source.directory or own.location.directory
-    root_title = "" if root is own else root.title
-    return replace(source, session_title=own.title, root_title=root_title, directory=directory)
+    titled = replace(source, session_title=own.title, directory=directory)
+    return titled if root is own else replace(titled, root_title=root.title, root_id=root.id)
 
 
 async def last_words(api: Api, source: Source) -> str:

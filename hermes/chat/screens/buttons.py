@@ -8,9 +8,9 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
-from hermes.chat.screens.text import one_line, shortened, width
+from hermes.chat.screens.text import HIDDEN, one_line, shortened, units, width
 from hermes.core.answers import bare_label
 from hermes.model.actions import (
     Action,
@@ -28,9 +28,11 @@ from hermes.model.actions import (
     Pick,
     Send,
     SendAgain,
+    SendHeard,
     SendNow,
     Shelve,
     ShowCard,
+    ShowChanges,
     ShowWhole,
     StopTurn,
     TakeOffer,
@@ -51,18 +53,28 @@ class Limits:
     shelf: int = 24  # options on one page: few enough to read, and all their labels fit into the text
     review: int = 40  # questions listed at once; ◀ ▶ lead to the others
     columns: int = 34  # the width of text in a full-width button on a narrow phone
+    copied: int = 256  # characters that a button copies
     listed_one_a_row: int = 8  # the options of a single-choice question get a row each, up to this many
 
 
 LIMITS: Final = Limits()
 
 
+Colour = Literal["", "success", "danger"]
+"""The colours in the words of the Bot API: of the app itself, green, red."""
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One button: its text, and the data that Telegram returns after a tap."""
+    """One button: its text, and either the data that Telegram returns after a tap, or what a tap copies.
+
+    Apps that do not know a `colour` show a plain button.
+    """
 
     text: str
-    data: str
+    data: str = ""
+    colour: Colour = ""
+    copies: str = ""
 
 
 Row = tuple[Button, ...]
@@ -88,8 +100,10 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "k": KeepWaiting,
     "o": TakeOffer,
     "w": ShowWhole,
+    "e": ShowChanges,
     "x": Withdraw,
     "n": SendNow,
+    "v": SendHeard,
     "r": SendAgain,
     "z": StopTurn,
     "d": Address,
@@ -174,9 +188,18 @@ def _parsed(word: str) -> int:
 # --- the texts of buttons -------------------------------------------------------------------------
 
 
-def press(entry: Entry, text: str, action: Action) -> Button:
+def press(entry: Entry, text: str, action: Action, colour: Colour = "") -> Button:
     """Return a button for the page that this entry shows now."""
-    return Button(text, encode(entry.id, entry.state.epoch, action))
+    return Button(text, encode(entry.id, entry.state.epoch, action), colour)
+
+
+def copying(text: str, copied: str) -> Row:
+    """Return a row with the button that copies this; none if it is too long or not all of it can be seen.
+
+    People paste it into terminals, so a line break or a hidden character could run what they never saw.
+    """
+    is_plain = copied.isprintable() and not HIDDEN.search(copied)
+    return (Button(text, copies=copied),) if is_plain and 0 < units(copied) <= LIMITS.copied else ()
 
 
 EMPTY: Final = "(empty)"

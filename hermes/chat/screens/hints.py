@@ -40,6 +40,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "not_answerable": "Please answer this one on the computer",
     "whole": "Here it comes",
     "as_message": "I send it as a message",
+    "in_topic": "It comes in its topic",
     "prompts_off": "This phone may not write to agents",
     "fresh": "This is the next one. Please look first, then tap again.",
 }
@@ -179,6 +180,8 @@ _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
 COMMANDS: Final[Mapping[str, str]] = {
     "open": "show everything that is open again",
     "status": "what is open, and who is connected",
+    "away": "you leave the computer: everything comes here at once",
+    "desk": "you are at the computer: what comes up waits for you there first",
     "lock": "take no answers, and send no prompts, until you run `hermes unlock` on the computer",
     "help": "what this chat is for",
 }
@@ -188,6 +191,7 @@ PROMPT_COMMANDS: Final[Mapping[str, str]] = {
     "sessions": "your agents' sessions: write to one, stop it, mute it",
     "new": "begin a new session in a project",
     "stop": "end what an agent is doing",
+    "get": "fetch a file of a session's project: reply with /get and its path",
 }
 """The commands of a chat in which prompts are on."""
 
@@ -210,8 +214,17 @@ def prompts_off(machine: str) -> Screen:
 
 
 def only_words() -> Screen:
-    """Return the answer to a photo or a sticker for a session."""
-    return note("I can only take words. Please type your prompt.")
+    """Return the answer to a sticker, a place or a contact for a session."""
+    return note("I can take words, pictures and files. Please type your prompt, or send one of these.")
+
+
+def voice_off(machine: str) -> Screen:
+    """Return the answer to a voice note while no program hears them."""
+    where, key = phrase(machine, 40, empty="the computer"), Span("transcribe", "code")
+    return note(
+        "I can't hear voice notes yet: on ", where, ", name a program that turns them into text, as ", key, " in the ",
+        Span("[prompts]", "code"), " part of the configuration (", Span("hermes config", "code"), " says where it is)."
+    )  # fmt: skip
 
 
 def not_begun() -> Screen:
@@ -224,6 +237,11 @@ def edited_too_late(*, was_sent: bool) -> Screen:
     if was_sent:
         return note("The agent has that prompt already, as it was before your edit.")
     return note("That prompt was not sent, and your edit does not change that. Please write it again.")
+
+
+def edited_voice() -> Screen:
+    """Return the answer to the edit of the text below a voice note, at any time."""
+    return note("An edit below a voice note changes nothing. To say something else, please send a new prompt.")
 
 
 def connected(*, has_prompts: bool = False) -> Screen:

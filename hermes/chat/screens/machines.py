@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hermes.chat.screens.presence import in_status
 from hermes.chat.screens.screen import Look, Screen, clock, draw, note, project, subject
 from hermes.chat.screens.text import Line, Span, line, phrase
 
@@ -19,11 +20,16 @@ _NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The machine that is the phone side, its servers (name, whether it is connected), and all machines if several."""
+    """The machine that is the phone side, its servers (name, whether it is connected), and all machines if several.
+
+    `is_away`, `post_after_s`: whether the person has said so, and how long things wait for a person at the desk.
+    """
 
     machine: str
     servers: tuple[tuple[str, bool], ...]
     machines: tuple[Machine, ...] = ()
+    is_away: bool = False
+    post_after_s: float = 0.0
 
 
 def status(entries: Sequence[Entry], shown: Listening, now_s: float, look: Look) -> Screen:
@@ -33,7 +39,9 @@ def status(entries: Sequence[Entry], shown: Listening, now_s: float, look: Look)
     since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
     listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
     there = _machines(shown.machines, now_s, look) if shown.machines else _servers(shown.servers)
-    return draw(lambda _: [line(Span(f"{count}{since}", "bold"), " · listening on ", where), *listed, *there])
+    opening = line(Span(f"{count}{since}", "bold"), " · listening on ", where)
+    presence = line(in_status(is_away=shown.is_away, post_after_s=shown.post_after_s))
+    return draw(lambda _: [opening, *listed, *there, presence])
 
 
 def _servers(servers: Sequence[tuple[str, bool]]) -> list[Line]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import Button, encode
-from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, lasting, project
+from hermes.chat.screens.buttons import Button, Row, Rows, encode
+from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, project, span
 from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
-from hermes.model.actions import ShowWhole, StopTurn
+from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 
 if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TITLE: Final = 60
 _WHY: Final = 300
-_MINUTE_S: Final = 60
+_DIFF: Final = 1_800
 _LATE_S: Final = 600.0
 
 
@@ -33,9 +33,16 @@ def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Scr
         origin = dotted([project(turn.source), agent_at(turn.agent_name, turn.source)])
         return [_headline(turn, at), line(words), origin]
 
-    is_cut = units(turn.words.strip()) > look.context_chars
-    rows = ((Button("Show all", encode(notice_id, 0, ShowWhole())),),) if is_cut else ()
-    return draw(lines, rows)
+    return draw(lines, _buttons(notice_id, turn, look))
+
+
+def _buttons(notice_id: str, turn: Turn, look: Look) -> Rows:
+    row: Row = ()
+    if units(turn.words.strip()) > look.context_chars:
+        row += (Button("Show all", encode(notice_id, 0, ShowWhole())),)
+    if turn.changes is not None and turn.changes.diff:
+        row += (Button("Changes", encode(notice_id, 0, ShowChanges())),)
+    return (row,) if row else ()
 
 
 def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
@@ -62,6 +69,15 @@ def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
     return draw(lambda _: [line("The last words of ", _title(turn))]), ("last-words.txt", turn.words)
 
 
+def changed(turn: Turn) -> tuple[Screen, tuple[str, str] | None]:
+    """Return what the turn has changed, in a folded quote; if it is long, the caption, and the document with it."""
+    diff = "" if turn.changes is None else turn.changes.diff
+    heading = line("Changes of ", _title(turn))
+    if units(diff) > _DIFF:
+        return draw(lambda _: [heading]), ("changes.diff", diff)
+    return draw(lambda _: [heading, line(passage(diff, 2 * _DIFF, "expandable_blockquote"))]), None
+
+
 def _title(turn: Turn) -> Span:
     return _named(turn.source)
 
@@ -72,16 +88,12 @@ def _named(source: Source) -> Span:
 
 
 def _headline(turn: Turn, at: str) -> Line:
-    took = Span(f" · {_length(turn.ended_s - turn.began_s)}" if turn.began_s is not None else "")
+    took = Span(f" · {span(turn.ended_s - turn.began_s)}" if turn.began_s is not None else "")
     changes = Span(f" · {_in_words(turn.changes)}" if turn.changes is not None and turn.changes.files else "")
     if turn.failure:
         stopped = f" stopped at {at}: " if at else " stopped: "
         return line("❌ ", _title(turn), stopped, passage(turn.failure, _WHY), took, changes)
     return line("✅ ", _title(turn), f" is done since {at}" if at else " is done", took, changes)
-
-
-def _length(seconds: float) -> str:
-    return lasting(seconds) if round(seconds) >= _MINUTE_S else f"{max(0, round(seconds))} s"
 
 
 def _in_words(changes: Changes) -> str:

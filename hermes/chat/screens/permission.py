@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hermes.chat.screens.buttons import Rows, press
+from hermes.chat.screens.buttons import Rows, copying, press
 from hermes.chat.screens.screen import Caps, decided, header, project
-from hermes.chat.screens.text import Line, Mark, Span, line, one_line, passage, phrase
+from hermes.chat.screens.text import HIDDEN, Line, Mark, Span, line, one_line, passage, phrase
 from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
@@ -39,11 +39,6 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
 # The header of the first file in a diff, right above the first hunk ("@@ "). No line of a file can be mistaken for the
 # start of a hunk, because each begins with a space, + or -.
 _HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
-# Invisible characters: controls except line breaks and tabs, direction marks, fillers and characters without width.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 
 
 def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
@@ -52,7 +47,7 @@ def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
     The work that reads the whole permission is done here, once, because the lines may be drawn several times.
     """
     tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
-    hidden = _HIDDEN.search(permission.what) or _HIDDEN.search(permission.detail)
+    hidden = HIDDEN.search(permission.what) or HIDDEN.search(permission.detail)
     detail, changes, left_out = _detail(permission), _changes(permission), _cut(permission)
     before = trail(entry)
     heading = f"{_who(entry, 'The agent')} {_HEADINGS[permission.kind]}"
@@ -170,10 +165,12 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
     """Return all buttons of a permission."""
     armed = entry.state.armed
     why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse with a reason", Arm(0, on=not armed))
-    no = press(entry, "✋ Refuse", AskTwice("reject"))
+    yes = press(entry, ALLOW, Pick(0, 0), "success")
+    no = press(entry, "✋ Refuse", AskTwice("reject"), "danger")
     always = press(entry, "Always…", AskTwice("always")) if permission.always else None
     show = press(entry, "📄 Show all of it", ShowWhole()) if is_cut(permission) else None
-    return ((press(entry, ALLOW, Pick(0, 0)), no), *((button,) for button in (why, always, show) if button))
+    copy = () if permission.partial else copying("📋 Copy", permission.what)
+    return ((yes, no), *((button,) for button in (why, always, show) if button), copy)
 
 
 def always(entry: Entry, permission: Permission) -> list[Line]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from hermes.chat.screens.buttons import LIMITS, Button, encode
 from hermes.chat.screens.screen import agent_at, draw, lasting, note, project
 from hermes.chat.screens.text import Span, dotted, line, one_line, passage, phrase, plain, shortened
-from hermes.core import prompts
-from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
+from hermes.core import prompt_files, prompts
+from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ _TITLE: Final = 60
 _LOOKED_AT: Final = 600
 _PLACE: Final = 14
 _WHY: Final = 300
+_HEARD: Final = 3600
 _TOOL: Final = 40
 _MINUTE_S: Final = 60
 
@@ -91,7 +92,7 @@ def _with_place(name: str, target: Target) -> str:
 
 def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     match prompt.phase:
-        case "queued" | "sending" if prompt.is_away:
+        case "queued" | "sending" if prompt.is_away and _goes_by_itself(prompt, now_s):
             return _away(prompt), _rows(_free(prompt))
         case "queued":
             return _waiting(prompt, now_s)
@@ -110,6 +111,10 @@ def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
             return line("✖️ Cancelled"), ()
 
 
+def _goes_by_itself(prompt: Prompt, now_s: float) -> bool:
+    return not prompts.is_stale(prompt, now_s) and prompt_files.is_complete(prompt)
+
+
 def _away(prompt: Prompt) -> Line:
     who = Span("the agent") if prompt.target is None else agent_at(prompt.target.agent_name, prompt.target.source)
     return line("💾 Saved. ", who, " can't be reached; it gets this as soon as it is back.")
@@ -120,9 +125,24 @@ def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     if prompts.is_stale(prompt, now_s):
         waited = lasting(now_s - prompt.asked_s)
         return line(f"⏳ Not sent yet, for {waited}. Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
+    if not prompt_files.is_complete(prompt):
+        return _getting(prompt, edited)
     steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried
     now = [_now(prompt)] if steers else []
     return line(f"⏳ Waits for the current turn{edited}"), _rows([*now, *_free(prompt)])
+
+
+def _getting(prompt: Prompt, edited: str) -> tuple[Line, Rows]:
+    """Return what is said while files are on their way, and the words of a voice note for the person to agree with."""
+    lacking = [file for _, file in prompt_files.lacking(prompt)]
+    if not lacking:
+        agree = _button(prompt, "✅ Send", SendHeard())
+        heard = passage(prompt_files.heard(prompt), _HEARD, "bold")
+        return line("🎤 I heard: ", heard, " – shall I send that?"), _rows([agree, *_free(prompt)])
+    if any(file.is_voice for file in lacking):
+        return line("🎤 Listening to your voice note"), _rows(_free(prompt))
+    what = "your file" if len(lacking) == 1 else f"{len(lacking)} files"
+    return line(f"📥 Getting {what} from Telegram{edited}"), _rows(_free(prompt))
 
 
 def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:

@@ -109,7 +109,7 @@ def draw(build: Callable[[Caps], Sequence[Line]], rows: Rows = (), *, force_repl
     drafts = (build(caps) for caps in _LADDER)
     lines = next((draft for draft in drafts if fits(draft)), None) or build(_LADDER[-1])
     text, entities = lay(lines)
-    return Screen(text, entities, rows, force_reply)
+    return Screen(text, entities, tuple(row for row in rows if row), force_reply)
 
 
 def note(*pieces: str | Span, rows: Rows = (), force_reply: bool = False) -> Screen:
@@ -228,6 +228,11 @@ def lasting(seconds: float) -> str:
     if hours >= 2 * _DAY_H:
         return f"{hours // _DAY_H} days"
     return " ".join(part for part in (f"{hours} h" if hours else "", f"{rest} min" if rest else "") if part)
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in words, in seconds if it is less than a minute: "20 s"."""
+    return lasting(seconds) if round(seconds) >= _MINUTE_S else f"{max(0, round(seconds))} s"
 
 
 # --- answers in words -----------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import Button, encode
+from hermes.chat.screens.buttons import Button, copying, encode
 from hermes.chat.screens.prompts import apart, called, origin, place
 from hermes.chat.screens.screen import agent_at, clock, draw, note, project
 from hermes.chat.screens.text import Span, dotted, ending, line, phrase
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hermes.chat.screens.text import Line
     from hermes.model.actions import Action
     from hermes.model.card import Card, Wanted
+    from hermes.model.prompt import Target
 
 PAGE: Final = 8
 """So many sessions are shown at once."""
@@ -108,7 +110,16 @@ def _card_rows(card: Card) -> Rows:
     if card.target.can.stops and card.state == "busy" and card.stop != "asked":
         row += (_button(card.id, "⏹ Stop", StopTurn()),)
     mute = ("🔔 Notices on", Mute(on=False)) if card.is_muted else ("🔕 Mute", Mute())
-    return row, (_button(card.id, *mute),)
+    return row, (_button(card.id, *mute),), copying("📋 Copy the command to resume", _resuming(card.target))
+
+
+def _resuming(target: Target) -> str:
+    """Return the line that opens this session in a terminal, "" if none is known."""
+    source, resumes = target.source, target.can.resumes
+    if not resumes or not source.session_id or source.session_id.startswith("-"):  # it would be an option
+        return ""
+    there = f"cd {shlex.quote(source.directory)} && " if source.directory else ""
+    return f"{there}{resumes} {shlex.quote(source.session_id)}"
 
 
 def write_now(card: Card, look: Look) -> Screen:

@@ -15,6 +15,12 @@ from typing import Final, Literal
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
 
+# Invisible characters: controls except line breaks and tabs, direction marks, fillers and characters without width.
+HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
 Mark = Literal["", "bold", "italic", "code", "pre", "expandable_blockquote"]
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from hermes.commands.demo.page import Shown
 
 
-def run(*, opencode: bool, machines: int, port: int, open_page: bool, say: Callable[[str], None]) -> None:
+def run(*, opencode: bool, machines: int, topics: bool, port: int, open_page: bool, say: Callable[[str], None]) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP. Raises HermesError: the demo cannot start, and why."""
     # uvicorn's log is discarded: connections are cut at the end, and when an agent goes away, which is no error.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     with (
         _until_told() as told,
-        _staged(opencode=opencode, machines=machines) as stage,
+        _staged(opencode=opencode, machines=machines, topics=topics) as stage,
         serving(stage, port=port) as url,
     ):
         say(f"Hermes in your browser: {url}")
@@ -39,10 +39,10 @@ def run(*, opencode: bool, machines: int, port: int, open_page: bool, say: Calla
 
 
 @contextmanager
-def _staged(*, opencode: bool, machines: int) -> Iterator[Shown]:
+def _staged(*, opencode: bool, machines: int, topics: bool) -> Iterator[Shown]:
     """Yield what is behind the page, once an agent has asked. Raises HermesError."""
     if machines == 1:
-        with staged(_computer(opencode=opencode)) as stage:
+        with staged(_computer(opencode=opencode), topics=topics) as stage:
             stage.ask("one")
             yield stage
         return
@@ -52,7 +52,7 @@ def _staged(*, opencode: bool, machines: int) -> Iterator[Shown]:
         raise HermesError("--machines needs psycopg: install hermes-phone[postgres]")
     from hermes.commands.demo.machines import NAMES, fleet  # noqa: PLC0415 (few have psycopg)
 
-    with fleet(machines) as several:
+    with fleet(machines, topics=topics) as several:
         several.ask("one", NAMES[1])
         yield several
 

@@ -171,13 +171,16 @@ class Fleet:
 
 
 @contextmanager
-def fleet(count: int, *, spans: Spans | None = None) -> Iterator[Fleet]:
-    """Yield this many machines (two or three) at work. Raises HermesError: PostgreSQL or a listener does not start."""
+def fleet(count: int, *, spans: Spans | None = None, topics: bool = False) -> Iterator[Fleet]:
+    """Yield this many machines (two or three) at work. Raises HermesError: PostgreSQL or a listener does not start.
+
+    `topics` is as of `running_bot`.
+    """
     spans = spans or Spans(down=DOWN_S)
     with ExitStack() as stack:
         server = stack.enter_context(Server(USER))
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-demo-")))
-        api, telegram = stack.enter_context(running_bot())
+        api, telegram = stack.enter_context(running_bot(topics=topics))
         url = f"postgresql://{USER}@{HOST}:{server.port}/postgres?sslmode=disable"
         database = {"url": url, "password_file": str(_password_file(root, server.password))}
         machines = []

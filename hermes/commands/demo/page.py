@@ -41,6 +41,7 @@ FILES: Final[Mapping[str, str]] = {
     "demo.css": "text/css; charset=utf-8",
     "demo.js": "text/javascript; charset=utf-8",
     "drawing.js": "text/javascript; charset=utf-8",
+    "topics.js": "text/javascript; charset=utf-8",
     "machines.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
@@ -55,6 +56,8 @@ HEADERS: Final[Mapping[str, str]] = {
 LOOK_S: Final = 0.2
 HEARTBEAT_S: Final = 15.0
 SHOWN_MESSAGES: Final = 80
+UNSHOWN: Final = {"forum_topic_created", "forum_topic_edited"}
+"""The tabs say the same."""
 SHOWN_TOASTS: Final = 20
 LONGEST_BODY: Final = 200_000
 HTTP_PORT: Final = 80
@@ -84,8 +87,10 @@ class Shown(Protocol):
 async def seen(stage: Shown) -> Json:
     """Return all that the page shows at this moment."""
     control = stage.api.control
-    messages = [message for message in control.messages() if not message.deleted]
+    messages = [one for one in control.messages() if not one.deleted and one.kind not in UNSHOWN]
+    topics = control.world.topics.values()
     chat = {
+        "topics": [{"id": topic.thread_id, "name": topic.name} for topic in topics],
         "messages": [_shown(asdict(message)) for message in messages[-SHOWN_MESSAGES:]],
         "toasts": [asdict(toast) for toast in control.toasts()[-SHOWN_TOASTS:]],
     }
@@ -93,8 +98,8 @@ async def seen(stage: Shown) -> Json:
 
 
 def _shown(message: Json) -> Json:
-    kept = ("message_id", "from_bot", "kind", "date", "text", "entities", "rows", "silent", "edited", "reply_to")
-    return {key: message[key] for key in (*kept, "force_reply")}
+    names = "message_id from_bot kind date text entities rows silent edited reply_to thread_id force_reply"
+    return {key: message[key] for key in names.split()}
 
 
 class Page:
@@ -164,8 +169,8 @@ class Page:
         return self._stage.api.control.tap(message_id, data=data)[0].tap_id
 
     def _write(self, told: Json) -> tuple[int, ...]:
-        reply_to = told.get("reply_to")
-        return self._stage.api.control.write(_text(told, "text"), reply_to=reply_to and int(reply_to))
+        reply_to, topic = (told.get(key) and int(told[key]) for key in ("reply_to", "thread_id"))
+        return self._stage.api.control.write(_text(told, "text"), reply_to=reply_to, thread_id=topic)
 
     def _rewrite(self, told: Json) -> None:
         message_id = int(told["message_id"])

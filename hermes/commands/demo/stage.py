@@ -212,18 +212,19 @@ def rows_of(computer: Computer) -> list[Json]:
 
 
 @contextmanager
-def running_bot() -> Iterator[tuple[RunningBotApi, Json]]:
-    """Yield a Bot API, and the [telegram] table of the configuration for it."""
+def running_bot(*, topics: bool = False) -> Iterator[tuple[RunningBotApi, Json]]:
+    """Yield a Bot API, and the [telegram] table of the configuration for it. `topics`: each session has a topic."""
     # A random bot id, because only one listener of a bot can run on a machine.
     token = f"{secrets.randbelow(10**9) + 7 * 10**9}:{secrets.token_urlsafe(26)}"
-    with running_botapi(token=token, users=(YOU,)) as api:
-        yield api, {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
+    with running_botapi(token=token, users=(YOU,), topics_mode=topics) as api:
+        telegram = {"token": token, "chat_id": YOU.id, "users": [YOU.id], "api_base": api.base_url}
+        yield api, telegram | {"topics": "session" if topics else "off"}
 
 
 @contextmanager
-def staged(computer: Computer, *, spans: Spans | None = None) -> Iterator[Stage]:
-    """Yield a started stage for this computer; at the end close both."""
-    with tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder, running_bot() as (api, telegram):
+def staged(computer: Computer, *, spans: Spans | None = None, topics: bool = False) -> Iterator[Stage]:
+    """Yield a started stage for this computer; at the end close both. `topics` is as of `running_bot`."""
+    with tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder, running_bot(topics=topics) as (api, telegram):
         stage = Stage(api, computer, Daemon(Path(folder), telegram, computer.servers), spans or Spans())
         try:
             stage.start()

@@ -37,13 +37,7 @@ def _file(around: Around) -> list[Finding]:
 
 
 def _modes(around: Around) -> list[Finding]:
-    config = around.config
-    named = [around.config_file, config.phone.token_file if config.phone else None, config.monitor.ping_url_file]
-    named += [server.password_file for server in config.opencode]
-    if (address := config.store.address) is not None:
-        named += [config.store.password_file, *address.secret_files()]
-    secret = [path for path in named if path is not None]
-    return _open(secret) or [AREA.good("modes", "closed to others")]
+    return _open([around.config_file, *around.config.secret_files()]) or [AREA.good("modes", "closed to others")]
 
 
 def _open(secret: list[Path]) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 from typing import Final
 from urllib.parse import urlsplit
@@ -81,7 +80,7 @@ def _reached(server: OpenCode, version: str) -> Finding:
 async def _unreachable(server: OpenCode, error: AgentError) -> Finding:
     if isinstance(error, Unauthorized):
         mend = f"set password of [[opencode]] {server.name!r} to the server's OPENCODE_SERVER_PASSWORD"
-    elif isinstance(error, AgentAway) and not is_here(server.url):
+    elif isinstance(error, AgentAway) and not server.is_here:
         mend = f"start it there, or correct the url of [[opencode]] {server.name!r}"
     elif isinstance(error, AgentAway) and not await _listens(urlsplit(server.url).hostname or "", port_of(server.url)):
         mend = f"opencode serve --port {port_of(server.url)}"
@@ -91,14 +90,6 @@ async def _unreachable(server: OpenCode, error: AgentError) -> Finding:
 
 
 # --- the port ------------------------------------------------------------------------------------------
-
-
-def is_here(url: str) -> bool:
-    """Tell whether the host of this URL is a loopback address or "localhost"."""
-    host = urlsplit(url).hostname or ""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def port_of(url: str) -> int:
@@ -136,7 +127,7 @@ async def _password(server: OpenCode) -> list[Finding]:
     check = f"{server.name}: password"
     start = "start the server with OPENCODE_SERVER_PASSWORD, and set password here"
     if not server.password.get_secret_value():
-        if not is_here(server.url) or await _listens(outward_address(), port_of(server.url)):
+        if not server.is_here or await _listens(outward_address(), port_of(server.url)):
             return [AREA.warning(check, "none, and other machines can reach this server", start)]
         return [AREA.good(check, "none, and only this machine can reach the server")]
     async with client(server, password=False) as stranger:

@@ -190,7 +190,8 @@ async def _chat(around: Around, bot: Asking, me: Me) -> list[Finding]:
     if not _may_write(chat, member):
         mend = "let it send messages: in the group's permissions, or make it an administrator"
         return [*found, AREA.broken("writing", f"@{me.username} may not write in {name!r}", mend)]
-    return [*found, AREA.good("writing", "allowed"), *_privacy(me, member)]
+    topics = () if around.config.telegram.topics == "off" else (_topics(me, chat, member),)
+    return [*found, AREA.good("writing", "allowed"), *_privacy(me, member), *topics]
 
 
 def _no_chat(error: ChatRefused, chat_id: int, me: Me) -> Finding:
@@ -220,6 +221,40 @@ def _may_write(chat: dict[str, Any], member: dict[str, Any]) -> bool:
 def _privacy(me: Me, member: dict[str, Any]) -> list[Finding]:
     if not member:
         return []
-    if me.reads_groups or member["status"] == "administrator":
+    if _sees_texts(me, member):
         return [AREA.good("privacy mode", "off, or of no matter: the bot sees what is typed in the group")]
     return [AREA.warning("privacy mode", *_PRIVACY)]
+
+
+def _sees_texts(me: Me, member: dict[str, Any]) -> bool:
+    """Tell whether the bot gets the plain texts of a group."""
+    return me.reads_groups or member["status"] == "administrator"
+
+
+def _topics(me: Me, chat: dict[str, Any], member: dict[str, Any]) -> Finding:
+    """Tell whether the bot can make topics in this chat."""
+    if chat.get("type") == "private":
+        if me.has_topics:
+            return AREA.good("topics", "on in the private chats of the bot")
+        how = "@BotFather, the settings of the bot, Threaded Mode"
+        return AREA.warning("topics", "off in the private chats of the bot, so everything is in the chat itself", how)
+    if not chat.get("is_forum"):
+        how = "switch topics on in the group's settings (the group may get a new id; a listener follows it by itself)"
+        return AREA.warning("topics", "off in this group, so everything is in the group itself", how)
+    if not _may_make_topics(chat, member):
+        how = "make the bot an administrator that may manage topics"
+        return AREA.warning("topics", f"@{me.username} may not make any, so everything is in the group itself", how)
+    seen = (
+        "a text in a topic can be a prompt"
+        if _sees_texts(me, member)
+        else "a text there reaches no session while privacy mode is on"
+    )
+    return AREA.good("topics", f"on in this group; {seen}")
+
+
+def _may_make_topics(chat: dict[str, Any], member: dict[str, Any]) -> bool:
+    if member["status"] == "creator":
+        return True
+    if member["status"] == "administrator":
+        return bool(member.get("can_manage_topics"))
+    return bool((chat.get("permissions") or {}).get("can_manage_topics"))

@@ -52,7 +52,8 @@ def choose_prompts(
     terminal.warn(
         "Somebody who holds your phone while it is unlocked can let your agents read files, change them and run "
         "commands here, as far as the agents' own permission rules allow, and can allow the rest if an agent asks for "
-        "it on the phone."
+        "it on the phone. With /get they can also fetch files of your projects, except those that git ignores, that "
+        "may hold secrets, or that the permissions of OpenCode 1 or Claude Code exclude."
     )
     if phones > 1:
         terminal.warn(f"That is so for the phone of each of the {phones} people who may answer.")

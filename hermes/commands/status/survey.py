@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +44,7 @@ class ListenerStatus:
       else "". It listens for another store, or for this one, whose folder was removed.
     - `idle`: none runs, and none is needed: nothing is open, and the next ask of a connected agent starts one.
     - `agent_only`: this machine has no bot; another machine brings its asks to the phone.
+    - `person_away`: the person has said /away. `post_after_s`: how long asks and notices wait for the desk otherwise.
     """
 
     running: bool
@@ -56,6 +57,8 @@ class ListenerStatus:
     bot_held_by: str = ""
     idle: bool = False
     agent_only: bool = False
+    person_away: bool = False
+    post_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,7 @@ async def gather(
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
     nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)
     listener = await _listener(store, memory, bot_id, may_idle=asks_start_it and nothing_waits)
+    listener = replace(listener, post_after_s=config.questions.post_after)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.
     clock = AnswerableClock(memory.answerable_s, monotonic=lambda: 0.0)
     if listener.running:
@@ -247,6 +251,7 @@ async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may
         bot_held_by=str(other or ""),
         idle=may_idle and holder is None and other is None,
         agent_only=bot_id is None,
+        person_away=memory.is_away,
     )
 
 

@@ -152,10 +152,20 @@ def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
 
 
 def _about_phone(listener: ListenerStatus) -> list[Row]:
-    if not listener.phone_locked:
-        return []
-    locked = "locked: no answers and no prompts are taken until `hermes unlock`"
-    return [(_BAD, Text("phone"), Text(locked, "bold red"))]
+    rows: list[Row] = []
+    if listener.phone_locked:
+        locked = "locked: no answers and no prompts are taken until `hermes unlock`"
+        rows.append((_BAD, Text("phone"), Text(locked, "bold red")))
+    if listener.person_away:
+        rows.append(
+            (_GOOD, Text("you"), Text("away: questions and notices go to the phone at once, until /desk there"))
+        )
+    elif listener.post_after_s and not listener.agent_only:
+        waits = (
+            f"at the computer: questions and notices wait {span(listener.post_after_s)} there first (/away ends that)"
+        )
+        rows.append((_GOOD, Text("you"), Text(waits)))
+    return rows
 
 
 def _about_phone_side(status: Status) -> list[Row]:

@@ -16,6 +16,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Final
 
+from hermes.agents.prompting import nothing_excluded
+from hermes.agents.registry import EXCLUSIONS
 from hermes.core import notices
 from hermes.disk import saving
 from hermes.errors import AgentAway, AgentRefused
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from hermes.agents.prompting import Excludes
     from hermes.listener.kept import Kept
     from hermes.model.notice import Notice
     from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState
@@ -135,6 +138,9 @@ class HookPrompts:
         is_stopped = is_there and state == "idle" and notice is not None and notices.is_running(notice)
         return Sight(state, "stopped" if is_stopped else "running")
 
+    async def check(self, source: Source, content: Content) -> None:
+        """Object to nothing: these agents take no files, so that no prompt with one comes here."""
+
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Lay a prompt ready for the hook that waits in the session. `look` has shown that no hook has taken it."""
         name = _name(source)
@@ -168,6 +174,14 @@ class HookPrompts:
         """Return the agent's last words in this session, as far as a notice has them."""
         notice = self._notices.of_session(self._agent, source.session_id)
         return notice.turn.words if notice is not None and notice.turn is not None else ""
+
+    async def exclusions(self, source: Source) -> Excludes:
+        """Return which files the agent's settings keep from it."""
+        read = EXCLUSIONS.get(self._agent)
+        if read is None:
+            return nothing_excluded
+        record = prompt_files.session_of(self._root, _name(source)).get("record", "")
+        return await asyncio.to_thread(read, source.directory, record)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:  # noqa: ARG002 (what is open counts)
         """Return the sessions that are open: those in which a hook waits."""

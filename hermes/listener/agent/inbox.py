@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import Deposed, NotSaved, PayloadError, StoreError, Stuck, TooNew
+from hermes.errors import Deposed, NotSaved, PayloadError, StoreAway, StoreError, Stuck, TooNew
 from hermes.hook import spool
 from hermes.hook.prompt_wait import TAKEN
 from hermes.listener.agent.hooks import lay_ready
@@ -50,7 +50,7 @@ class Inbox:
         """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
 
         A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
-        Raises NotSaved, Deposed, StoreError: the store takes nothing now. The later files wait, too, because one of
+        Raises NotSaved, StoreAway, Deposed: the store takes nothing now. The later files wait, too, because one of
         them may tell of the end of an ask that is not known yet.
         """
         paths = spool.listing(self._root)
@@ -62,11 +62,9 @@ class Inbox:
                 await self._take_file(path)
             except FileNotFoundError:
                 continue
-            except (NotSaved, Deposed):
+            except (NotSaved, StoreAway, Deposed):
                 raise
             except (OSError, StoreError) as error:
-                if self._store.is_shared and type(error) is StoreError:  # the database cannot be read
-                    raise
                 if self._left.get(path.name) != str(error):
                     self._left[path.name] = str(error)
                     log.error("inbox: %s could not be taken in, and stays: %s", path.name, error)  # noqa: TRY400
@@ -127,6 +125,8 @@ class Inbox:
             return
         if not isinstance(agent, str) or agent not in self._adapters or not isinstance(machine, str):
             raise PayloadError("it does not name an agent and a machine that this Hermes knows")
+        if self._store.is_shared and machine != self._store.home.machine():
+            raise PayloadError("it names another machine, because the state folder was made again or copied; ask again")
         # A record of an older Hermes has the host's name for its machine.
         host, at_s = str(record.get("host") or machine), record.get("at")
         signal = self._adapters[agent].read(payload, machine=machine)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
 from hermes.core.permission_rules import admitted
-from hermes.errors import NotSaved, StoreError
+from hermes.errors import Deposed, NotSaved, StoreAway, StoreError
 from hermes.listener.agent.turns import Turns
 from hermes.listener.notices import TurnReport
 from hermes.model.errand import NewsCame
@@ -72,14 +72,15 @@ class Intake:
         await self._turns.taken(record_id)
 
     async def _take_turn(self, signal: TurnReport, heard_by: str) -> None:
-        """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless the disk is full.
+        """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless nothing can be saved now.
 
         Otherwise it would stay in the inbox, and hold up the questions behind it.
         """
         try:
             await self._turns.take(signal)
         except StoreError as error:
-            if heard_by or (isinstance(error, NotSaved) and error.disk_full):
+            is_out = isinstance(error, NotSaved) and (error.disk_full or self._entries.store.is_shared)
+            if heard_by or is_out or isinstance(error, StoreAway | Deposed):
                 raise
             log.error("a turn has no notice: %s", error)  # noqa: TRY400 (no defect)
 
@@ -146,7 +147,7 @@ class Intake:
         is_end = isinstance(fact, NewsCame) and isinstance(fact.news, Replied | Dismissed)
         try:
             await self._errands.tell(entry_id, fact)
-        except NotSaved:
+        except (NotSaved, Deposed):
             if is_end:
                 self._again.add(entry_id)
             raise

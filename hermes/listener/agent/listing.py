@@ -119,9 +119,9 @@ def _each_once(found: Iterable[Listed]) -> list[Listed]:
 
     The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself.
     """
-    best: dict[tuple[str, str], Listed] = {}
+    best: dict[tuple[str, str, str], Listed] = {}
     for one in found:
-        key = (one.target.source.agent, one.target.source.session_id)
+        key = one.target.source.session
         if key not in best or _rank(one) > _rank(best[key]):
             best[key] = one
     return list(best.values())

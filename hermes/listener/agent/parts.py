@@ -26,7 +26,7 @@ from hermes.listener.agent.servers import Follower
 from hermes.listener.agent.turn_ends import TurnEnds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from hermes.agents.prompting import HasPrompts
@@ -51,6 +51,7 @@ class AgentParts:
     followers: tuple[Follower, ...]
     prompting: Prompting
     listing: Listing
+    ways: Mapping[str, HasPrompts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,10 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     plugins = PluginPrompts(root, agent=AGENT, machine=store.home.machine(), host=given.machine)
     ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
     projects = config.prompts.projects
-    prompting = Prompting(kept.prompts, ways, store, projects if config.prompts.enabled else None)
+    prompting = Prompting(kept.prompts, ways, store, config.prompts.writable)
     listing = Listing(ways, kept.lists, kept.cards, projects, now=store.home.now)
     return AgentParts(
-        tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing
+        tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing, ways
     )
 
 

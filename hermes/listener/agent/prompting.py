@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.agents.prompting import way_name
-from hermes.core import prompts
-from hermes.core.prompt_routing import is_in
+from hermes.core import prompt_files, prompts
+from hermes.core.prompt_routing import refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
-from hermes.errors import AgentAway, AgentRefused, NotThere
+from hermes.errors import AgentAway, AgentRefused, Missing, NotThere
+from hermes.listener.workers import LOCKED_LOOK_S
+from hermes.model.files import Attachment
 from hermes.model.prompt import Sight
 from hermes.model.prompt_events import Accepted, Declined, Seen, SessionMade, StopTold, Trying, Unreached
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCKED_LOOK_S: Final = 2.0
+FILE_GONE: Final = "I don't have its file any more; please send it again"
 BEHIND_LOOK_S: Final = 10.0
 """A prompt behind another one looks again by itself: the other one may become stale, and nothing tells of that."""
 
@@ -33,7 +36,11 @@ class Prompting:
     """The worker for prompts. `ways` has the ways to sessions by their names, see `way_name`."""
 
     def __init__(
-        self, prompts: Prompts, ways: Mapping[str, HasPrompts], store: Store, projects: tuple[str, ...] | None
+        self,
+        prompts: Prompts,
+        ways: Mapping[str, HasPrompts],
+        store: Store,
+        projects: tuple[str, ...] | None,
     ) -> None:
         """`projects` are those that the phone may write to, () for all; None if prompts are off."""
         self._prompts = prompts
@@ -47,15 +54,15 @@ class Prompting:
         Raises AgentError and StoreError: try the step again.
         """
         prompt = self._prompts.get(prompt_id)
-        if prompt is None or prompt.target is None:
+        if prompt is None or prompt.target is None or prompts.is_over(prompt):
             return None
         order = prompts.due(prompt, is_next=self._prompts.is_next(prompt), now_s=self._prompts.now())
         if order is None:
             is_behind = prompt.phase == "queued" and not prompts.is_stale(prompt, self._prompts.now())
             return BEHIND_LOOK_S if is_behind else None
         if isinstance(order, Send) or prompts.is_free(prompt):
-            if not self._may_write(prompt.target):
-                return await self._given_up(prompt, "this phone may no longer write to that project")
+            if why := refusal(prompt.target.source, self._projects):
+                return await self._given_up(prompt, why)
             if await self._store.is_phone_locked():
                 return LOCKED_LOOK_S
         way = self._way(prompt.target)
@@ -66,9 +73,6 @@ class Prompting:
         except AgentAway:
             await self._prompts.apply(prompt_id, Unreached())
             raise
-
-    def _may_write(self, target: Target) -> bool:
-        return self._projects is not None and is_in(target.source, self._projects)
 
     async def _given_up(self, prompt: Prompt, reason: str) -> float:
         """Let a prompt fail that can go no further."""
@@ -99,27 +103,58 @@ class Prompting:
         await self._prompts.apply(prompt.id, event)
         return 0.0
 
-    async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
+    async def _seen(self, prompt: Prompt, target: Target, way: PromptWay) -> Prompt | None:
         try:
             sight = await way.look(target.source, prompt.record_id)
         except NotThere:
             sight = Sight("gone")
-        after = await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
+        return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
+
+    async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
+        after = await self._seen(prompt, target, way)
         if after is None or (after.phase, after.is_clear) != (prompt.phase, prompt.is_clear):
             return 0.0
         waited_s = abs(self._prompts.now() - max(after.seen_s, after.tried_s))
-        return max(pause_s, min(LOOK_S, waited_s, LOOK_S)) if pause_s else max(CONFIRM_S, LOOK_S)
+        return max(pause_s, min(LOOK_S, waited_s)) if pause_s else max(CONFIRM_S, LOOK_S)
 
     async def _send(self, prompt: Prompt, target: Target, way: PromptWay) -> float:
+        files: tuple[Attachment, ...] | None = None
+        try:
+            if prompts.is_free(prompt):  # nothing has left yet: what the agent does not take is said before it does
+                files = await self._files(prompt)
+                await way.check(target.source, replace(prompts.content(prompt), files=files))
+        except AgentRefused as error:
+            return await self._happen(prompt, Declined(_why(error)))
+        if files and not self._is_due(await self._seen(prompt, target, way)):
+            return 0.0  # while the files were read, the session has gone to work
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
             return 0.0
         try:
-            await way.send(target.source, after.record_id, prompts.content(after))
+            files = await self._files(after) if files is None else files
+            await way.send(target.source, after.record_id, replace(prompts.content(after), files=files))
         except AgentRefused as error:
             log.info("prompt %s was refused: %s", prompt.id, error)
             return await self._happen(prompt, Declined(_why(error)))
         return await self._happen(prompt, Accepted())
+
+    def _is_due(self, prompt: Prompt | None) -> bool:
+        """Tell whether a prompt may be sent now."""
+        if prompt is None:
+            return False
+        order = prompts.due(prompt, is_next=self._prompts.is_next(prompt), now_s=self._prompts.now())
+        return isinstance(order, Send)
+
+    async def _files(self, prompt: Prompt) -> tuple[Attachment, ...]:
+        """Return the files with their content. Raises AgentRefused: one is missing; StoreError: try it again."""
+        files = [(part.message_id, part.file) for part in prompt.parts if part.file is not None]
+        try:
+            found = [await self._store.files.read(prompt.id, message_id) for message_id, _ in files]
+        except Missing as error:
+            raise AgentRefused(f"prompt {prompt.id}: {error}", said=FILE_GONE) from error
+        return tuple(
+            Attachment(prompt_files.called(file), file.mime, data) for (_, file), data in zip(files, found, strict=True)
+        )
 
     async def _stopped(self, target: Target, way: PromptWay) -> bool:
         try:

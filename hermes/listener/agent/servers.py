@@ -126,9 +126,9 @@ class Follower:
 
     async def compare(self) -> None:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
-        mine = self._mine()
+        mine, now_s = self._mine(), self._now()  # what ends while the list is read is told by an event alone
         # Asks of the time in which nobody followed count as if they came just now.
-        away_s = min(max(0.0, self._now() - self._heard_s), LONGEST_AWAY_S)
+        away_s = min(max(0.0, now_s - self._heard_s), LONGEST_AWAY_S)
         folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
@@ -137,7 +137,6 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        now_s = self._now()
         # If that time is in the future, the clock was set back.
         self._told_since_s = self._heard_s if self._heard_s <= now_s else now_s - SET_BACK_S
         self.turn_ends.look_back(self._told_since_s)

@@ -1,4 +1,4 @@
-"""The commands in the chat: /open, /status, /lock, /help (also /start), and /sessions, /new and /stop for prompts."""
+"""The commands in the chat: /open, /status, /away, /desk, /lock, /help (also /start), and those for prompts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens import hints
+from hermes.chat.screens import hints, presence as presence_words
 from hermes.chat.screens.machines import Listening, status
 from hermes.errors import ChatError
 
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.file_requests import FileRequests
     from hermes.listener.phone.machines import Machines
+    from hermes.listener.phone.presence import Presence
     from hermes.listener.phone.session_cards import SessionCards
     from hermes.model.entry import Entry
     from hermes.model.events import Text
 
 log = logging.getLogger(__name__)
 
-_COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(\s+[\w-]+)?\s*\Z", re.IGNORECASE)
+_COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(?:\s+(.*))?\Z", re.IGNORECASE | re.DOTALL)
 _GREETINGS: Final = {"start": "help"}
+_ARGUMENTS: Final = {"start": r"[\w-]+", "get": r"(?s:.+)"}
+"""A pairing link that is pressed again sends "/start CODE"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,9 @@ class Commands:
         look: Look,
         cards: SessionCards,
         machines: Machines,
+        presence: Presence,
+        files: FileRequests,
         *,
-        has_prompts: bool,
         machine: str,
         connected: Mapping[str, bool],
     ) -> None:
@@ -53,7 +58,8 @@ class Commands:
         self._look = look
         self._cards = cards
         self._machines = machines
-        self._has_prompts = has_prompts
+        self._presence = presence
+        self._files = files
         self._machine = machine
         self._connected = connected
         self._username = ""
@@ -65,44 +71,60 @@ class Commands:
             chat = await bot.name(self._entries.chat_id)
             told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
             log.info("listening as @%s", self._username, extra={"told": told})
-            prompts = hints.PROMPT_COMMANDS if self._has_prompts else {}
+            prompts = hints.PROMPT_COMMANDS if self._files.prompts.is_on else {}
             await bot.set_commands({**hints.COMMANDS, **prompts})
         except ChatError as error:
             told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
             log.info("the commands were not registered: %s", error, extra={"told": told})
 
-    async def take(self, text: Text) -> Ran | None:
-        """Run the command in this text, and return it; None if the text is none. Raises StoreError."""
+    async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
+        """Run the command in this text, and return it; None if the text is none. Raises StoreError.
+
+        The answer to an ask may look like /get and a path, as of a website, and is no command then.
+        """
         found = _COMMAND.match((text.text or "").strip())
-        name = found[1].lower() if found else ""
-        if found and found[3] and name not in _GREETINGS:
-            return None  # only /start has an argument: a pairing link that is pressed again sends "/start CODE"
-        name = _GREETINGS.get(name, name)
-        if found is None or name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}:
+        name, bot, argument = ("", "", "") if found is None else (found[1].lower(), found[2], found[3] or "")
+        if argument and not re.fullmatch(_ARGUMENTS.get(name, ""), argument):
             return None
-        if found[2] and self._username and found[2].lower() != self._username.lower():
+        name = _GREETINGS.get(name, name)
+        if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS} or (name == "get" and is_answer):
+            return None
+        if bot and self._username and bot.lower() != self._username.lower():
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
-        if name in hints.PROMPT_COMMANDS and self._has_prompts:
-            await self._cards.want(name, text)
-            return Ran(None)
+        if name in hints.PROMPT_COMMANDS:
+            return Ran(await self._answer_about_sessions(name, argument, text))
         return Ran(await self._answer(name))
+
+    async def _answer_about_sessions(self, name: str, argument: str, text: Text) -> Screen | None:
+        if not self._files.prompts.is_on:
+            return hints.prompts_off(self._machine)
+        if name == "get":
+            return await self._files.want(argument, text)
+        await self._cards.want(name, text)
+        return None
 
     async def _answer(self, name: str) -> Screen:
         match name:
-            case "sessions" | "new" | "stop":
-                return hints.prompts_off(self._machine)
             case "open":
                 return hints.reposted(await self._post_again())
             case "lock":
                 await self._entries.store.lock_phone()
                 return hints.locked(self._machine)
+            case "away":
+                await self._presence.say(is_away=True)
+                return presence_words.away()
+            case "desk":
+                await self._presence.say(is_away=False)
+                return presence_words.at_desk(self._presence.times.at_desk_s, self._machine)
             case "status":
-                servers = tuple(self._connected.items())
-                shown = Listening(self._machine, servers, self._machines.all)
-                return status(self._open(), shown, self._entries.now(), self._look)
+                return status(self._open(), self._listening(), self._entries.now(), self._look)
             case _:
-                return hints.help_screen(has_prompts=self._has_prompts)
+                return hints.help_screen(has_prompts=self._files.prompts.is_on)
+
+    def _listening(self) -> Listening:
+        servers, times = tuple(self._connected.items()), self._presence.times
+        return Listening(self._machine, servers, self._machines.all, times.is_away, times.at_desk_s)
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.model.entry import Entry
     from hermes.model.machine import Machine
     from hermes.storage.store import Store
 
@@ -31,7 +30,7 @@ class Machines:
             self.all = await self._store.machines()
             self._looked_s = at_s
 
-    def is_away(self, entry: Entry) -> bool:
-        """Tell whether the machine of this entry was not heard of for `AWAY_S`, or was removed."""
+    def is_away(self, machine: str) -> bool:
+        """Tell whether the machine with this id was not heard of for `AWAY_S`, or was removed."""
         here = (one.id for one in self.all if not one.is_away)
-        return bool(self.all) and entry.ask.source.machine not in here
+        return bool(self.all) and machine not in here

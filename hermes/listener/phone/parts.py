@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from platformdirs import user_config_path
+
 from hermes.chat.bot import Bot, always
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.downloads import Downloads
+from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.late_answers import LateAnswers
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.messenger import Messenger
@@ -18,6 +22,7 @@ from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
+from hermes.listener.phone.presence import Presence
 from hermes.listener.phone.prompt_lines import PromptLines
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.prompts_off import PromptsOff
@@ -25,13 +30,18 @@ from hermes.listener.phone.session_cards import SessionCards
 from hermes.listener.phone.taps import Taps, TapTaker
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
+from hermes.listener.phone.topics import Topics
+from hermes.listener.phone.transcribing import Transcriber
 from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 from hermes.listener.phone.upkeep import Upkeep
+from hermes.storage.prompt_files import PromptFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
+    from hermes.agents.prompting import HasPrompts
     from hermes.config.settings import Config, Telegram
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.background import Background
@@ -57,6 +67,7 @@ class PhoneParts:
     posting: Posting
     turn_notices: TurnNotices
     prompt_lines: PromptLines
+    downloads: Downloads
     cards: SessionCards
     timekeeper: Timekeeper
     machines: Machines
@@ -68,10 +79,11 @@ class PhoneParts:
 class Given:
     """The things that the phone side gets beside the configuration.
 
-    `abilities` are those of each agent that takes prompts; none if prompts are off. `rate_scale` 2 sends twice as fast
-    as Telegram allows.
+    `abilities` are those of each agent that takes prompts; none if prompts are off. `ways` lead to the agents of this
+    machine. `rate_scale` 2 sends twice as fast as Telegram allows.
     """
 
+    config_file: Path | None
     entries: Entries
     kept: Kept
     memory: Memory
@@ -80,6 +92,7 @@ class Given:
     supervisor: Supervisor
     connected: Mapping[str, bool]
     abilities: Mapping[str, PromptAbilities]
+    ways: Mapping[str, HasPrompts]
     machine: str
     monotonic: Callable[[], float]
     rate_scale: float
@@ -91,27 +104,32 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     bot = bot_of(telegram, may_call=entries.store.is_phone if entries.store.is_shared else always)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
     messenger = Messenger(entries, outbox, given.background, machine=given.machine)
+    topics = Topics(given.memory, outbox, messenger, given.background, telegram.topics, monotonic=given.monotonic)
     kept, has_prompts = given.kept, bool(given.abilities)
     link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
-    prompt_texts = PromptTexts(kept, outbox, messenger, given.abilities, config.prompts.projects)
-    cards = SessionCards(kept, entries, outbox, look, link, given.background, prompt_texts)
+    prompt_texts = PromptTexts(
+        kept, outbox, messenger, topics, given.abilities, config.prompts.projects, hears=bool(config.prompts.transcribe)
+    )
+    cards = SessionCards(kept, entries, outbox, topics, look, link, given.background, prompt_texts)
     machines = Machines(entries.store, monotonic=given.monotonic)
+    presence = Presence(given.memory, given.times, entries, kept.notices)
     commands = Commands(
         entries,
         look,
         cards,
         machines,
-        has_prompts=has_prompts,
+        presence,
+        _file_requests(config, given, prompt_texts, outbox),
         machine=given.machine,
         connected=given.connected,
     )
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    turn_notices = TurnNotices(kept.notices, entries, outbox, look, given.times, link, messenger)
+    turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, given.times, link, messenger)
     takers: tuple[TapTaker, ...] = (prompt_texts, cards, late)
     takers = takers if has_prompts else (PromptsOff(kept, outbox, takers),)
     taps = Taps(entries, outbox, look, messenger, queue, kept.cards, (turn_notices, *takers))
-    texts = Texts(entries, outbox, look, messenger, commands, prompt_texts)
+    texts = Texts(entries, outbox, look, messenger, commands, prompt_texts, topics)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
     timekeeper = Timekeeper(entries, given.times, look, messenger, machines)
@@ -135,14 +153,43 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         commands,
         connection,
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
-        Posting(entries, outbox, look, queue, given.times, link, post_after_s=config.questions.post_after),
+        Posting(entries, outbox, topics, look, queue, given.times, link),
         turn_notices,
-        PromptLines(kept.prompts, entries, outbox, given.times, link),
+        PromptLines(kept.prompts, entries, outbox, given.times, link, machines),
+        _downloads(config, given, bot),
         cards,
         timekeeper,
         machines,
         given.memory,
         upkeep,
+    )
+
+
+def _file_requests(config: Config, given: Given, prompt_texts: PromptTexts, outbox: Outbox) -> FileRequests:
+    own = [user_config_path("hermes"), given.entries.store.home.root, config.opencode2.file, *config.secret_files()]
+    return FileRequests(
+        prompt_texts,
+        given.entries,
+        outbox,
+        given.background,
+        ways=given.ways,
+        private=(*own, given.config_file) if given.config_file else own,
+        remote={server.name for server in config.opencode if not server.is_here},
+        machine=given.machine,
+    )
+
+
+def _downloads(config: Config, given: Given, bot: Bot) -> Downloads:
+    store, command = given.entries.store, config.prompts.transcribe
+    transcriber = Transcriber(command) if command else None
+    return Downloads(
+        given.kept.prompts,
+        store,
+        PromptFolder(store.home.root),
+        bot,
+        transcriber,
+        config.prompts.writable,
+        keep_s=config.store.keep_done,
     )
 
 

@@ -61,8 +61,8 @@ class PermissionQueue:
         """Return the permissions that may follow this one now that it is settled."""
         if over.ask.permission is None or over.state.phase != "settled":
             return []
-        session_id = over.ask.source.session_id
-        others = (entry for entry in self._entries.all() if entry.ask.source.session_id == session_id)
+        session = over.ask.source.session
+        others = (entry for entry in self._entries.all() if entry.ask.source.session == session)
         return [entry for entry in others if entry.ask.permission is not None]
 
     async def wait_s(self, entry: Entry) -> float | None:
@@ -78,7 +78,7 @@ class PermissionQueue:
                 break
             if other is None:
                 continue
-            if other.ask.permission is not None and other.ask.source.session_id == entry.ask.source.session_id:
+            if other.ask.permission is not None and other.ask.source.session == entry.ask.source.session:
                 if not self._is_over(other):
                     return BEHIND_LOOK_S
                 if other.phone.message_id is not None and self._is_shown(other):
@@ -150,7 +150,7 @@ class PermissionQueue:
 def _key(entry: Entry) -> tuple[str, ...]:
     ask = entry.ask
     texts = () if ask.permission is not None else tuple(question.text for question in ask.questions)
-    return (ask.source.session_id, *texts)
+    return (*ask.source.session, *texts)
 
 
 def _was_given_up(entry: Entry) -> bool:

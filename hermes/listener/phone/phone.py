@@ -64,7 +64,10 @@ class PhoneSide:
         self._link = link
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
-        """The ids of entries and prompts whose joined text lacks a part, because that part could not be saved."""
+        """The ids of entries and prompts whose joined text lacks a part, because that part could not be saved.
+
+        Those of albums, too: the other pieces alone are not what the person said.
+        """
 
     async def handle(self, raw: dict[str, Any]) -> None:
         """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
@@ -94,7 +97,7 @@ class PhoneSide:
             case Tap():
                 await self._taps.take(incoming)
             case Text():
-                await self._texts.take(incoming)
+                await self._take_text(incoming)
             case TextEdit():
                 await self._texts.edit(incoming)
             case Migrated(old=old, new=new):
@@ -102,6 +105,11 @@ class PhoneSide:
                     await self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
                 await self._link.in_trouble("the bot was blocked, or removed from the group")
+
+    async def _take_text(self, text: Text) -> None:
+        if _album(text) & self.torn:
+            raise NotSaved("another piece of that album could not be saved")
+        await self._texts.take(text)
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
         if isinstance(incoming, Tap):
@@ -118,7 +126,7 @@ class PhoneSide:
         """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
-            self.torn.update(self._joining(incoming), self._texts.joining_prompts(incoming))
+            self.torn.update(self._joining(incoming), self._texts.joining_prompts(incoming), _album(incoming))
         sorry = hints.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
         log.error("not saved: %s", error)
         try:
@@ -138,3 +146,8 @@ class PhoneSide:
 
     def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
         return permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
+
+
+def _album(text: Text) -> set[str]:
+    """Return the id of the album of which this message is a piece, nothing if it is none."""
+    return {text.file.album} - {""} if text.file is not None else set()

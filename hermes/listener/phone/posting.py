@@ -7,6 +7,7 @@ process dies between a request and its note, at worst the request is repeated.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -20,12 +21,14 @@ from hermes.model.entry import Side
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes.chat.bot import Sent
     from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.main_message import Look, SideScreen
+    from hermes.chat.screens.main_message import Look, Screen, SideScreen
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.permission_queue import Left, PermissionQueue
+    from hermes.listener.phone.topics import Topics
     from hermes.model.entry import Entry, Phone, SideKind
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,8 @@ SETTLING_S: Final = 0.6
 LINGER_S: Final = 10.0
 """An answered ask of a server is closed only after this time, or once the agent is seen working again."""
 AT_ONCE: Final = 0.0
+POSTS: Final = 20
+"""So many messages wait for Telegram's rate; the others are drawn later, as their asks are then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class _Post:
     timed: Entry
     message_id: int
     date_s: float
+    thread_id: int
     drawn: str
     left: Left | None
 
@@ -55,20 +61,20 @@ class Posting:
         self,
         entries: Entries,
         outbox: Outbox,
+        topics: Topics,
         look: Look,
         queue: PermissionQueue,
         times: AnswerTimes,
         link: ChatLink,
-        *,
-        post_after_s: float,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
+        self._topics = topics
         self._look = look
         self._queue = queue
         self._times = times
         self._link = link
-        self._post_after_s = post_after_s
+        self._few = asyncio.Semaphore(POSTS)
         # Messages that were sent but could not be noted (a full disk), by entry id: they must not be sent again.
         self._unnoted: dict[str, _Post] = {}
 
@@ -109,13 +115,13 @@ class Posting:
             for behind in self._queue.behind(entry):
                 self._entries.wakes.put(behind.id, "phone")
             return None
-        if not entry.phone.chat_id:
-            entry = await self._entries.place(entry)
-        wait_s = await self._not_before(entry)
-        if wait_s is not None:
-            return wait_s
         if entry.id not in self._unnoted:
-            self._unnoted[entry.id] = await self._sent_now(entry)
+            async with self._few:
+                if self._entries.get(entry.id) is not entry:  # it has changed while it waited
+                    return AT_ONCE
+                wait_s = await self._send(entry)
+            if wait_s is not None:
+                return wait_s
         post = self._unnoted[entry.id]
         await self._note_post(post)
         if post.left is not None and self._queue.moved(entry, post.left):
@@ -125,6 +131,15 @@ class Posting:
         log.info("posted: entry %s is message %d", entry.id, post.message_id, extra={"told": told})
         return AT_ONCE
 
+    async def _send(self, entry: Entry) -> float | None:
+        """Give the ask its place in the chat, and send its message; return the seconds to wait before that, or None."""
+        if not entry.phone.chat_id:
+            entry = await self._entries.place(entry)
+        wait_s = await self._not_before(entry)
+        if wait_s is None:
+            self._unnoted[entry.id] = await self._sent_now(entry)
+        return wait_s
+
     async def _sent_now(self, entry: Entry) -> _Post:
         timed, left = entry, None
         if entry.timing.posted_s is None:
@@ -132,9 +147,22 @@ class Posting:
             trail = entry.trail if left is None else left.trail
             timed = replace(entry, timing=self._times.started(entry), trail=trail)
         screen = main(timed, self._look)
-        sent = await self._outbox.send(timed.phone.chat_id, screen, silent=self._times.is_quiet())
+        place = None if timed.phone.since_id is None else timed.phone.thread_id  # a new copy stands where the first did
+        silent = self._times.is_quiet()
+        sent = await self._in_topic(timed, screen, thread_id=place, silent=silent)
+        if entry.timing.posted_s is None:
+            # The message may have waited for its topic or for Telegram's rate; its time to answer begins now.
+            timed = replace(timed, timing=self._times.started(entry))
         self._entries.note_message(sent.message_id)
-        return _Post(timed, sent.message_id, sent.date_s, screen.digest, left)
+        return _Post(timed, sent.message_id, sent.date_s, sent.thread_id, screen.digest, left)
+
+    async def _in_topic(
+        self, entry: Entry, screen: Screen, *, thread_id: int | None, reply_to: int | None = None, silent: bool
+    ) -> Sent:
+        source, agent_name = entry.ask.source, entry.ask.capabilities.agent_name
+        return await self._topics.post(
+            entry.phone.chat_id, screen, source, agent_name, thread_id=thread_id, reply_to=reply_to, silent=silent
+        )
 
     def _is_over_unseen(self, entry: Entry) -> bool:
         """Tell whether the ask was over before a person saw it, and needs no message (an ambiguous match needs one)."""
@@ -146,7 +174,8 @@ class Posting:
     async def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
         age_s = self._entries.now() - entry.asked_s
-        after_s = max(self._post_after_s, entry.ask.capabilities.post_after_s)
+        for_desk_s = 0.0 if entry.ask.nobody_there else self._times.post_after_s
+        after_s = max(for_desk_s, entry.ask.capabilities.post_after_s)
         # If the age is negative, the wall clock was set back: do not wait because of that.
         if 0 <= age_s < after_s and entry.state.phase == "open":
             return after_s - age_s
@@ -165,6 +194,7 @@ class Posting:
                 # An earlier, unconfirmed send had arrived, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
             phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
+            phone = replace(phone, thread_id=post.thread_id)
             if phone.since_id is None:
                 phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
             return replace(found, phone=phone, timing=timing, trail=timed.trail)
@@ -238,7 +268,8 @@ class Posting:
         reply_to = entry.phone.message_id if side.reply else None
         chat_id = entry.phone.chat_id
         if side.document is None:
-            sent = await self._outbox.send(chat_id, side.screen, reply_to=reply_to, silent=silent)
+            place = entry.phone.thread_id
+            sent = await self._in_topic(entry, side.screen, thread_id=place, reply_to=reply_to, silent=silent)
         else:
             sent = await self._outbox.document(chat_id, side.screen, side.document, reply_to=reply_to, silent=silent)
         message_id = sent.message_id

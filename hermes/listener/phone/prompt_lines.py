@@ -10,6 +10,7 @@ from hermes.chat.failures import vanished
 from hermes.chat.screens.prompts import prompt_line
 from hermes.core import prompts
 from hermes.errors import ChatRefused
+from hermes.listener.phone.machines import LOOK_S
 from hermes.model.prompt import PromptLine
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
+    from hermes.listener.phone.machines import Machines
     from hermes.listener.prompts import Prompts
     from hermes.model.prompt import Prompt
 
@@ -33,12 +35,21 @@ AT_ONCE: Final = 0.0
 class PromptLines:
     """The worker for the lines of prompts."""
 
-    def __init__(self, prompts: Prompts, entries: Entries, outbox: Outbox, times: AnswerTimes, link: ChatLink) -> None:
+    def __init__(
+        self,
+        prompts: Prompts,
+        entries: Entries,
+        outbox: Outbox,
+        times: AnswerTimes,
+        link: ChatLink,
+        machines: Machines,
+    ) -> None:
         self._prompts = prompts
         self._entries = entries
         self._outbox = outbox
         self._times = times
         self._link = link
+        self._machines = machines
         # Messages that were sent but could not be noted (a full disk), by prompt id: they must not be sent again.
         self._unnoted: dict[str, PromptLine] = {}
 
@@ -57,7 +68,9 @@ class PromptLines:
             raise
 
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
-        screen = prompt_line(prompt, now_s)
+        await self._machines.look()
+        is_away = prompt.is_away or (prompt.target is not None and self._machines.is_away(prompt.machine))
+        screen = prompt_line(replace(prompt, is_away=is_away), now_s)
         if prompt.line.message_id is not None and prompt.line.chat_id != self._entries.chat_id:
             if prompt.line.is_over:
                 return None
@@ -70,7 +83,9 @@ class PromptLines:
             await self._post(prompt, screen, now_s)
             return AT_ONCE
         if screen.digest == prompt.line.drawn:
-            return _look_again_s(prompt, now_s)
+            again_s = _look_again_s(prompt, now_s)
+            has_machines = bool(self._machines.all) and not prompts.is_over(prompt)
+            return min(again_s or LOOK_S, LOOK_S) if has_machines else again_s
         since_s = now_s - prompt.line.drawn_s
         if prompt.phase == "running" and prompt.stop == "" and 0 <= since_s < PROGRESS_S and prompt.line.is_running:
             return PROGRESS_S - since_s

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints
+from hermes.chat.screens.topics import takes_no_prompts
 from hermes.core import prompt_routing, prompts
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
 from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
 from hermes.errors import NotSaved
-from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
+from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
 from hermes.model.prompt import Prompt
-from hermes.model.prompt_events import Addressed, Continued, Edited, Hurried, StopWanted, Withdrawn
+from hermes.model.prompt_events import Addressed, Agreed, Continued, Edited, Hurried, StopWanted, Withdrawn
 from hermes.model.state import Part
 from hermes.storage.names import random_id
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.listener.kept import Kept
     from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.topics import Topics
     from hermes.model.actions import Action
     from hermes.model.ask import Source
     from hermes.model.events import Tap, Text, TextEdit
@@ -46,22 +48,30 @@ TOASTS: Final = {
 
 
 class PromptTexts:
-    """Takes in a person's texts for agents. `abilities` are those of each agent; none if prompts are off."""
+    """Takes in a person's texts for agents. `abilities` are those of each agent; none if prompts are off.
+
+    `hears`: a program turns voice notes into text.
+    """
 
     def __init__(
         self,
         kept: Kept,
         outbox: Outbox,
         messenger: Messenger,
+        topics: Topics,
         abilities: Mapping[str, PromptAbilities],
         projects: tuple[str, ...],
+        *,
+        hears: bool = False,
     ) -> None:
         self._kept = kept
         self._prompts = kept.prompts
         self._outbox = outbox
         self._messenger = messenger
+        self._topics = topics
         self._abilities = abilities
         self._projects = projects
+        self._hears = hears
 
     @property
     def is_on(self) -> bool:
@@ -87,18 +97,17 @@ class PromptTexts:
         """Take a text in if it is a prompt, and tell whether it is one; on disk when this returns. Raises NotSaved."""
         if not self.is_on:
             return False
-        to = prompt_routing.route(text, self.sessions())
-        if to is None and text.reply_text:
-            # The message that it replies to may be on the phone, and not noted yet.
-            await self._outbox.arrived(text.chat_id, ARRIVING_S)
-            await self._kept.at_rest()
+        to = prompt_routing.route(text, self.sessions(), self._topics.target(text, self.sessions()))
+        if to is None and await self._may_be_noted_by_now(text):
             to = prompt_routing.route(text, self.sessions())
         match to:
             case ToPrompt(prompt_id):
                 await self._prompts.apply(prompt_id, Continued(_part(text), self._due_s(text)))
                 return True
-            case ToSession() if not (text.text or "").strip():
+            case ToSession() if not _has_content(text):
                 self._messenger.say(hints.only_words(), reply_to=text.message_id)
+                return True
+            case ToSession() if self._refuses_voice(text):
                 return True
             case ToSession() if self._is_of_unmade(text):
                 self._messenger.say(hints.not_begun(), reply_to=text.message_id)
@@ -110,6 +119,36 @@ class PromptTexts:
                 return True
             case _:
                 return False
+
+    async def _may_be_noted_by_now(self, text: Text) -> bool:
+        """Tell whether it helps to look again: the message that it replies to was on the phone, and not noted yet."""
+        if text.reply_text:
+            await self._outbox.arrived(text.chat_id, ARRIVING_S)
+            await self._kept.at_rest()
+        return bool(text.reply_text)
+
+    async def session_of(self, text: Text) -> Target | None:
+        """Return the session that a text is about by its reply or its topic, None if there is none."""
+        target = prompt_routing.session_of(text, self.sessions(), self._topics.target(text, self.sessions()))
+        if target is None and await self._may_be_noted_by_now(text):
+            target = prompt_routing.session_of(text, self.sessions())
+        return target
+
+    def _refuses_voice(self, text: Text) -> bool:
+        """Tell whether this is a voice note that no program can hear; the person reads how to change that."""
+        is_unheard = text.file is not None and text.file.is_voice and not self._hears
+        if is_unheard:
+            self._messenger.say(hints.voice_off(self._messenger.machine), reply_to=text.message_id)
+        return is_unheard
+
+    def refuse(self, text: Text) -> bool:
+        """Say so if a plain text stands in the topic of a session that takes none; tell whether it does."""
+        topic = self._topics.at(text.chat_id, text.thread_id)
+        if topic is None or not topic.about.session_id or text.reply_to is not None:
+            return False
+        off = hints.prompts_off(self._messenger.machine)
+        self._messenger.say(takes_no_prompts(topic.agent_name) if self.is_on else off, reply_to=text.message_id)
+        return True
 
     def _is_of_unmade(self, text: Text) -> bool:
         """Tell whether a text replies to a prompt whose session is still to be made: it would begin another one."""
@@ -129,8 +168,10 @@ class PromptTexts:
         """Ask which session a text without a target is for; tell whether there is one to ask about. Raises NotSaved."""
         others = tuple(target for target in prompt_routing.offered(self.sessions()) if not _is_same(target, first))
         choices = ((first,) if first is not None else ()) + others
-        if not self.is_on or not choices or not (text.text or "").strip():
+        if not self.is_on or not choices or not _has_content(text):
             return False
+        if self._refuses_voice(text):
+            return True
         await self._make(text, choices=choices[: prompt_routing.OFFERED])
         return True
 
@@ -159,7 +200,8 @@ class PromptTexts:
 
     def _due_s(self, text: Text) -> float | None:
         """Return until when a further part may come; None after a short text, which is the last part."""
-        return self._prompts.now() + JOIN_S if utf16_units(text.text or "") >= SPLIT_UNITS else None
+        has_more = text.file is not None and bool(text.file.album)
+        return self._prompts.now() + JOIN_S if has_more or utf16_units(text.text or "") >= SPLIT_UNITS else None
 
     def joining(self, text: Text) -> list[str]:
         """Return the ids of the prompts of this person whose parts are still arriving."""
@@ -173,6 +215,9 @@ class PromptTexts:
         """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
         if before is None or any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id):
+            return
+        if edit.is_voice:
+            self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
             return
         after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
         if after == before:
@@ -195,6 +240,8 @@ class PromptTexts:
                 return TOASTS["withdrawn" if is_off else "late"]
             case SendNow():
                 return await self._changed(prompt, Hurried(tap.at_s), TOASTS["now"])
+            case SendHeard():
+                return await self._changed(prompt, Agreed(tap.at_s), TOASTS["now"])
             case SendAgain() if prompt.phase == "failed" and prompt.target is not None:
                 await self._again(prompt)
                 return TOASTS["again"]
@@ -212,9 +259,10 @@ class PromptTexts:
         return said if after != prompt else hints.TOASTS["page_changed"]
 
     async def _again(self, prompt: Prompt) -> None:
-        """Send the text of a prompt that failed as a new one, once for each failure."""
+        """Send a prompt that failed as a new one, once for each failure. Its files were removed with it."""
         now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
-        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, prompt.parts, asked_s, about=prompt.about)
+        parts = tuple(replace(one, file=one.file and replace(one.file, is_here=False)) for one in prompt.parts)
+        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, parts, asked_s, about=prompt.about)
         fresh = replace(fresh, again_of=prompt.id)
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
@@ -228,8 +276,12 @@ def _same(prompt: Prompt) -> Prompt:
 def _is_same(one: Target, other: Target | None) -> bool:
     if other is None:
         return False
-    return (one.source.agent, one.source.session_id) == (other.source.agent, other.source.session_id)
+    return one.source.session == other.source.session
+
+
+def _has_content(text: Text) -> bool:
+    return text.file is not None or bool((text.text or "").strip())
 
 
 def _part(text: Text) -> Part:
-    return Part(text.message_id, text.text or "", text.date_s)
+    return Part(text.message_id, text.text or text.caption, text.date_s, text.file)

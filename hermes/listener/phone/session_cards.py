@@ -20,6 +20,7 @@ from hermes.storage.names import random_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from hermes.chat.bot import Sent
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look, Screen
     from hermes.listener.background import Background
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.prompt_texts import PromptTexts
+    from hermes.listener.phone.topics import Topics
     from hermes.model.actions import Action
     from hermes.model.card import Wanted
     from hermes.model.events import Tap, Text
@@ -52,6 +54,7 @@ class SessionCards:
         kept: Kept,
         entries: Entries,
         outbox: Outbox,
+        topics: Topics,
         look: Look,
         link: ChatLink,
         background: Background,
@@ -63,6 +66,7 @@ class SessionCards:
         self._lists = kept.lists
         self._entries = entries
         self._outbox = outbox
+        self._topics = topics
         self._look = look
         self._link = link
         self._background = background
@@ -103,7 +107,7 @@ class SessionCards:
 
         def is_it(card: Card) -> bool:
             known = card.target.source
-            same = (known.agent, known.server, known.session_id) == (source.agent, source.server, source.session_id)
+            same = (known.session, known.server) == (source.session, source.server)
             return same and (bool(source.session_id) or known.directory == source.directory)
 
         return await self._cards.make(
@@ -153,7 +157,7 @@ class SessionCards:
     async def _post(self, card: Card, screen: Screen) -> None:
         posted = self._unnoted.get(card.id)
         if posted is None:
-            sent = await self._outbox.send(self._entries.chat_id, screen, silent=True)
+            sent = await self._say(card, screen)
             self._entries.note_message(sent.message_id)
             posted = self._unnoted[card.id] = (self._entries.chat_id, sent.message_id, screen.digest)
         chat_id, message_id, digest = posted
@@ -164,6 +168,11 @@ class SessionCards:
 
         await self._cards.change(card.id, shown)
         del self._unnoted[card.id]
+
+    async def _say(self, card: Card, screen: Screen) -> Sent:
+        target = card.target
+        chat_id = self._entries.chat_id
+        return await self._topics.post(chat_id, screen, target.source, target.agent_name, silent=True)
 
     async def _redraw(self, card: Card, message_id: int, screen: Screen) -> None:
         shown: int | None = message_id
@@ -176,9 +185,9 @@ class SessionCards:
         await self._cards.change(card.id, lambda found: replace(found, shown=shown, drawn=screen.digest))
 
     def _open_asks(self, card: Card) -> list[str]:
-        session_id = card.target.source.session_id
+        session = card.target.source.session
         asks = [one.ask for one in self._entries.all() if one.state.phase == "open"]
-        return [header(ask, 0) if ask.questions else "Go on?" for ask in asks if ask.source.session_id == session_id]
+        return [header(ask, 0) if ask.questions else "Go on?" for ask in asks if ask.source.session == session]
 
     # --- taps ---------------------------------------------------------------------------------------------------------
 
@@ -196,7 +205,7 @@ class SessionCards:
         match action:
             case ShowCard():
                 await self._change(card, lambda found: replace(found, is_wanted=True, is_stale=True, stop=""))
-                said = ""
+                said = hints.TOASTS["in_topic"] if self._topics.is_apart(card.target.source) else ""
             case StopTurn(is_sure):
                 said = await self._stop(card, tap, is_sure=is_sure)
             case Back():
@@ -204,7 +213,7 @@ class SessionCards:
                 said = ""
             case Mute(on):
                 source = card.target.source
-                await self._notices.of(source.agent, source.session_id, lambda found: replace(found, is_muted=on))
+                await self._notices.mute(source, on=on)
                 await self._change(card, lambda found: replace(found, is_muted=on))
                 said = "No more notices of this one" if on else "Notices are on again"
             case WriteTo(on):
@@ -267,7 +276,7 @@ class SessionCards:
     async def _ask_for_text(self, card: Card) -> None:
         """Send the message that asks for the text; a reply to it is a prompt, too."""
         chat_id = self._entries.chat_id
-        sent = await self._outbox.send(chat_id, screens.write_now(card, self._look), silent=True)
+        sent = await self._say(card, screens.write_now(card, self._look))
         self._entries.note_message(sent.message_id)
         before = self._cards.get(card.id)
         if before is not None and before.typing is not None:

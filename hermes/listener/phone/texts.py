@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints
 from hermes.core import routing
+from hermes.core.answers import open_to_people
 from hermes.listener.phone.taps import notice_copy
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.chat_commands import Commands
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.prompt_texts import PromptTexts
+    from hermes.listener.phone.topics import Topics
     from hermes.model.events import Text, TextEdit
 
 ARRIVING_S: Final = 2.0
@@ -32,6 +34,7 @@ class Texts:
         messenger: Messenger,
         commands: Commands,
         prompts: PromptTexts,
+        topics: Topics,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
@@ -39,12 +42,14 @@ class Texts:
         self._messenger = messenger
         self._commands = commands
         self._prompts = prompts
+        self._topics = topics
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
+        text = self._topics.seen(text)
         if self._entries.was_seen(text.update_id) or await self._prompts.was_seen(text):
             return
-        told = await self._commands.take(text)
+        told = await self._commands.take(text, is_answer=self._is_answer(text))
         if told is not None:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
@@ -52,31 +57,51 @@ class Texts:
         if self._is_to_an_ask(text) or not await self._prompts.take(text):
             await self._take_for_asks(text)
 
+    def _is_answer(self, text: Text) -> bool:
+        """Tell whether the person means this text for an ask, also for one that is over by now."""
+        return self._is_to_an_ask(text) or routing.route(text, self._entries.all()) == routing.Tell("settled")
+
     def _is_to_an_ask(self, text: Text) -> bool:
-        """Tell whether the text replies to an ask, or is a further part of an answer: then it is no prompt."""
+        """Tell whether the text is for an ask: a reply to it, a part of an answer, or the first plain text after ✏️."""
         to = routing.route(text, self._entries.all())
-        return isinstance(to, routing.ToAsk) and to.event.how in {"reply", "part"}
+        return isinstance(to, routing.ToAsk) and to.event.how != "offered"
 
     async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
             await self._outbox.arrived(text.chat_id, ARRIVING_S)
             await self._entries.at_rest()  # the message of the question is noted
-        match routing.route(text, self._entries.all()):
-            case routing.ToAsk(entry_id, event):
-                entry = self._entries.get(entry_id)
-                if event.how == "reply" and text.reply_to is not None and entry is not None:
-                    await notice_copy(self._entries, entry, text.reply_to)
-                step = await self._entries.apply(entry_id, event)
-                if step.hint is not None:
-                    self._tell(step.hint.kind, (entry_id,), text.message_id)
-            case routing.Tell("none_open" | "settled" | "how_to_answer") if await self._prompts.offer(text):
-                return
-            case routing.Ignore() | routing.Tell("too_early" | "two_open") if await self._offer_unknown(text):
-                return
-            case routing.Tell(kind, entry_ids):
-                self._tell(kind, entry_ids, text.message_id)
-            case routing.Ignore():
-                return
+        to = routing.route(text, self._entries.all())
+        if isinstance(to, routing.ToAsk):
+            await self._apply(to, text)
+        elif not await self._is_for_a_session(to, text) and isinstance(to, routing.Tell):
+            self._tell(to.kind, to.entry_ids, text.message_id)
+
+    async def _apply(self, to: routing.ToAsk, text: Text) -> None:
+        entry = self._entries.get(to.entry_id)
+        if to.event.how == "reply" and text.reply_to is not None and entry is not None:
+            await notice_copy(self._entries, entry, text.reply_to)
+        step = await self._entries.apply(to.entry_id, to.event)
+        if step.hint is not None:
+            self._tell(step.hint.kind, (to.entry_id,), text.message_id)
+
+    async def _is_for_a_session(self, to: routing.Tell | routing.Ignore, text: Text) -> bool:
+        """Tell whether the person was asked which session a text is for, or told that its session takes none."""
+        match to:
+            case routing.Ignore() | routing.Tell("none_open" | "how_to_answer") if self._prompts.refuse(text):
+                return True
+            case routing.Tell("none_open" | "settled" | "how_to_answer"):
+                return await self._prompts.offer(text)
+            case routing.Tell("no_words"):
+                return self._is_for_no_ask(text) and await self._prompts.offer(text)
+            case routing.Ignore() | routing.Tell("too_early" | "two_open"):
+                return await self._offer_unknown(text)
+            case _:
+                return False
+
+    def _is_for_no_ask(self, text: Text) -> bool:
+        """Tell whether a message has a file, and no ask is open that it may be meant for."""
+        is_asked = any(open_to_people(entry.ask, entry.state) for entry in self._entries.all())
+        return text.file is not None and not is_asked
 
     async def _offer_unknown(self, text: Text) -> bool:
         """Ask what a reply to an unknown message of ours is for: Telegram may never have confirmed a notice."""

@@ -73,7 +73,7 @@ class Timekeeper:
     async def _looked_for(self, entry: Entry) -> Entry:
         """Note whether the machine of the ask is away. Raises Conflict, Missing."""
         clock, now_s = self._times.clock, self._entries.now()
-        is_away = self._machines.is_away(entry)
+        is_away = self._machines.is_away(entry.ask.source.machine)
         if is_away is not (entry.timing.away_at is not None):
             log.info("entry %s: its machine is %s", entry.id, "away" if is_away else "back")
             entry = await self._entries.change(

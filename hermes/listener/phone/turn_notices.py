@@ -11,7 +11,7 @@ from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
 from hermes.core.notices import Pause, Post, TakeButtons, TellRetry
 from hermes.errors import ChatRefused
-from hermes.model.actions import ShowWhole
+from hermes.model.actions import ShowChanges, ShowWhole
 from hermes.model.notice import RetryShown, Shown
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.listener.notices import Notices
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
+    from hermes.listener.phone.topics import Topics
     from hermes.model.actions import Action
     from hermes.model.events import Tap
     from hermes.model.notice import Notice, Retry, Turn
@@ -39,6 +40,7 @@ class TurnNotices:
         notices: Notices,
         entries: Entries,
         outbox: Outbox,
+        topics: Topics,
         look: Look,
         times: AnswerTimes,
         link: ChatLink,
@@ -47,6 +49,7 @@ class TurnNotices:
         self._notices = notices
         self._entries = entries
         self._outbox = outbox
+        self._topics = topics
         self._look = look
         self._times = times
         self._link = link
@@ -63,7 +66,7 @@ class TurnNotices:
         if notice is None:
             return None
         try:
-            match notices.due(notice, self._notices.rules, self._notices.now()):
+            match notices.due(notice, self._times.post_after_s, self._notices.now()):
                 case Pause(pause_s):
                     return pause_s
                 case Post(turn):
@@ -86,7 +89,8 @@ class TurnNotices:
         if unnoted is None or unnoted.turn != turn:
             chat_id = self._entries.chat_id
             screen = screens.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
-            sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
+            silent = self._times.is_quiet()
+            sent = await self._topics.post(chat_id, screen, turn.source, turn.agent_name, silent=silent)
             self._entries.note_message(sent.message_id)
             unnoted = self._unnoted[notice.id] = Shown(turn, notice.heard_s, chat_id, sent.message_id)
         shown = unnoted
@@ -112,7 +116,8 @@ class TurnNotices:
         if before is None:
             shown = RetryShown(retry, chat_id, 0, is_over)
             screen = screens.keeps_trying(notice.id, shown, self._look)
-            sent = await self._outbox.send(chat_id, screen, silent=self._times.is_quiet())
+            silent = self._times.is_quiet()
+            sent = await self._topics.post(chat_id, screen, retry.source, retry.agent_name, silent=silent)
             self._entries.note_message(sent.message_id)
             shown = replace(shown, message_id=sent.message_id)
         else:
@@ -128,14 +133,19 @@ class TurnNotices:
         await self._notices.change(notice.id, lambda found: notices.retry_told(found, shown))
 
     async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:
-        """Show the agent's last words, whole, as a document below the notice; return False if this is no notice."""
+        """Show the agent's last words, whole, or its changes below the notice; return False if this is no notice."""
         notice = self._notices.get(notice_id)
-        if notice is None or not isinstance(action, ShowWhole):
+        if notice is None or not isinstance(action, ShowWhole | ShowChanges):
             return False
         shown = notice.shown
         if shown is None or shown.message_id != tap.message_id:
             self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
             return True
         self._outbox.answer(tap.query_id, hints.TOASTS["whole"])
-        self._messenger.attach(*screens.whole_words(shown.turn), reply_to=tap.message_id)
+        whole = isinstance(action, ShowWhole)
+        screen, file = screens.whole_words(shown.turn) if whole else screens.changed(shown.turn)
+        if file is None:
+            self._messenger.say(screen, reply_to=tap.message_id)
+        else:
+            self._messenger.attach(screen, file, reply_to=tap.message_id)
         return True

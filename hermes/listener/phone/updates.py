@@ -11,11 +11,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.chat.bot import ANSWER_FIRST_S
 from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.listener.wakes import ANSWER_FIRST_S
+from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.events import Ticked, Torn
 from hermes.model.prompt_events import Joined, Withdrawn
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCKED_LOOK_S: Final = 2.0
 TAKE_IN_POLLS: Final = 3
 
 

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None, *, environ: Mapping[str, str] =
         privacy_mode=not given.no_privacy_mode,
         pace=clock.bent(given.test_clock).pace,
     )
+    world.topics_mode = given.topics_mode
     secret = given.control_secret or environ.get(SECRET_VARIABLE) or secrets.token_urlsafe(12)
     server = BotApiServer(world, control_secret=secret, port=given.port)
     print(json.dumps({"base_url": server.base_url, "control_url": server.control_url}), flush=True)  # noqa: T201
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--rate-scale", type=float, default=UNLIMITED, help="1 is as strict as Telegram")
     parser.add_argument("--no-privacy-mode", action="store_true", help="the bot sees all that is said in groups")
+    parser.add_argument("--topics-mode", action="store_true", help="topics are on in the private chats of the bot")
     parser.add_argument("--test-clock", type=Path, metavar="FILE", help="a clock that a test bends")
     parser.add_argument("--end-with-stdin", action="store_true", help="stop when standard input ends")
     return parser

@@ -84,9 +84,28 @@ def reply_target(world: World, params: Params, chat: Chat) -> int | None:
     raise refused("message to be replied not found")
 
 
-def thread_of(params: Params, chat: Chat) -> int | None:
-    """Return the request's topic, or None; raise ApiError 400 if the chat has no such topic."""
+def replied_thread(world: World, chat: Chat, message_id: int) -> int | None:
+    """Return the topic of a message that is replied to: without a topic in its request, a reply stands there."""
+    message = world.message(chat.id, message_id)
+    return None if message is None or not has_topics(world, chat) else message.thread_id
+
+
+def has_topics(world: World, chat: Chat) -> bool:
+    """Tell whether topics are on in this chat."""
+    return world.topics_mode if chat.kind == "private" else chat.is_forum
+
+
+def thread_of(world: World, params: Params, chat: Chat) -> int | None:
+    """Return the request's topic, or None; raise ApiError 400 if the chat has no such topic, or the bot is kept out.
+
+    As in `check_message_topic` of Client.cpp, a group without topics ignores the parameter.
+    """
     thread_id = params.integer("message_thread_id")
-    if thread_id and thread_id not in chat.topics:
+    if thread_id <= 0 or (chat.kind != "private" and not chat.is_forum):
+        return None
+    topic = world.topics.get((chat.id, thread_id)) if has_topics(world, chat) else None
+    if topic is None:
         raise refused("message thread not found")
-    return thread_id or None
+    if topic.closed and topic.creator_id != world.me.id and not chat.rules_topics:
+        raise refused("TOPIC_CLOSED")
+    return thread_id

@@ -1,4 +1,4 @@
-"""The HTTP routes: `/bot<token>/<method>` for bots, `/control/<secret>/…` for persons and tests.
+"""The HTTP routes: `/bot<token>/<method>` and `/file/bot<token>/<path>` for bots, `/control/<secret>/…` for persons.
 
 Faults are applied only here: the functions in `methods` do not know about them.
 """
@@ -6,7 +6,7 @@ Faults are applied only here: the functions in `methods` do not know about them.
 import asyncio
 import json
 import secrets
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hermes.sandbox.botapi.cutting import cut, gone
@@ -29,8 +29,11 @@ T = TypeVar("T")
 
 NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
 CONTROL_WAIT_S = 30.0
+FILE = "file"
+"""A download, in the log of the calls and as the method of a fault."""
 ACTS = frozenset(
-    {"tap", "write", "send", "rewrite", "delete", "block", "unblock", "migrate"}
+    {"tap", "write", "send", "share", "lose_files", "rewrite", "delete", "block", "unblock", "migrate"}
+    | {"topic", "topics_mode", "rule"}
     | {"advance", "fault", "clear_faults", "redeliver", "repeat", "inject"}
 )
 SENTENCES = {
@@ -79,6 +82,38 @@ class BotSide:
             return outcome.response
         await cut(request)
         return Response()
+
+    async def file(self, request: Request) -> Response:
+        """Log one download, which is a call of the method "file", and send the file, or break off in the middle."""
+        world, path = self.world, request.path_params["path"]
+        try:
+            self._check_token(request.path_params["token"])
+        except ApiError as error:
+            return failure(error)
+        with world.lock:
+            place = world.calls.begin(FILE, {"path": path})
+            fault = world.faults.take(FILE)
+        world.bump()
+        outcome = await self._downloaded(path, fault)
+        with world.lock:
+            status = outcome.response.status_code if outcome.response else 0
+            world.calls.end(place, status, outcome.description)
+        world.bump()
+        return outcome.response or await _broken_off(request)
+
+    async def _downloaded(self, path: str, fault: Fault | None) -> Outcome:
+        if fault is not None and fault.action == "error":
+            return _refusal(_error_of(fault))
+        if fault is not None and fault.action == "html":
+            return Outcome(HTMLResponse(_page(fault.status), fault.status), "a proxy's page")
+        if fault is not None:
+            await self._hang(fault.hang_s)
+            return Outcome(None, "cut")
+        try:
+            with self.world.lock:
+                return Outcome(Response(self.world.files.content(path, self.world.now())))
+        except ApiError as error:
+            return _refusal(error)
 
     def _check_token(self, token: str) -> None:
         if token.startswith("0") or ":" not in token:
@@ -137,6 +172,16 @@ def _error_of(fault: Fault) -> ApiError:
 
 def _page(status: int) -> str:
     return f"<html><head><title>{status}</title></head><body><h1>{status} Bad Gateway</h1></body></html>"
+
+
+async def _broken_off(request: Request) -> Response:
+    """Send the head of an answer and some of its bytes, then cut the connection."""
+
+    async def some() -> AsyncIterator[bytes]:
+        yield b"\x89PNG\r\n"
+        await cut(request)
+
+    return StreamingResponse(some(), headers={"content-length": "1000"})
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
@@ -221,6 +266,7 @@ def create_app(control: Control, *, control_secret: str) -> Starlette:
     return Starlette(
         routes=[
             Route("/bot{token}/{method}", bot.__call__, methods=["GET", "POST"]),
+            Route("/file/bot{token}/{path:path}", bot.file, methods=["GET"]),
             Route("/control/{secret}/{what}", side.look, methods=["GET"]),
             Route("/control/{secret}/{what}", side.act, methods=["POST"]),
         ],

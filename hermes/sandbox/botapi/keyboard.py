@@ -13,6 +13,7 @@ from hermes.sandbox.botapi.wire import refused
 MAX_BUTTONS = 100
 MAX_BUTTONS_A_ROW = 8
 MAX_DATA_BYTES = 64
+MAX_COPIED = 256
 
 STYLES = frozenset({"primary", "success", "danger"})
 KINDS = frozenset({"url", "callback_data", "copy_text", "web_app", "login_url", "pay", "callback_game"}) | {
@@ -82,7 +83,16 @@ def _parse_button(value: object) -> dict[str, Any]:
         # Telegram reads an empty callback_data as a missing one, so it gets the same refusal
         raise refused(wrong + "Text buttons are unallowed in the inline keyboard")
     _check_data(value.get("callback_data"))
+    _check_copied(value.get("copy_text"))
     return value
+
+
+def _check_copied(copied: object) -> None:
+    if copied is None:
+        return
+    text = copied.get("text") if isinstance(copied, dict) else None
+    if not isinstance(text, str) or not encodable(text) or not 1 <= len(text) <= MAX_COPIED:
+        raise refused("BUTTON_COPY_TEXT_INVALID")
 
 
 def _check_data(data: object) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hermes.sandbox.botapi.access import chat_of, message_of, reply_target, text_of, thread_of
+from hermes.sandbox.botapi.access import chat_of, message_of, replied_thread, reply_target, text_of, thread_of
 from hermes.sandbox.botapi.keyboard import Markup, parse_inline, parse_markup
 from hermes.sandbox.botapi.shapes import full_chat_json, me_json, member_json, message_json, standing_json
 from hermes.sandbox.botapi.text import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, Entity, units
-from hermes.sandbox.botapi.wire import Described, Params, SentFile, refused
+from hermes.sandbox.botapi.topics import TOPIC_METHODS
+from hermes.sandbox.botapi.wire import ApiError, Described, Params, SentFile, refused
 from hermes.sandbox.botapi.world import Chat, Message, World
 from hermes.sandbox.phone_values import Toast
 
@@ -22,6 +23,7 @@ DELETABLE_S = 48 * 3600
 ANSWERABLE_S = 60.0  # a client shows a tap's spinner for about this time
 MAX_ANSWER_CHARS = 200
 MAX_COMMANDS, MAX_DESCRIPTION = 100, 256
+MAX_FILE_BYTES = 50 * 1024 * 1024
 MARKUP_ERROR = "Can't parse reply keyboard markup JSON object"
 TOO_OLD = "query is too old and response timeout expired or query ID is invalid"
 UNCHANGED = (
@@ -76,6 +78,10 @@ def _uploaded(params: Params) -> SentFile:
     given = params.text("document")
     sent = params.files.get(given.removeprefix("attach://") or "document")
     if sent is not None:
+        if sent.size > MAX_FILE_BYTES:
+            raise ApiError(413, "Request Entity Too Large")
+        if not sent.size:
+            raise refused("file must be non-empty")
         return sent
     if given.startswith("demo-file-"):
         return SentFile("file", "application/octet-stream", 0)
@@ -102,8 +108,10 @@ def _send(world: World, params: Params, kind: str, **what: Any) -> Any:
     chat = chat_of(world, params, "write")
     if chat.standing == "restricted":
         raise refused(f"not enough rights to send {kind} to the chat")
-    thread_id = thread_of(params, chat)
+    thread_id = thread_of(world, params, chat)
     reply_to = reply_target(world, params, chat)
+    if thread_id is None and reply_to is not None:
+        thread_id = replied_thread(world, chat, reply_to)
     world.rates.take(chat.id, group=chat.kind != "private", now=world.now())
     message = Message(
         chat.id,
@@ -178,7 +186,7 @@ def send_chat_action(world: World, params: Params) -> Any:
     """Handle sendChatAction: return true. As in DialogActionManager.cpp, access to the chat is enough."""
     if params.text("action").lower() not in ACTIONS:
         raise refused("Wrong parameter action in request")
-    thread_of(params, chat_of(world, params, "write"))
+    thread_of(world, params, chat_of(world, params, "write"))
     return True
 
 
@@ -196,6 +204,11 @@ def answer_callback_query(world: World, params: Params) -> Any:
     world.toasts.append(Toast(tap_id, tap.user_id, tap.chat_id, tap.message_id, tap.data, text, alert, world.now()))
     world.bump()
     return True
+
+
+def get_file(world: World, params: Params) -> Any:
+    """Handle getFile: return the File, whose path works for an hour."""
+    return world.files.get(params.text("file_id"), world.now())
 
 
 # the bot and its chats
@@ -303,6 +316,7 @@ METHODS: dict[str, Method] = {
     "deleteMessage": delete_message,
     "sendChatAction": send_chat_action,
     "answerCallbackQuery": answer_callback_query,
+    "getFile": get_file,
     "getMe": get_me,
     "getChat": get_chat,
     "getChatMember": get_chat_member,
@@ -312,4 +326,5 @@ METHODS: dict[str, Method] = {
     "setWebhook": set_webhook,
     "deleteWebhook": delete_webhook,
     "getWebhookInfo": get_webhook_info,
+    **TOPIC_METHODS,
 }

@@ -6,22 +6,27 @@ no such button) raises LookupError, an invalid fault ValueError, a text that Tel
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
+from hermes.sandbox.botapi import topics
+from hermes.sandbox.botapi.access import has_topics
+from hermes.sandbox.botapi.files import EXAMPLES, STICKER, Media, ids_of
 from hermes.sandbox.botapi.privacy import bot_may_see
 from hermes.sandbox.botapi.seen import shown
-from hermes.sandbox.botapi.shapes import chat_json, member_json, message_json, tap_json, user_json
-from hermes.sandbox.botapi.text import MAX_TEXT_UNITS, prepare, units
+from hermes.sandbox.botapi.shapes import chat_json, member_json, message_json, standing_json, tap_json, user_json
+from hermes.sandbox.botapi.text import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, prepare, units
+from hermes.sandbox.botapi.topics import TopicAct
 from hermes.sandbox.botapi.updates import MESSAGE_TTL_S, TAP_TTL_S
 from hermes.sandbox.botapi.world import SUPERGROUP_BELOW, Chat, Message, Question, World
 from hermes.sandbox.phone_values import Call, Fault, PhoneState, ShownMessage, Tap, Toast
 
 T = TypeVar("T")
 _FAULT = TypeAdapter(Fault)
+_MEDIA = TypeAdapter(tuple[Media, ...])
 Kind = Literal["sticker", "photo", "document"]
 
 
@@ -134,14 +139,47 @@ class Control:
         with self.world.lock:
             chat, person = self._open(chat_id, user_id), self._person(user_id)
             text, entities = prepare(caption, (), allow_empty=True)
-            content = {kind: _media(kind)}
+            content = {kind: STICKER} if kind == "sticker" else EXAMPLES[kind].kept(self.world.files)
             return self._new(chat, person, reply_to, None, text=text, entities=entities, content=content).message_id
 
+    def share(
+        self,
+        media: Sequence[Mapping[str, Any]],
+        *,
+        reply_to: int | None = None,
+        album: str = "",
+        thread_id: int | None = None,
+        user_id: int | None = None,
+        chat_id: int | None = None,
+    ) -> tuple[int, ...]:
+        """Send files, each with the fields of `Media`, and return their message ids; several make an album.
+
+        `album`: the id of the album of which these are a piece; the others come with another call.
+        """
+        with self.world.lock:
+            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            album = album or (str(secrets.randbelow(2**53)) if len(media) > 1 else "")
+            group = {"media_group_id": album} if album else {}
+            sent = []
+            for each in _MEDIA.validate_python(media):
+                text, entities = prepare(each.caption, (), allow_empty=True)
+                if units(text) > MAX_CAPTION_UNITS:
+                    raise LookupError("a client writes no caption of more than 1024 units")
+                content = each.kept(self.world.files) | group
+                message = self._new(chat, person, reply_to, thread_id, text=text, entities=entities, content=content)
+                sent.append(message.message_id)
+            return tuple(sent)
+
+    def lose_files(self, message_id: int, *, chat_id: int | None = None) -> None:
+        """Let Telegram no longer have the files of this message."""
+        with self.world.lock:
+            self.world.files.lost |= ids_of(self._there(self._chat(chat_id).id, message_id).content)
+
     def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None) -> None:
-        """Edit a text that a person wrote; the bot gets an edited_message."""
+        """Edit a text, or the caption of a file, that a person wrote; the bot gets an edited_message."""
         with self.world.lock:
             message = self._there(self._chat(chat_id).id, message_id)
-            cleaned, entities = prepare(text, ())
+            cleaned, entities = prepare(text, (), allow_empty=bool(message.content))
             changed = replace(message, text=cleaned, entities=entities, edit_date=int(self.world.now()))
             self._tell("edited_message", self.world.put(changed))
 
@@ -158,18 +196,51 @@ class Control:
         """Unblock the bot, or add it to a group again."""
         self._set_blocked(chat_id, blocked=False)
 
-    def migrate(self, *, chat_id: int | None = None) -> int:
-        """Turn a group into a supergroup, with service messages in both chats, and return the new chat id."""
+    def migrate(self, *, chat_id: int | None = None, forum: bool = False) -> int:
+        """Turn a group into a supergroup, with service messages in both chats, and return the new chat id.
+
+        `forum`: because a person switches topics on.
+        """
         with self.world.lock:
             old = self._chat(chat_id)
             if old.kind != "group" or old.migrated_to is not None:
                 raise LookupError(f"chat {old.id} is no group that could become a supergroup")
-            new = self.world.put_chat(Chat(SUPERGROUP_BELOW - 1_000_000 + old.id, old.title, old.topics))
+            new = self.world.put_chat(Chat(SUPERGROUP_BELOW - 1_000_000 + old.id, old.title, forum=forum))
             old = self.world.put_chat(replace(old, migrated_to=new.id))
             person = self._person(None)
             self._new(old, person, None, None, content={"migrate_to_chat_id": new.id})
             self._new(new, person, None, None, content={"migrate_from_chat_id": old.id})
             return new.id
+
+    def topic(
+        self,
+        what: TopicAct,
+        *,
+        thread_id: int = 0,
+        name: str = "Talk",
+        user_id: int | None = None,
+        chat_id: int | None = None,
+    ) -> int:
+        """Make, rename, close, reopen or delete a topic as a person who may do so, and return its id."""
+        with self.world.lock:
+            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            if not has_topics(self.world, chat):
+                raise LookupError(f"there are no topics in chat {chat.id}")
+            return topics.act(self.world, chat, person, what, thread_id, name)
+
+    def rule(self, *, chat_id: int | None = None, **change: Any) -> None:
+        """Change the fields of a group's `Chat` as its owner: topics, and the standing and the rights of the bot."""
+        world = self.world
+        with world.lock:
+            before = self._chat(chat_id)
+            after = world.put_chat(replace(before, **change))
+            self._tell_standing(after, standing_json(world, before), standing_json(world, after))
+
+    def topics_mode(self, *, on: bool) -> None:
+        """Switch topics on or off in the private chats of the bot, as @BotFather does."""
+        with self.world.lock:
+            self.world.topics_mode = on
+        self.world.bump()
 
     # actions of a test
 
@@ -263,7 +334,12 @@ class Control:
 
     def _new(self, chat: Chat, user_id: int, reply_to: int | None, thread_id: int | None, **what: Any) -> Message:
         if reply_to is not None:
-            self._there(chat.id, reply_to)
+            replied = self._there(chat.id, reply_to)
+            thread_id = replied.thread_id if thread_id is None else thread_id
+        if not has_topics(self.world, chat):
+            thread_id = None  # the app shows no topics, also if there were some
+        if thread_id is not None and (chat.id, thread_id) not in self.world.topics:
+            raise LookupError(f"there is no topic {thread_id} in chat {chat.id}")
         message_id = self.world.next_message_id(chat.id)
         message = Message(
             chat.id,
@@ -287,16 +363,22 @@ class Control:
         world = self.world
         with world.lock:
             chat = world.put_chat(replace(self._chat(chat_id), blocked=blocked))
-            person = chat.id if chat.kind == "private" else self._person(None)
-            change = {
-                "chat": chat_json(world, chat),
-                "from": user_json(world.user(person)),
-                "date": int(world.now()),
-                "old_chat_member": member_json(world, world.me, present=blocked),
-                "new_chat_member": member_json(world, world.me, present=not blocked),
-            }
+            before, after = (member_json(world, world.me, present=there) for there in (blocked, not blocked))
+            self._tell_standing(chat, before, after)
+
+    def _tell_standing(self, chat: Chat, before: dict[str, Any], after: dict[str, Any]) -> None:
+        world = self.world
+        person = chat.id if chat.kind == "private" else self._person(None)
+        change = {
+            "chat": chat_json(world, chat),
+            "from": user_json(world.user(person)),
+            "date": int(world.now()),
+            "old_chat_member": before,
+            "new_chat_member": after,
+        }
+        if before != after:
             world.updates.add("my_chat_member", change, now=world.now(), ttl_s=MESSAGE_TTL_S)
-            world.bump()
+        world.bump()
 
 
 def _parts(text: str) -> list[str]:
@@ -307,14 +389,3 @@ def _parts(text: str) -> list[str]:
             part, size = "", 0
         part, size = part + char, size + units(char)
     return [*parts, part]
-
-
-def _media(kind: Kind) -> Any:
-    number = secrets.token_hex(4)
-    file = {"file_id": f"demo-file-{number}", "file_unique_id": f"demo-{number}"}
-    if kind == "document":
-        return file | {"file_name": "note.txt", "mime_type": "text/plain", "file_size": 12}
-    picture = cast("dict[str, Any]", file) | {"width": 512, "height": 512}
-    if kind == "photo":
-        return [picture]
-    return picture | {"type": "regular", "is_animated": False, "is_video": False, "emoji": "👍"}

@@ -3,11 +3,20 @@
 from hermes.sandbox.botapi.text import piece
 from hermes.sandbox.botapi.world import Message, World
 
+_SERVICE = (
+    "migrate_to_chat_id",
+    "migrate_from_chat_id",
+    "forum_topic_created",
+    "forum_topic_edited",
+    "forum_topic_closed",
+    "forum_topic_reopened",
+)
+
 
 def bot_may_see(world: World, message: Message) -> bool:
     """Tell whether the bot gets this message: in privacy mode, a group message must be meant for the bot.
 
-    Such messages are commands, mentions, replies to the bot, and migration notices. No bot sees messages of other
+    Such messages are commands, mentions, replies to the bot, and service messages. No bot sees messages of other
     bots, except as the quoted message of a reply.
     """
     chat = world.chats[message.chat_id]
@@ -15,7 +24,7 @@ def bot_may_see(world: World, message: Message) -> bool:
         return False
     if chat.kind == "private" or chat.standing == "administrator" or not world.privacy_mode:
         return True
-    if "migrate_to_chat_id" in message.content or "migrate_from_chat_id" in message.content:
+    if any(kind in message.content for kind in _SERVICE):
         return True
     return _replies_to_bot(world, message) or _calls_bot(world, message)
 

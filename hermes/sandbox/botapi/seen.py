@@ -1,5 +1,7 @@
 """Convert a message of the world to the value that a person sees."""
 
+from typing import Any
+
 from hermes.sandbox.botapi.keyboard import Markup
 from hermes.sandbox.botapi.world import Message, World
 from hermes.sandbox.phone_values import Button, Entity, Rows, ShownMessage, Version
@@ -39,7 +41,9 @@ def _entities(message: Message) -> tuple[Entity, ...]:
 
 
 def _rows(markup: Markup) -> Rows:
-    return tuple(
-        tuple(Button(b["text"], b.get("callback_data"), b.get("url"), b.get("style")) for b in row)
-        for row in markup.rows
-    )
+    return tuple(tuple(map(_button, row)) for row in markup.rows)
+
+
+def _button(sent: dict[str, Any]) -> Button:
+    copied = sent.get("copy_text") or {}
+    return Button(sent["text"], sent.get("callback_data"), sent.get("url"), sent.get("style"), copied.get("text"))

@@ -131,11 +131,13 @@ def running_botapi(
     chats: Sequence[Chat] = (),
     rate_scale: float = UNLIMITED,
     privacy_mode: bool = True,
+    topics_mode: bool = False,
     now: Callable[[], float] = time.time,
     port: int = 0,
 ) -> Iterator[RunningBotApi]:
     """Run a Bot API in a thread of this process; without `chats` each user has a private chat."""
     world = World(token=token, users=users, chats=chats, rate_scale=rate_scale, privacy_mode=privacy_mode, now=now)
+    world.topics_mode = topics_mode
     server = BotApiServer(world, control_secret=secrets.token_urlsafe(12), port=port)
     thread = threading.Thread(target=server.serve_forever, name="botapi", daemon=True)
     thread.start()
@@ -155,6 +157,7 @@ def spawn_botapi(
     chats: Sequence[Chat] = (),
     rate_scale: float = UNLIMITED,
     privacy_mode: bool = True,
+    topics_mode: bool = False,
     port: int = 0,
     test_clock: Path | None = None,
 ) -> Iterator[SpawnedBotApi]:
@@ -163,6 +166,7 @@ def spawn_botapi(
     arguments += [f"--user={user.id}={user.first_name}" for user in users]
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
     arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]
+    arguments += ["--topics-mode"] if topics_mode else []
     arguments += [] if test_clock is None else ["--test-clock", str(test_clock)]
     process = subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hermes.sandbox.botapi.access import has_topics
 from hermes.sandbox.botapi.world import Chat, Message, Question, User, World
 
 Json = dict[str, Any]
@@ -30,7 +31,7 @@ def me_json(world: World) -> Json:
         "supports_inline_queries": False,
         "can_connect_to_business": False,
         "has_main_web_app": False,
-        "has_topics_enabled": False,
+        "has_topics_enabled": world.topics_mode,
         "allows_users_to_create_topics": False,
     }
 
@@ -42,12 +43,15 @@ def chat_json(world: World, chat: Chat) -> Json:
         shape: Json = {"id": chat.id, "first_name": person.first_name, "type": "private"}
         return shape | ({"username": person.username} if person.username else {})
     shape = {"id": chat.id, "title": chat.title or "Group", "type": chat.kind}
-    return shape | ({"is_forum": True} if chat.topics else {})
+    return shape | ({"is_forum": True} if chat.is_forum else {})
 
 
 def full_chat_json(world: World, chat: Chat) -> Json:
-    """Return a ChatFullInfo with its required fields only."""
-    return chat_json(world, chat) | {
+    """Return a ChatFullInfo with its required fields only, and what the members of a group may do."""
+    shape = chat_json(world, chat)
+    if chat.kind != "private":
+        shape["permissions"] = {"can_send_messages": True, "can_manage_topics": False}
+    return shape | {
         "accent_color_id": 0,
         "max_reaction_count": 11,
         "accepted_gift_types": dict.fromkeys(
@@ -78,7 +82,8 @@ def standing_json(world: World, chat: Chat) -> Json:
         return member_json(world, world.me, present=False)
     shape = member_json(world, world.me) | {"status": chat.standing}
     if chat.standing == "administrator":
-        return shape | dict.fromkeys((f"can_{right}" for right in _RULES.split()), False) | {"is_anonymous": False}
+        rules = dict.fromkeys((f"can_{right}" for right in _RULES.split()), False)
+        return shape | rules | {"is_anonymous": False, "can_manage_topics": chat.manages_topics}
     if chat.standing == "restricted":
         rights = [*(f"can_send_{kind}" for kind in _SENDS.split()), *(f"can_{right}" for right in _MAY.split())]
         return shape | dict.fromkeys(rights, False) | {"is_member": True, "until_date": 0}
@@ -97,11 +102,25 @@ def message_json(world: World, message: Message, *, nested: bool = False) -> Jso
         shape["edit_date"] = message.edit_date
     if message.thread_id:
         shape |= {"message_thread_id": message.thread_id, "is_topic_message": True}
-    if message.reply_to and not nested:
-        replied = world.message(message.chat_id, message.reply_to)
-        if replied is not None and not replied.deleted:
-            shape["reply_to_message"] = message_json(world, replied, nested=True)
+    replied = None if nested else _replied(world, message)
+    if replied is not None and not replied.deleted:
+        shape["reply_to_message"] = message_json(world, replied, nested=True)
     return shape | _content_json(message)
+
+
+def _replied(world: World, message: Message) -> Message | None:
+    """Return the message that this one replies to: where topics are on, if it stands in the same one.
+
+    In a topic of a group, a message that replies to none replies to the one that the topic began with.
+    """
+    if message.reply_to is not None:
+        replied = world.message(message.chat_id, message.reply_to)
+        is_apart = replied is not None and replied.thread_id != message.thread_id
+        return None if is_apart and has_topics(world, world.chats[message.chat_id]) else replied
+    is_first = message.thread_id in {None, message.message_id}
+    if is_first or world.chats[message.chat_id].kind == "private":
+        return None
+    return world.message(message.chat_id, message.thread_id or 0)
 
 
 def _content_json(message: Message) -> Json:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hermes.sandbox.botapi.calls import Calls, Faults
+from hermes.sandbox.botapi.files import Files
 from hermes.sandbox.botapi.keyboard import Markup
 from hermes.sandbox.botapi.rates import UNLIMITED, Rates
 from hermes.sandbox.botapi.text import Entity
@@ -41,7 +42,8 @@ class User:
 class Chat:
     """A chat that the bot is in; the kind follows from the id (above 0 private, below -10^12 supergroup).
 
-    `standing` is the bot's status in a group; a restricted bot may not write.
+    `standing` is the bot's status in a group; a restricted bot may not write. `manages_topics` is a right of an
+    administrator. `forum`: topics are on in a supergroup, as they are if it begins with `topics`.
     """
 
     id: int
@@ -50,6 +52,8 @@ class Chat:
     blocked: bool = False
     migrated_to: int | None = None
     standing: Standing = "member"
+    manages_topics: bool = False
+    forum: bool = False
 
     @property
     def kind(self) -> ChatKind:
@@ -57,6 +61,27 @@ class Chat:
         if self.id > 0:
             return "private"
         return "supergroup" if self.id < SUPERGROUP_BELOW else "group"
+
+    @property
+    def is_forum(self) -> bool:
+        """Tell whether this is a group whose topics are on."""
+        return self.kind == "supergroup" and (self.forum or bool(self.topics))
+
+    @property
+    def rules_topics(self) -> bool:
+        """Tell whether the bot may make topics here, and change those of others."""
+        return self.standing == "administrator" and self.manages_topics
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a chat. `thread_id` is the id of the service message that it began with."""
+
+    chat_id: int
+    thread_id: int
+    name: str
+    creator_id: int
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +140,7 @@ class World:
         self.pace = pace  # long polls are shorter by this factor
         self.me = User(int(token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
         self.privacy_mode = privacy_mode
+        self.topics_mode = False  # whether @BotFather switched topics on in the private chats of the bot
         self.lock = threading.RLock()
         self.version = 0
         self.polls = 0  # the number of long polls so far; only the newest one may go on
@@ -126,8 +152,10 @@ class World:
         self.rates = Rates(rate_scale)
         self.calls = Calls(monotonic)
         self.faults = Faults()
+        self.files = Files()
         self.users = {user.id: user for user in users}
         self.chats = {chat.id: chat for chat in chats}
+        self.topics: dict[tuple[int, int], Topic] = {}
         self.questions: dict[str, Question] = {}
         self.toasts: list[Toast] = []
         self._messages: dict[tuple[int, int], Message] = {}
@@ -147,6 +175,9 @@ class World:
                 self.user(chat_id)
         if not self.users:
             self.user(1001)
+        for chat in self.chats.values():
+            for thread_id in chat.topics:
+                self.topics[chat.id, thread_id] = Topic(chat.id, thread_id, f"Topic {thread_id}", self.default_user)
 
     # the clock and changes
 

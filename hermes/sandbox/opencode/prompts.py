@@ -10,6 +10,7 @@ them by the time at which they came (last).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -28,13 +29,16 @@ class Prompts(Turns):
         super().__init__(*world, **seams)
         self.agents: list[Json] = [{"name": name, "mode": mode, "native": True} for name, mode in _MODES.items()]
         self.agents += [{"name": name, "mode": "primary", "native": True, "hidden": True} for name in _HIDDEN]
+        for agent in self.agents:  # the real ones have longer lists
+            action = "deny" if agent.get("hidden") else "allow"
+            agent["permission"] = [{"permission": "*", "pattern": "*", "action": action}]
         self.commands: list[Json] = []
         self._requests: list[tuple[str, tuple[str, ...]]] = []
         self._held_prompts: list[tuple[str, Json]] | None = None
         self._swallows = False
         self._slow: set[str] = set()
         self._read: set[str] = set()
-        self._texts: list[tuple[str, str]] = []
+        self._texts: list[tuple[str, str, tuple[str, ...]]] = []
 
     # --- actions of the agent -------------------------------------------------------------------------------------
 
@@ -90,7 +94,12 @@ class Prompts(Turns):
     def texts_of(self, session: str) -> list[str]:
         """Return the texts of the prompts that went to the model, each as often as it was to be answered."""
         with self.lock:
-            return [text for asked, text in self._texts if asked == session]
+            return [text for asked, text, _ in self._texts if asked == session]
+
+    def files_of(self, session: str) -> list[tuple[str, ...]]:
+        """Return, for each text of `texts_of`, the SHA-256 (hex) of the URLs of its files, in their order."""
+        with self.lock:
+            return [files for asked, _, files in self._texts if asked == session]
 
     def is_active(self, session: str) -> bool:
         """Tell whether the session's turn has not ended."""
@@ -197,7 +206,7 @@ class Prompts(Turns):
         prompts = _prompts(session)
         self._requests.append((session.id, tuple(_text(one) for one in prompts)))
         fresh = [one for one in prompts if one["info"]["id"] not in self._read]
-        self._texts += [(session.id, _text(one)) for one in fresh]
+        self._texts += [(session.id, _text(one), _files(one)) for one in fresh]
         self._read |= {one["info"]["id"] for one in fresh}
 
 
@@ -218,3 +227,8 @@ def _prompts(session: Session) -> list[Json]:
 def _text(message: Json) -> str:
     texts = [part.get("text") or part.get("prompt") for part in message["parts"]]
     return "\n".join(text for text in texts if text)
+
+
+def _files(message: Json) -> tuple[str, ...]:
+    urls = [str(part.get("url", "")) for part in message["parts"] if part["type"] == "file"]
+    return tuple(hashlib.sha256(url.encode()).hexdigest() for url in urls)

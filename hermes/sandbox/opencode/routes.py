@@ -156,6 +156,16 @@ class Answers:
         """Answer `GET /command`."""
         return JSONResponse(self.world.commands)
 
+    def config(self, _: Asked) -> Response:
+        """Answer `GET /config`: the model for new sessions."""
+        return JSONResponse({"model": "fake/seer"})
+
+    def providers(self, _: Asked) -> Response:
+        """Answer `GET /config/providers`: one model, which takes pictures and PDFs."""
+        takes = {"text": True, "image": True, "pdf": True}
+        model = {"id": "seer", "name": "Seer", "capabilities": {"input": takes}}
+        return JSONResponse({"providers": [{"id": "fake", "models": {"seer": model}}], "default": {"fake": "seer"}})
+
     def dispose(self, asked: Asked) -> Response:
         """Answer `POST /instance/dispose`: end this directory's instance; its next request starts a new one."""
         self.world.dispose(asked.directory)
@@ -216,6 +226,8 @@ ROUTES: Final[Mapping[str, tuple[str, str, Callable[[Answers, Asked], Response]]
     "abort": ("POST", "/session/{session}/abort", Answers.abort),
     "agents": ("GET", "/agent", Answers.agents),
     "commands": ("GET", "/command", Answers.commands),
+    "config": ("GET", "/config", Answers.config),
+    "providers": ("GET", "/config/providers", Answers.providers),
 }
 """Each route by its name in faults, except "events", which is `GET /global/event`."""
 

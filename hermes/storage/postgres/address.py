@@ -6,8 +6,8 @@ No environment variable decides anything about the connection. The reasons:
   PGGSSENCMODE its proof. With any of them, the environment of an agent, which can come from a repository, would send
   the questions of all machines to another server.
 - PGPASSFILE, PGPASSWORD and PGUSER choose who logs in, so they can only make the login fail. But projects set them for
-  databases of their own, and a listener that a hook starts never sees them (`hook.starting`): a
-  configuration that works in a terminal must work there, too.
+  databases of their own, and a listener that a hook starts never sees them (`hook.starting`): a configuration that
+  works in a terminal must work there, too.
 
 So `Address.parameters` has a value for each of these keywords, because libpq looks at a variable only if the keyword is
 absent, and Hermes reads the service file of the home itself. A few keywords have no neutral value (`service`,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes.errors import Missing, TooNew, Unreadable
 from hermes.storage import names
 from hermes.storage.postgres.entries import with_phone
+from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import as_entry, surveyed
 
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.writing import Writer
     from hermes.storage.reading import Survey
 
-_CLOSED: Final = "SELECT id, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL"
+_CLOSED: Final = """
+SELECT id, machine, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL
+"""
 _AGENT: Final = """
-SELECT agent FROM hermes.entries WHERE bot = %(bot)s AND wait_id = %(wait_id)s AND closed_s IS NOT NULL LIMIT 1
+SELECT agent FROM hermes.entries
+WHERE bot = %(bot)s AND machine = %(machine)s AND wait_id = %(wait_id)s AND closed_s IS NOT NULL LIMIT 1
 """
 _DAY: Final = "to_char(to_timestamp(closed_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 _DAYS: Final = f"""
@@ -51,8 +55,8 @@ class ClosedEntries:
         raise Missing("there is no closed ask with such an id")
 
     async def agent_of(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
-        values = {"bot": self._identity.bot, "wait_id": wait_id}
+        """Return the agent of the closed ask of this machine with this wait id, or None. Raises StoreError."""
+        values = {"bot": self._identity.bot, "machine": plain(self._identity.machine), "wait_id": wait_id}
         rows = await self._writer.connection.read(_AGENT, values)
         return str(rows[0][0]) if rows else None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from hermes.errors import NotSaved, StoreError
+from hermes.errors import NotSaved, StoreAway, StoreError
 from hermes.storage.postgres.sentences import told
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Connection:
         self._address = address
         self._found: psycopg.AsyncConnection[Row] | None = None
         self._turn = asyncio.Lock()
+        self._failed = 0  # how often no connection could be made
         # All but `repeat` stand in line here, so that at most one of them waits for its turn before a lease is renewed.
         self._line = asyncio.Lock()
 
@@ -70,7 +71,7 @@ class Connection:
                 return await self._run(statement, values, writes=False)
             except UnknownError as error:
                 if is_last:
-                    raise StoreError(str(error)) from None
+                    raise StoreAway(str(error)) from None
         raise AssertionError
 
     async def write(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
@@ -118,15 +119,18 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _taken(self, *, writes: bool, first: bool = False) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
-        line = contextlib.nullcontext() if first else self._line
+        failed = self._failed
+        async with contextlib.nullcontext() if first else self._line:
+            await self._turn.acquire()
         try:
-            async with asyncio.timeout(PATIENCE_S), line:
-                await self._turn.acquire()
-        except TimeoutError:
-            raise _late(writes=writes) from None
-        try:
+            if failed != self._failed:  # each in line would wait for a connection in vain, one after the other
+                raise _late(writes=writes)
             if self._found is None or self._found.closed:
-                self._found = await connected(self._address, writes=writes)
+                try:
+                    self._found = await connected(self._address, writes=writes)
+                except StoreError:
+                    self._failed += 1
+                    raise
             yield self._found
         finally:
             self._turn.release()
@@ -194,4 +198,4 @@ def _cut(connection: psycopg.AsyncConnection[Row]) -> None:
 
 def _late(*, writes: bool) -> StoreError:
     words = "the database did not answer in time; look at its load, and at the network"
-    return NotSaved(f"nothing was saved: {words}") if writes else StoreError(words)
+    return NotSaved(f"nothing was saved: {words}") if writes else StoreAway(words)

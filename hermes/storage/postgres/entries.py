@@ -7,19 +7,20 @@ changed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreError
+from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError
 from hermes.model.entry import Phone
 from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, surveyed
+from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, joined, surveyed
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from hermes.model.entry import Entry
     from hermes.storage.postgres.writing import Writer
@@ -60,24 +61,38 @@ _FORGET: Final = f"""
 DELETE FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
 RETURNING {TELL}
 """
-_OPEN: Final = "SELECT id, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
+_OPEN: Final = "SELECT id, machine, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
 _HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
+_NEXT: Final = " AND id > %(after)s ORDER BY id LIMIT 500"
+"""The asks are read in portions, because thousands of them are large as text."""
+_REVISIONS: Final = "SELECT id, revision FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
+_PAUSE_S: Final = 1.0
 _HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s)"
 
 
 class OpenEntries:
     """The open asks."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._writer = writer
+        self._sleep = sleep
         self._connection = writer.connection
         self._identity = writer.identity
         self._log_once = LogOnce()
 
     async def survey(self, *, machine: str | None = None) -> Survey:
         """Return the open asks of this machine, or all that this user may see. Raises StoreError."""
-        statement = self._with_phone(_OPEN) + ("" if machine is None else " AND machine = %(machine)s")
-        return surveyed(await self._connection.read(statement, {"bot": self._identity.bot, "machine": machine}))
+        statement = self._with_phone(_OPEN) + _of(machine) + _NEXT
+        parts: list[Survey] = []
+        after = ""
+        while rows := await self._connection.read(statement, self._own(machine) | {"after": after}):
+            parts.append(surveyed(rows))
+            after = rows[-1][0]
+        return joined(parts)
+
+    async def revisions(self, *, machine: str | None) -> dict[str, int]:
+        """Map the id of each open ask of this machine, or of all, to its revision. Raises StoreError."""
+        return dict(await self._connection.read(_REVISIONS + _of(machine), self._own(machine)))
 
     async def load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
         """As `survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
@@ -115,18 +130,37 @@ class OpenEntries:
                 return code
 
     async def create(self, entry: Entry) -> Entry:
-        """Save a new ask. Raises Conflict, NotSaved, Deposed."""
+        """Save a new ask, and return it as it is there. Raises Conflict, NotSaved, Deposed.
+
+        If the outcome is not known it is found out, however long the database is away (unless its disk is full): an ask
+        that is told again would be saved twice.
+        """
         wanted = self._seen(replace(entry, revision=1))
         statement = self._with_phone(_CREATE).format(on_conflict="DO NOTHING")
-        try:
-            is_new = bool(await self._writer.write(statement, self._values(wanted)))
-        except UnknownError:
-            # If the first statement was done, or is still under way, this one finds the ask there.
-            is_new = bool(await surely(self._writer.write(statement, self._values(wanted))))
-            is_new = is_new or await surely(self._is_saved(wanted))
-        if not is_new:
-            raise Conflict(f"there is an ask {entry.id} already")
-        return wanted
+        is_doubtful = False
+        while True:
+            try:
+                if await self._writer.write(statement, self._values(wanted)):
+                    return wanted
+                return await self._made_before(wanted, is_doubtful=is_doubtful)
+            except UnknownError:
+                is_doubtful = True
+            except (NotSaved, StoreAway) as error:
+                if not is_doubtful or getattr(error, "disk_full", False):
+                    raise
+                await self._sleep(_PAUSE_S)
+
+    def _own(self, machine: str | None) -> dict[str, object]:
+        return {"bot": self._identity.bot, "machine": machine}
+
+    async def _made_before(self, wanted: Entry, *, is_doubtful: bool) -> Entry:
+        """Return the ask that a doubtful try has made, or its next version. Raises Conflict: it is another one."""
+        if is_doubtful:
+            with suppress(Missing):
+                found = await self.get(wanted.id)
+                if found.ask == wanted.ask:
+                    return found
+        raise Conflict(f"there is an ask {wanted.id} already")
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
         """Apply `fn` to the newest version of an open ask. Raises as `protocol.Store.change`."""
@@ -177,12 +211,6 @@ class OpenEntries:
         if not is_closed:
             raise Missing(f"there is no open ask {entry_id}")
 
-    async def _is_saved(self, wanted: Entry) -> bool:
-        try:
-            return await self.get(wanted.id) == wanted
-        except Missing:
-            return False
-
     def _seen(self, entry: Entry) -> Entry:
         """Return the ask as this user reads it."""
         return entry if self._identity.sees_phone else replace(entry, phone=Phone(0))
@@ -194,6 +222,10 @@ class OpenEntries:
     def _with_phone(self, statement: str) -> str:
         """Name the column of the phone in this statement, if this user may see it."""
         return with_phone(statement, sees_phone=self._identity.sees_phone)
+
+
+def _of(machine: str | None) -> str:
+    return "" if machine is None else " AND machine = %(machine)s"
 
 
 def with_phone(statement: str, *, sees_phone: bool) -> str:

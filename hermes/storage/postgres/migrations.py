@@ -57,8 +57,11 @@ class State:
         self.check_not_newer()
         known = len(steps())
         if self.version < known:
-            found = f"are of an earlier Hermes (version {self.version} of {known})" if self.version else "are missing"
-            raise StoreError(f"the tables in the database {found}; {FIRST}")
+            found, way = "are missing", FIRST
+            if self.version:
+                found = f"are of an earlier Hermes (version {self.version} of {known})"
+                way = "upgrade and start Hermes on the machine with the bot's token first"
+            raise StoreError(f"the tables in the database {found}; {way}")
 
 
 async def state(connection: Connection) -> State:

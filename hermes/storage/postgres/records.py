@@ -11,7 +11,7 @@ from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.entries import OWNER
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import LogOnce
+from hermes.storage.postgres.rows import LogOnce, of_machine
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
 from hermes.storage.store import Record
 
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Record)
 
 _LONGEST_ID: Final = 255
 
-_ALL: Final = "SELECT id, body::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
+_ALL: Final = "SELECT id, machine, body::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
 _CREATE: Final = f"""
 INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body)
 SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json WHERE {IS_HELD}
@@ -150,10 +150,14 @@ class Records(Generic[R]):
                     self._log_once(f"{self._kind}/{row[0]}", error)
         return found
 
-    def _decoded(self, record_id: str, body: str) -> R:
+    def _decoded(self, record_id: str, machine: str, body: str) -> R:
         record = self._codec.decode(body.encode())
         if record.id != record_id:
             raise Unreadable(f"it holds another record, {record.id}")
+        if machine:  # one of no machine is made by the phone side
+            record = of_machine(record, machine)
+        if plain(record.machine) != machine:
+            raise Unreadable("it is of another machine than its row")
         return record
 
     def _key(self, record_id: str) -> dict[str, object]:

@@ -31,6 +31,7 @@ _GRANTS: Final = (
     "GRANT SELECT, INSERT, UPDATE ON hermes.machines, hermes.leases TO {user}",
     f"GRANT SELECT ({_ENTRY}), INSERT ({_ENTRY}), UPDATE ({_CHANGED}) ON hermes.entries TO {{user}}",
     "GRANT SELECT, INSERT, DELETE, UPDATE (revision, body) ON hermes.records TO {user}",
+    "GRANT SELECT ON hermes.files TO {user}",
 )
 _REMOVE: Final = """
 WITH gone AS (DELETE FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s RETURNING owner),

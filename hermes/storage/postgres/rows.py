@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from hermes.errors import StoreError, TooNew, Unreadable
 from hermes.hook import spool
+from hermes.model.ask import Source
 from hermes.storage.codec import ENTRIES
 from hermes.storage.postgres.identity import plain
 from hermes.storage.reading import Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _NO_PHONE: Final = '{"chat_id":0}'
 
@@ -43,7 +46,7 @@ def as_row(entry: Entry) -> dict[str, object]:
     }
 
 
-def as_entry(entry_id: str, body: str, phone: str | None) -> Entry:
+def as_entry(entry_id: str, machine: str, body: str, phone: str | None) -> Entry:
     """Return the ask in this row; `phone` is None if this user may not see it. Raises Unreadable, TooNew."""
     record = json.loads(body)
     if not isinstance(record, dict):
@@ -56,7 +59,24 @@ def as_entry(entry_id: str, body: str, phone: str | None) -> Entry:
         raise TooNew(f"the ask {entry_id} is left alone: {error}; upgrade this one") from None
     if entry.id != entry_id:
         raise Unreadable(f"it holds another entry, {entry.id}")
-    return entry
+    return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)))
+
+
+def of_machine(value: T, machine: str) -> T:
+    """Return the value with each source in it on the machine of its row.
+
+    An agent-only user writes bodies as it likes, but only in rows of its own machines: no answer and no prompt may go
+    to another machine because a body names it.
+    """
+    changed: Any = value
+    if isinstance(value, Source):
+        changed = value if plain(value.machine) == machine else replace(value, machine=machine)
+    elif isinstance(value, tuple):
+        changed = tuple([of_machine(one, machine) for one in value])
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: of_machine(getattr(value, field.name), machine) for field in fields(value)}
+        changed = replace(value, **parts)
+    return cast("T", changed)
 
 
 def _written(value: Any) -> str:
@@ -64,17 +84,24 @@ def _written(value: Any) -> str:
 
 
 def surveyed(rows: Iterable[tuple[Any, ...]]) -> Survey:
-    """Read rows of id, body and phone; the names of those that cannot be read are `entries/ID`."""
+    """Read rows of id, machine, body and phone; the names of those that cannot be read are `entries/ID`."""
     entries, damaged, too_new = [], [], []
-    for entry_id, body, phone in rows:
+    for entry_id, machine, body, phone in rows:
         try:
-            entries.append(as_entry(entry_id, body, phone))
+            entries.append(as_entry(entry_id, machine, body, phone))
         except TooNew:
             too_new.append(Path("entries", entry_id))
         except Unreadable as error:
             damaged.append((Path("entries", entry_id), str(error)))
-    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
-    return Survey(tuple(entries), tuple(damaged), tuple(too_new), ())
+    return joined([Survey(tuple(entries), tuple(damaged), tuple(too_new), ())])
+
+
+def joined(parts: Sequence[Survey]) -> Survey:
+    """Return all of these as one, the oldest ask first."""
+    entries = [entry for part in parts for entry in part.entries]
+    damaged = tuple(one for part in parts for one in part.damaged)
+    too_new = tuple(one for part in parts for one in part.too_new)
+    return Survey(tuple(sorted(entries, key=lambda entry: (entry.asked_s, entry.id))), damaged, too_new, ())
 
 
 class LogOnce:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from hermes.errors import Conflict, NotSaved, StoreError
+from hermes.errors import Conflict, NotSaved, StoreAway, StoreError
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
@@ -65,7 +65,7 @@ def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
         return Conflict("the database has such a row already: another process was first")
     if writes:
         return NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
-    return StoreError(words)
+    return StoreAway(words)
 
 
 def _not_connected(words: str) -> str:

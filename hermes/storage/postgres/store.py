@@ -21,8 +21,10 @@ from hermes.storage.postgres.feed import Feed
 from hermes.storage.postgres.identity import Identity
 from hermes.storage.postgres.leases import Leases
 from hermes.storage.postgres.phone import PhoneSide
+from hermes.storage.postgres.prompt_files import PromptFileRows
 from hermes.storage.postgres.records import Records
 from hermes.storage.postgres.writing import Writer
+from hermes.storage.prompt_files import PromptFolder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -63,12 +65,13 @@ class PostgresStore:
         self._leases = Leases(self._connection, self._identity, self._clock, monotonic)
         writer = Writer(self._connection, self._identity, self._leases, self._learn)
         self._ready = writer.ready
-        self._open = OpenEntries(writer)
+        self._open = OpenEntries(writer, sleep)
         self._closed = ClosedEntries(writer)
         self._phone = PhoneSide(writer, home)
         self._feed = Feed(address, self._identity, self._leases.is_phone, monotonic, sleep)
         self.notices = Records(writer, "notices", NOTICES)
         self.prompts = Records(writer, "prompts", PROMPTS)
+        self.files = PromptFileRows(writer)
         self.cards = Records(writer, "cards", CARDS)
         self.lists = Records(writer, "lists", LISTS)
 
@@ -129,10 +132,19 @@ class PostgresStore:
     async def open(self) -> list[Entry]:
         """Return the open asks, oldest first: of all machines for the phone side, else of this machine."""
         self.home.make()
+        PromptFolder(self.home.root).remove_sounds()
         await self._ready()
-        machine = None if self.is_phone() else self._identity.machine
-        entries, self.has_unread = await self._open.load(machine=machine)
+        entries, self.has_unread = await self._open.load(machine=self._seen_machine())
         return entries
+
+    async def revisions(self) -> dict[str, int]:
+        """Map the id of each ask that `open` returns to its revision."""
+        await self._ready()
+        return await self._open.revisions(machine=self._seen_machine())
+
+    def _seen_machine(self) -> str | None:
+        """Return the machine whose asks are served here, None for all."""
+        return None if self.is_phone() else self._identity.machine
 
     async def survey(self) -> Survey:
         """Read all open asks that this user may see, and change nothing."""
@@ -190,7 +202,7 @@ class PostgresStore:
         return await self._closed.get(entry_id)
 
     async def done_by(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask with this wait id, or None."""
+        """Return the agent of the closed ask of this machine with this wait id, or None."""
         await self._ready()
         return await self._closed.agent_of(wait_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,6 +19,9 @@ from hermes.model.ask import Ask, Option, Source
 from hermes.model.notice import Turn
 from hermes.model.signals import Asked, Quiet, Replied, SessionEnded, TurnBegan, TurnEnded
 from tests.agents.claude_code.spoken import Json, asked, asking, recorded, signal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ANN = User(1001, "Ann")
 DENIED = {"behavior": "deny", "message": adapter._NO}
@@ -112,17 +115,35 @@ def test_a_turn_that_the_phone_began_says_so() -> None:
     """The hook adds that; what a person typed is not kept, also if it begins in the same way elsewhere."""
     woken = {"hook_event_name": "UserPromptSubmit", "prompt": f"<x>{WAKE_MESSAGE} Go on</x>"}
     assert SHAPE.prompts is not None
-    assert SHAPE.prompts.adds(woken) == {"from_phone": True}
+    assert SHAPE.prompts.adds(woken, {}) == {"from_phone": True}
     for other in (
         woken | {"prompt": "Go on"},
         {"hook_event_name": "UserPromptSubmit"},
         woken | {"hook_event_name": "Stop"},
     ):
-        assert SHAPE.prompts.adds(other) == {}
+        assert SHAPE.prompts.adds(other, {}) == {}
     assert "prompt" not in CARRIED
     begun = signal("UserPromptSubmit", from_phone=True)
     assert isinstance(begun, TurnBegan)
     assert begun.from_phone
+
+
+def test_a_mark_that_is_missing_says_that_nobody_is_there(tmp_path: Path) -> None:
+    """Claude Code's own: a program of the person makes the file when the screen is unlocked. No mark says nothing."""
+    mark = tmp_path / "present"
+    assert SHAPE.prompts is not None
+    for event in ("PermissionRequest", "PreToolUse", "Stop", "StopFailure"):
+        told = {"hook_event_name": event}
+        assert SHAPE.prompts.adds(told, {"CLAUDE_CLIENT_PRESENCE_FILE": str(mark)}) == {"nobody_there": True}
+        assert SHAPE.prompts.adds(told, {"CLAUDE_CLIENT_PRESENCE_FILE": str(tmp_path)}) == {}
+        assert SHAPE.prompts.adds(told, {"CLAUDE_CLIENT_PRESENCE_FILE": " "}) == {}
+        assert SHAPE.prompts.adds(told, {}) == {}
+    assert asked("PermissionRequest-one", nobody_there=True).nobody_there
+    assert asked("PermissionRequest-Bash", nobody_there=True).nobody_there
+    assert not asked("PermissionRequest-one").nobody_there
+    ended = signal("Stop", nobody_there=True)
+    assert isinstance(ended, TurnEnded)
+    assert ended.turn.nobody_there
 
 
 def test_a_turn_begins_and_ends_with_an_id_of_its_own() -> None:

@@ -54,7 +54,9 @@ def decided(*given: Answer) -> Decision:
 @BOTH
 def test_a_recorded_question_is_an_ask(version: str) -> None:
     """The whole of question.asked, as both versions send it, with the plugin's context."""
-    given = hook(version, "question.asked-1q", title="Fix login", rootTitle="Root", lastText="I looked.")
+    given = hook(
+        version, "question.asked-1q", title="Fix login", rootTitle="Root", rootID="ses_0", lastText="I looked."
+    )
     signal = read(given, machine="laptop")
     assert isinstance(signal, Asked)
     properties = given["properties"]
@@ -68,6 +70,7 @@ def test_a_recorded_question_is_an_ask(version: str) -> None:
         message_id=properties["tool"]["messageID"],
         session_title="Fix login",
         root_title="Root",
+        root_id="ses_0",
         last_text="I looked.",
     )
     (one,) = signal.ask.questions
@@ -368,6 +371,14 @@ def test_the_end_of_a_turn_is_read_as_the_plugin_tells_it() -> None:
     signal = read(ended(changes={"files": 2, "added": 3, "removed": 0}), machine="laptop")
     source = Source("opencode", "laptop", "ses_1", "/home/dev/p", session_title="Fix login flow")
     assert signal == TurnEnded(Turn(source, "OpenCode", "msg_1", 1.0, 301.0005, "Done.", changes=Changes(2, 3, 0)))
+    diffs = [
+        {"file": "a.txt", "patch": "--- a.txt\n+++ a.txt\n@@ -1,1 +1,1 @@\n-one\n+two\n"},
+        {"file": "b", "patch": ""},
+    ]
+    told = read(ended(changes={"files": 2, "added": 1, "removed": 1, "diffs": diffs}), machine="laptop")
+    assert isinstance(told, TurnEnded)
+    assert told.turn.changes is not None
+    assert told.turn.changes.diff.endswith("-one\n+two\nb: changed, but not as text")
     failed = read(ended(words="", failure="no key (401)"), machine="laptop")
     assert isinstance(failed, TurnEnded)
     assert (failed.turn.failure, failed.turn.changes) == ("no key (401)", None)
@@ -387,6 +398,9 @@ def test_the_end_of_a_turn_is_read_as_the_plugin_tells_it() -> None:
         {"changes": {"files": 1.5, "added": 0, "removed": 0}},
         {"changes": {"files": -1, "added": 0, "removed": 0}},
         {"changes": {"files": 1}},
+        {"changes": {"files": 1, "added": 0, "removed": 0, "diffs": 7}},
+        {"changes": {"files": 1, "added": 0, "removed": 0, "diffs": [7]}},
+        {"changes": {"files": 1, "added": 0, "removed": 0, "diffs": [{"file": 7}]}},
     ],
     ids=str,
 )

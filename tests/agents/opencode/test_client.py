@@ -153,7 +153,7 @@ async def test_what_no_opencode_says_is_refused(response: httpx.Response) -> Non
 
 
 async def test_an_endless_answer_is_cut() -> None:
-    """Eight MiB are more than any answer of OpenCode that is read here."""
+    """So much is more than any answer of OpenCode that is read here, with the files in it."""
 
     async def endless() -> Any:
         while True:
@@ -161,7 +161,7 @@ async def test_an_endless_answer_is_cut() -> None:
 
     response = httpx.Response(200, content=endless(), headers={"content-type": "application/json"})
     async with server({"GET /global/health": response}) as desk:
-        with pytest.raises(AgentRefused, match="more than 8 MiB"):
+        with pytest.raises(AgentRefused, match="more than 64 MiB"):
             await desk.health()
 
 
@@ -586,6 +586,7 @@ async def test_an_ask_gets_titles_and_last_words() -> None:
         source = (await desk.context(child_ask())).source
         root = (await desk.context(child_ask(session_id="root"))).source
     assert (source.session_title, source.root_title) == ("Title of child", "Title of root")
+    assert source.root_id == "root"
     assert source.last_text == "I looked. \n\n\nTwo ways."
     assert (root.session_title, root.root_title) == ("Title of root", "")
 

@@ -402,6 +402,7 @@ def test_a_subagents_question_names_the_root_session_and_ends_with_it(phone: Pho
     child = request["sessionID"]
     assert child != session
     assert told["context"]["rootTitle"] == "The root"
+    assert told["context"]["rootID"] == session
     assert told["context"]["title"].startswith("sub d")
     phone.wait_waiter(request["id"])
     opencode.abort(session)

@@ -2,12 +2,18 @@
 
 import re
 
-from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.buttons import Button, decode
 from hermes.chat.screens.main_message import Screen
 from hermes.chat.screens.text import units, visible
 from hermes.model.entry import Entry
 from hermes.sandbox.botapi.keyboard import parse_markup
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
+
+
+def sent(button: Button) -> dict[str, object]:
+    """Return the button as the Bot API takes it."""
+    act = {"copy_text": {"text": button.copies}} if button.copies else {"callback_data": button.data}
+    return {"text": button.text, "style": button.colour, **act}
 
 
 def assert_sound(screen: Screen, asked: Entry | None = None) -> None:
@@ -25,11 +31,11 @@ def assert_sound(screen: Screen, asked: Entry | None = None) -> None:
     wire = [{"type": e.type, "offset": e.offset, "length": e.length} for e in screen.entities]
     found = [e for e in prepare(screen.text, wire)[1] if e["type"] in FOUND_BY_CLIENTS]
     assert [e["type"] for e in found] in ([], ["hashtag"]), "only our own short code is a link"
-    rows = [[{"text": button.text, "callback_data": button.data} for button in row] for row in screen.rows]
+    rows = [[sent(button) for button in row] for row in screen.rows]
     assert all(rows)
     parse_markup({"inline_keyboard": rows})
     for row in screen.rows:
         for button in row:
             assert len(button.data.encode()) <= 64
-            if asked:
+            if asked and not button.copies:
                 assert decode(button.data)[:2] == (asked.id, asked.state.epoch)

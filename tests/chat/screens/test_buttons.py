@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.chat.screens.buttons import LIMITS, Button, decode, encode, faces, in_columns, in_rows, shown_label
+from hermes.chat.screens.buttons import LIMITS, Button, copying, decode, encode, faces, in_columns, in_rows, shown_label
 from hermes.chat.screens.text import width
 from hermes.model.actions import (
     Action,
@@ -126,3 +126,29 @@ def test_short_buttons_share_a_row() -> None:
 def test_the_limit_of_data_is_telegrams() -> None:
     """Telegram takes 64 bytes a button. The Bot API of the tests refuses more buttons than Telegram takes."""
     assert LIMITS.data_bytes == 64
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "",
+        "x" * 257,
+        "👍" * 129,
+        "ls\nrm -rf ~",
+        "ls\trm",
+        "ls \u202efdp",
+        "ls\u200b",
+        "ls \u3164",
+        "\x1b[2Jls",
+        "\ud800",
+    ],
+)
+def test_only_what_can_be_seen_is_copied(copied: str) -> None:
+    """People paste it into a terminal."""
+    assert copying("📋 Copy", copied) == ()
+
+
+@pytest.mark.parametrize("copied", ["x" * 256, "cd '/home/me/Mein Projekt' && ls", "日本 👍"])
+def test_a_button_copies_the_very_words(copied: str) -> None:
+    """Not shortened, nothing added."""
+    assert copying("📋 Copy", copied) == (Button("📋 Copy", copies=copied),)

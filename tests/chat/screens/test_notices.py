@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hermes.chat.screens.buttons import decode
-from hermes.chat.screens.notices import keeps_trying, turn_ended as drawn, whole_words
+from hermes.chat.screens.notices import changed, keeps_trying, turn_ended as drawn, whole_words
 from hermes.chat.screens.screen import Look, Screen
 from hermes.chat.screens.text import TEXT_UNITS, units
-from hermes.model.actions import ShowWhole, StopTurn
+from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Retry, RetryShown, Turn
 
@@ -59,6 +59,25 @@ def test_a_turn_that_was_heard_of_late_says_when_it_ended() -> None:
     assert late.text.startswith("✅ Fix login flow is done since 00:12 · 12 min\n")
     failed = drawn("n1", replace(TURN, failure="no key", changes=None), LOOK, heard_s=8 * 3600.0)
     assert failed.text.startswith("❌ Fix login flow stopped at 00:12: no key · 12 min\n")
+
+
+def test_changes_are_one_tap_away() -> None:
+    """In a folded quote; as a document if they are long. An agent that does not tell them has no button."""
+    assert not turn_ended(TURN).rows
+    told = replace(
+        TURN, words="I renamed many things. " * 20, changes=Changes(1, 1, 1, "--- a.py\n+++ a.py\n-@one\n+two")
+    )
+    shown = turn_ended(told)
+    assert [button.text for row in shown.rows for button in row] == ["Show all", "Changes"]
+    assert decode(shown.rows[0][1].data) == ("n1", 0, ShowChanges())
+    screen, file = changed(told)
+    assert screen.text.splitlines()[0] == "Changes of Fix login flow"
+    assert [(one.type, one.length) for one in screen.entities][-1][0] == "expandable_blockquote"
+    assert file is None
+    diff = "+one more line\n" * 1000
+    screen, file = changed(replace(told, changes=Changes(1, 1000, 0, diff)))
+    assert (screen.text, file) == ("Changes of Fix login flow", ("changes.diff", diff))
+    assert units(changed(replace(told, changes=Changes(1, 1, 0, "@/#$." * 300)))[0].text) <= TEXT_UNITS
 
 
 def test_words_that_were_cut_are_whole_on_a_tap() -> None:

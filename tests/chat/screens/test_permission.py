@@ -43,11 +43,18 @@ def test_once_and_refuse_come_first() -> None:
     """The button of a plain refusal says that it ends the turn."""
     screen = main(asked(), LOOK)
     assert screen.text.startswith("OpenCode wants to run:\nnpm run build\n")
-    assert labels(screen) == [["Allow once", "✋ Refuse"], ["✏️ Refuse with a reason"], ["Always…"]]
+    assert labels(screen) == [["Allow once", "✋ Refuse"], ["✏️ Refuse with a reason"], ["Always…"], ["📋 Copy"]]
+    assert [button.colour for button in screen.rows[0]] == ["success", "danger"]
+    assert screen.rows[-1][0].copies == "npm run build"
     assert ("pre", len("OpenCode wants to run:\n"), len("npm run build")) in [
         (one.type, one.offset, one.length) for one in screen.entities
     ]
     assert labels(main(asked(always=()), LOOK))[1] == ["✏️ Refuse with a reason"]
+
+
+def test_a_command_that_is_known_in_part_is_not_copied() -> None:
+    """The rest of it could change what the beginning does."""
+    assert ["📋 Copy"] not in labels(main(asked(partial=True), LOOK))
 
 
 def test_always_names_what_it_would_cover_and_for_how_long() -> None:
@@ -186,7 +193,7 @@ def test_a_diff_that_grows_when_it_is_made_safe_is_cut_honestly() -> None:
     entry = asked("a.py", kind="change", detail="@@ -0,0 +1 @@\n" + "\n".join(lines))
     screen = main(entry, LOOK)
     assert (lines[-1] in screen.text.replace("\u2060", "")) == ("Cut here" not in screen.text)
-    assert ("Cut here" in screen.text) == (labels(screen)[-1] == ["📄 Show all of it"])
+    assert ("Cut here" in screen.text) == (["📄 Show all of it"] in labels(screen))
     assert "Cut here" in screen.text
 
 

@@ -15,6 +15,7 @@ from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
 from hermes.model.ask import Source
+from hermes.model.files import File
 from hermes.model.prompt import Prompt, PromptAbilities, PromptPhase, StopPhase, Target
 from hermes.model.state import Part
 from tests.chat.screens import entries
@@ -27,7 +28,7 @@ SOURCE = Source("opencode", "m1", "ses_1", "/home/dev/shop-api", session_title="
 TARGET = Target(SOURCE, "OpenCode", CAN)
 PHASES: tuple[PromptPhase, ...] = get_args(PromptPhase)
 STOPS: tuple[StopPhase, ...] = get_args(StopPhase)
-OURS = re.compile(r"\b(desk|entry|ask|gone|route|callback|session expired|anew)\b", re.IGNORECASE)
+OURS = re.compile(r"(?<!/)\b(desk|entry|ask|gone|route|callback|session expired|anew)\b", re.IGNORECASE)
 WHERE = "shop-api · Fix login flow · OpenCode on laptop"
 
 
@@ -37,6 +38,7 @@ def prompt(phase: PromptPhase = "queued", text: str = "Rename it", **more: Any) 
     return replace(made, **more)
 
 
+PICTURE, VOICE = File("f1"), File("f2", is_voice=True)
 TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
 
 
@@ -44,6 +46,18 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
     ("given_", "passed_s", "said"),
     [
         (prompt(), 1, "⏳ Waits for the current turn\n{}\n[ ▶️ Send now ]  [ ✖️ Cancel ]"),
+        (prompt(parts=(Part(5, "", file=PICTURE),)), 1, "📥 Getting your file from Telegram\n{}\n[ ✖️ Cancel ]"),
+        (
+            prompt(parts=(Part(5, "", file=PICTURE), Part(6, "", file=PICTURE))),
+            1,
+            "📥 Getting 2 files from Telegram\n{}\n[ ✖️ Cancel ]",
+        ),
+        (prompt(parts=(Part(5, "", file=VOICE),)), 1, "🎤 Listening to your voice note\n{}\n[ ✖️ Cancel ]"),
+        (
+            prompt(parts=(Part(5, "Fix it", file=replace(VOICE, is_here=True)),)),
+            1,
+            "🎤 I heard: **Fix it** – shall I send that?\n{}\n[ ✅ Send ]  [ ✖️ Cancel ]",
+        ),
         (prompt(is_hurried=True), 1, "⏳ Waits for the current turn\n{}\n[ ✖️ Cancel ]"),
         (prompt(is_edited=True, is_hurried=True), 1, "⏳ Waits for the current turn · edited\n{}\n[ ✖️ Cancel ]"),
         (
@@ -57,6 +71,7 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
             1,
             "💾 Saved. OpenCode on laptop can't be reached; it gets this as soon as it is back.\n{}\n[ ✖️ Cancel ]",
         ),
+        (prompt(is_away=True), 1860, "⏳ Not sent yet, for 31 min. Send it now?\n{}\n[ ▶️ Send now ]  [ ✖️ Cancel ]"),
         (
             prompt("sending", is_away=True, tries=1),
             1,

@@ -185,6 +185,37 @@ cards = st.builds(
 )
 
 
+def resumed(resumes: str, **source: str) -> list[str]:
+    """What the buttons of such a card copy."""
+    target = replace(TARGET, source=replace(SOURCE, **source), can=PromptAbilities(resumes=resumes))
+    return [one.copies for row in session_card(card(target=target), (), LOOK).rows for one in row if one.copies]
+
+
+def test_the_command_to_resume_can_be_copied() -> None:
+    """Its words are quoted for a shell, whatever the folder is called."""
+    command = "opencode --session"
+    assert resumed(command, session_id="ses_1", directory="/home/me/shop") == [
+        "cd /home/me/shop && opencode --session ses_1"
+    ]
+    assert resumed(command, session_id="s; rm", directory="/a b") == ["cd '/a b' && opencode --session 's; rm'"]
+    assert resumed(command, session_id="ses_1", directory="") == ["opencode --session ses_1"]
+
+
+@pytest.mark.parametrize(
+    ("resumes", "source"),
+    [
+        ("", {"session_id": "ses_1"}),
+        ("claude --resume", {"session_id": ""}),
+        ("claude --resume", {"session_id": "--dangerously-skip-permissions"}),
+        ("claude --resume", {"session_id": "s1", "directory": "/a\nb"}),
+        ("claude --resume", {"session_id": "s1", "directory": "/a" * 200}),
+    ],
+)
+def test_no_command_is_copied_that_is_not_known_or_safe(resumes: str, source: dict[str, str]) -> None:
+    """A session that is not made yet, an id that is an option, a folder that cannot be shown in a line."""
+    assert resumed(resumes, **source) == []
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(WANTED),
@@ -225,8 +256,13 @@ def test_our_own_words_are_plain(wanted: Wanted, state: SessionState, stop: Stop
     one = card(state=state, stop=stop, is_muted=is_muted, target=replace(TARGET, can=PromptAbilities(stops=True)))
     screens = [session_list(Page(wanted, (one,), ("x",)), LOOK, ASKED_S), session_list(Page(wanted, ()), LOOK, 1.0)]
     screens += [session_card(one, ("Database",), LOOK), write_now(one, LOOK), write_now(one, GROUP)]
-    screens += [hints.prompts_off("laptop"), hints.only_words(), hints.help_screen(has_prompts=True)]
-    screens += [hints.edited_too_late(was_sent=True), hints.edited_too_late(was_sent=False)]
+    screens += [
+        hints.prompts_off("laptop"),
+        hints.only_words(),
+        hints.voice_off("laptop"),
+        hints.help_screen(has_prompts=True),
+    ]
+    screens += [hints.edited_too_late(was_sent=True), hints.edited_too_late(was_sent=False), hints.edited_voice()]
     for screen in screens:
         said = " ".join([screen.text, *(button.text for row in screen.rows for button in row)])
         said = said.replace("When your coding agent asks", "")

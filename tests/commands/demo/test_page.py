@@ -111,6 +111,18 @@ def test_a_permission_is_refused_with_a_word_why(visitor: Visitor) -> None:
     assert visitor.received("Move the tables") == ["reject", "Not on a Friday."]
 
 
+def test_a_command_is_copied(visitor: Visitor) -> None:
+    """As the app does it: nothing is sent. Allow is green, Refuse is red."""
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor.ask("permission")
+    visitor.tap("OpenCode wants to run:", "Copy")
+    visitor.toast("Copied")
+    assert visitor.page.evaluate("navigator.clipboard.readText()") == "make migrate ENV=staging"
+    asked = visitor.sees("OpenCode wants to run:")
+    colours = asked.locator(".key[data-style]").evaluate_all("keys => keys.map(key => key.dataset.style)")
+    assert colours == ["success", "danger"]
+
+
 def test_what_is_hostile_is_shown_as_text(visitor: Visitor) -> None:
     """Markup, scripts, links and turned letters of an agent are letters, on the phone and on the computer."""
     title = visitor.page.title()

@@ -259,3 +259,33 @@ async def test_a_group_that_became_a_supergroup_is_followed(tmp_path: Path) -> N
         found = named(await telegram.look(patient.around()), "chat")
         assert (found.verdict, found.mend) == ("warning", f"set telegram.chat_id = {new}")
         assert "new id" in found.seen
+
+
+# --- topics --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group", "verdict", "words"),
+    [
+        ({}, "warning", "off in this group"),
+        ({"forum": True}, "warning", "may not make any"),
+        ({"forum": True, "standing": "administrator"}, "warning", "may not make any"),
+        ({"forum": True, "standing": "administrator", "manages_topics": True}, "good", "can be a prompt"),
+    ],
+    indirect=["group"],
+)
+async def test_topics_in_a_group(group: Patient, verdict: str, words: str) -> None:
+    """They must be on, and the bot must be an administrator with that right."""
+    group.write(chat_id=TEAM, topics="session")
+    found = named(await telegram.look(group.around()), "topics")
+    assert found.verdict == verdict
+    assert words in found.seen
+
+
+async def test_topics_in_a_private_chat(healthy: Patient, api: RunningBotApi) -> None:
+    """@BotFather switches them on; nothing is said of them if the configuration has none."""
+    healthy.write(topics="project")
+    found = named(await telegram.look(healthy.around()), "topics")
+    assert (found.verdict, "Threaded Mode" in found.mend) == ("warning", True)
+    api.phone.topics_mode(on=True)
+    assert named(await telegram.look(healthy.around()), "topics").verdict == "good"

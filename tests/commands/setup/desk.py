@@ -18,7 +18,7 @@ import pyte
 
 from hermes.chat.bot import Bot
 from hermes.sandbox.botapi import Chat, RunningBotApi, User, running_botapi
-from tests.harness.listeners import end_listener
+from tests.harness.listeners import end, end_listener
 from tests.harness.processes import Proc
 
 if TYPE_CHECKING:
@@ -267,8 +267,12 @@ class Desk:
         fresh.replace(self.root / "clock.json")
 
     def stop_listener(self) -> None:
-        """End the listener of this desk, whoever started it."""
+        """End the listener of this desk, whoever started it.
+
+        A hook that waits for a slow start begins a second one, which waits to take over.
+        """
         end_listener(self.store)
+        end("listen", self.root, signal.SIGTERM)
 
 
 def gives_token(terminal: Terminal, desk: Desk) -> None:

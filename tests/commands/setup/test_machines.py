@@ -10,12 +10,14 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from hermes.config import reading as configuration
+from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.migrations import steps
 from tests.commands.setup.desk import NO_SYSTEMD, Desk, pairs
-from tests.harness.postgres import PASSWORD, Database
+from tests.harness.postgres import PASSWORD, Database, ProvenServer
 from tests.harness.processes import Proc
 from tests.storage.postgres.proxy import proxy
 
@@ -206,6 +208,27 @@ def test_who_cannot_join_is_told_why(desk: Desk, other: Desk, database: Database
     database.ask("DROP SCHEMA hermes CASCADE")
     assert "the tables in the database are missing" in refused(other, owner, *with_password(other, PASSWORD))
     assert other.left() == []
+
+
+def test_a_server_with_an_authority_of_its_own(desk: Desk, postgres_programs: Path) -> None:
+    """Its certificate is proved by setup, and by the listener."""
+    before = desk.has_config()
+    with ProvenServer() as server:
+        url = f"postgresql://hermes@localhost:{server.port}/postgres?sslmode=verify-full"
+        options = ("--yes", "--no-agents", "--no-service", "--store-url", url, *with_password(desk, PASSWORD))
+        status, said = desk.unattended(*options)
+        assert status == 1
+        assert "`hermes setup --store-ca-file FILE`" in " ".join(said.split())
+        assert desk.config.read_bytes() == before
+        status, said = desk.unattended(*options, "--store-ca-file", str(server.ca))
+        assert status == 0, said
+        with listening(desk):
+            address = Address(url, PASSWORD, ca_file=server.ca)
+            with psycopg.connect(**address.parameters() | {"application_name": "test"}) as connection:  # type: ignore[arg-type]
+                used = connection.execute(
+                    "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'hermes'"
+                ).fetchall()
+        assert used == [(True,), (True,)]
 
 
 def test_the_environment_names_the_database(desk: Desk, database: Database) -> None:

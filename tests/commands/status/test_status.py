@@ -22,7 +22,7 @@ from hermes import __version__
 from hermes.agents.questions import with_wish
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
-from hermes.config.settings import Config, OpenCode, Prompts
+from hermes.config.settings import Config, OpenCode, Prompts, Questions
 from hermes.errors import AgentAway
 from hermes.hook import spool
 from hermes.model.answer import Answer
@@ -154,6 +154,21 @@ async def test_a_locked_phone_is_said(store: FileStore) -> None:
     assert "hermes unlock" not in words(await look(store))
     await store.lock_phone()
     assert "no answers and no prompts are taken until `hermes unlock`" in words(await look(store))
+
+
+async def test_a_person_who_is_away_is_said(store: FileStore) -> None:
+    """And how long things wait at the computer otherwise, if they do."""
+    config = a_config(store.home.root)
+    assert " you " not in words(await gather(config, store, now=lambda: NOW_S))
+    waiting = config.model_copy(update={"questions": Questions.model_validate({"post_after": "90s"})})
+    there = words(await gather(waiting, store, now=lambda: NOW_S))
+    assert "● you      at the computer: questions and notices wait 1 min there first (/away ends that)\n" in there
+    await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, is_away=True))
+    for one in (config, waiting):
+        gone = words(await gather(one, store, now=lambda: NOW_S))
+        assert "● you      away: questions and notices go to the phone at once, until /desk there\n" in gone
+    agent_only = waiting.model_copy(update={"phone": None})
+    assert " you " not in words(await gather(agent_only, store, now=lambda: NOW_S))
 
 
 @pytest.mark.parametrize(
@@ -342,6 +357,8 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "bot_held_by",
         "idle",
         "agent_only",
+        "person_away",
+        "post_after_s",
     ]
     assert told["prompts"] == {"enabled": False, "projects": []}
     assert told["machines"] == []

@@ -15,7 +15,7 @@ from tests.harness.postgres import Database
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TABLES: Final = ("machines", "leases", "entries", "records", "chats")
+TABLES: Final = ("machines", "leases", "entries", "records", "files", "chats")
 
 _PACED: Final = """
 CREATE SCHEMA paced;
@@ -48,8 +48,8 @@ FOR EACH ROW WHEN (NEW.holder <> '') EXECUTE FUNCTION audit.note_holder();
 
 CREATE FUNCTION audit.note_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    it jsonb := to_jsonb(NEW) - 'body' - 'phone';
-    is_phones boolean := TG_TABLE_NAME = 'chats';
+    it jsonb := to_jsonb(NEW) - 'body' - 'phone' - 'data';
+    is_phones boolean := TG_TABLE_NAME IN ('chats', 'files');
 BEGIN
     IF TG_TABLE_NAME = 'entries' AND TG_OP = 'UPDATE' THEN
         is_phones := NEW.phone::text IS DISTINCT FROM OLD.phone::text;
@@ -96,7 +96,7 @@ def pace_time(database: Database, epoch_s: float, pace: float) -> None:
 
 def watch(database: Database) -> None:
     """Note all writes from now on, once the tables of Hermes are there."""
-    noted = "".join(_NOTE_ALL.format(table=table) for table in ("entries", "records", "chats"))
+    noted = "".join(_NOTE_ALL.format(table=table) for table in ("entries", "records", "files", "chats"))
     database.ask(_NOTED + noted + "".join(_REFUSE.format(table=table) for table in TABLES))
 
 

@@ -325,3 +325,16 @@ async def test_nothing_is_laid_for_a_session_that_has_just_ended(house: House) -
     prompt_files.begin_session(house.root, NAME)
     await house.way.send(SOURCE, ID, Content("text", "Go on"))
     assert prompt_files.lying(house.root, NAME) is not None
+
+
+async def test_the_settings_of_an_agent_keep_files(house: House, tmp_path: Path) -> None:
+    """Of one that has settings for that."""
+    settings = tmp_path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"deny": ["Read(plan.md)"]}}')
+    source, plan = replace(SOURCE, directory=str(tmp_path)), str(tmp_path / "plan.md")
+    excludes = await house.way.exclusions(source)
+    assert not excludes(plan)
+    way = HookPrompts("claude-code", "Claude Code", CAN, root=house.root, host="laptop", kept=house.kept)
+    excludes = await way.exclusions(source)
+    assert excludes(plan)

@@ -87,9 +87,9 @@ class Desk:
         return [made[request_id] for request_id in request_ids]
 
     def allow(self, entry: Entry, answer: Answer = YES) -> None:
-        """Send our yes to one of them, or another answer."""
+        """Send our yes to one of them, or another answer; its hook takes it."""
         decided = replace(entry.state, phase="sending", decision=Decision("answer", NOW_S, (answer,), ANN))
-        at_once(self.book.change(entry.id, lambda found: replace(found, state=decided)))
+        at_once(self.book.change(entry.id, lambda found: replace(found, state=decided, waiter_taken=True)))
 
     def hand_over(self, entry: Entry, proof: Proof = "receipt") -> None:
         """Settle it by the receipt of its hook, which says no more, or by its news, and put it away."""

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agents.prompting import way_name
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
-from hermes.listener.agent.prompting import BEHIND_LOOK_S, Prompting
+from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
 from hermes.listener.prompts import Prompts
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
+from hermes.model.files import File
 from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Seen, Trying
 from hermes.model.state import Part
 from tests.asks import ANN, CHAT_ID
+from tests.prompted import Desk
 from tests.stores import a_store
 
 TARGET = Target(Source("opencode", "laptop", "ses_1"), "OpenCode", PromptAbilities())
@@ -69,3 +72,38 @@ async def test_a_prompt_behind_another_one_looks_again_by_itself(house: House) -
     house.now_s = STARTS_S
     assert house.prompts.is_next(behind)
     assert await house.prompting.step(QUEUED.id) is None, "only the person can begin it now"
+
+
+async def test_a_file_that_is_gone_before_the_next_try_counts_as_a_try(house: House) -> None:
+    """So the next look decides whether an earlier one has arrived, and nothing turns in a circle."""
+    desk = Desk()
+    source = desk.session("Fix login flow")
+    ways = {way_name(source): desk}
+    prompting = Prompting(house.prompts, ways, house.store, ())
+    target = replace(TARGET, source=source, can=desk.can)
+    part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
+    await house.keep(replace(TRIED, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
+    assert await prompting.step(TRIED.id) == 0.0
+    after = house.prompts.get(TRIED.id)
+    assert after is not None
+    assert (after.tries, after.is_clear, after.reason) == (2, False, FILE_GONE)
+    assert desk.received == []
+
+
+async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prompt(house: House) -> None:
+    """It has to wait for its turn."""
+    desk = Desk()
+    source = desk.session("Fix login flow")
+    target = replace(TARGET, source=source, can=desk.can)
+    part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
+    await house.store.files.write(BEGUN.id, 7, b"x")
+    await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
+    prompting = Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+    assert isinstance(prompts.due(house.prompts.all()[0], is_next=True, now_s=house.now_s), prompts.Send)
+    desk.sessions[source.session_id].is_busy = True
+    assert await prompting.step(BEGUN.id) == 0.0
+    assert desk.received == []
+    desk.end(source.session_id)
+    for _ in range(3):
+        await prompting.step(BEGUN.id)
+    assert [content.files[0].data for _, content in desk.received] == [b"x"]

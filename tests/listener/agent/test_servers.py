@@ -36,6 +36,7 @@ def call(home: House, call_id: str, session: str, *questions: Any) -> None:
 async def test_an_event_that_is_not_saved_yet_does_not_count_as_heard(home: House) -> None:
     """The listener ends in the middle of it; the next one looks for what was told since then."""
     listener = await home.start()
+    await until(lambda: listener._parts.agent.followers[0].is_connected, "the end of the list")
     asked_s = home.clock.now()
     async with held(listener._store, "create") as gate:
         home.agent.ask([question()])
@@ -43,6 +44,17 @@ async def test_an_event_that_is_not_saved_yet_does_not_count_as_heard(home: Hous
         await home.stop()
     [followed] = [one for one in listener._store.home.followed() or () if one.server == "oc1"]
     assert followed.until_s <= asked_s
+
+
+async def test_what_is_told_while_the_list_is_read_does_not_count_as_heard(home: House) -> None:
+    """The list does not show the end of a turn; a listener that dies now leaves it to the next one."""
+    home.agent.fault("all_sessions", "slow", delay_s=1.0)
+    listener = await home.start()
+    [follower] = [one for one in listener._parts.agent.followers if one.server.name == "oc1"]
+    await until(lambda: any(one.route == "all_sessions" for one in home.agent.received), "a look at the list")
+    told_s = home.clock.now()
+    await until(lambda: follower.is_connected, "the end of the list")
+    assert follower._heard_s <= told_s
 
 
 @BOTH

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.listener.phone.posting import POSTS
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
@@ -203,6 +204,20 @@ async def test_what_the_desk_answers_in_time_is_never_posted(home: House) -> Non
     home.listener._parts.steps.kick("phone", home.entry().id)
     await home.person.sees("Slow one?")
     assert sent(home, "Quick one?") == []
+
+
+async def test_what_ends_while_others_wait_for_telegram_is_never_posted(home: House) -> None:
+    """Few messages wait for Telegram at once; what is behind them is drawn later, as it is then."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=60)
+    asked = [home.agent.ask([question(f"The {number}th?")]) for number in range(POSTS + 2)]
+    await until(lambda: len(home.entries()) == len(asked), "all entries")
+    home.agent.answer(asked[-1], [["SQLite"]])
+    await until(lambda: any(one.state.outcome for one in home.entries()), "the end of the last")
+    home.api.control.clear_faults()
+    await home.person.sees(f"The {POSTS}th?")
+    await until(lambda: len(home.entries()) == len(asked) - 1, "the last to be closed")
+    assert sent(home, f"The {POSTS + 1}th?") == []
 
 
 async def test_a_clock_that_is_set_back_holds_no_question_up(home: House) -> None:

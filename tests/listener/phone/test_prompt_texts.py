@@ -13,6 +13,7 @@ from hermes.errors import AgentRefused
 from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.prompt_events import Declined
 from hermes.sandbox.botapi import Chat
+from hermes.sandbox.phone import file_of
 from tests.listener.gates import unsaved
 from tests.listening import ANN, BOB, House, a_request, house, living, question, until
 from tests.prompted import PROMPTS, Desked
@@ -28,20 +29,6 @@ home = house(sections=PROMPTS)
 GROUP = -777
 SORRY = "I could not save that"
 LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next ones behind it
-
-
-@pytest.fixture
-async def desk(home: House) -> Desked:
-    """A listener that brings prompts to a desk."""
-    made = Desked(home)
-    await made.start()
-    return made
-
-
-@pytest.fixture
-def shop(desk: Desked) -> Source:
-    """A session at that desk."""
-    return desk.desk.session("Fix login flow")
 
 
 @contextmanager
@@ -161,12 +148,11 @@ async def test_an_edit_of_what_was_not_sent_is_told_in_other_words(desk: Desked,
 
 
 async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
-    """A sticker or a photo, also with a caption, in reply to a notice."""
+    """A sticker in reply to a notice."""
     shown = await desk.notice(shop)
-    for kind in ("sticker", "photo"):
-        sent = desk.home.api.control.send(kind, reply_to=shown.message_id)
-        await desk.home.person.sees("I can only take words")
-        await until(lambda sent=sent: any(one.reply_to == sent for one in desk.home.person.shown()), "the word")  # type: ignore[misc]
+    sent = desk.home.api.control.send("sticker", reply_to=shown.message_id)
+    hint = await desk.home.person.sees("I can take words, pictures and files")
+    assert hint.reply_to == sent
     assert not desk.prompts()
 
 
@@ -288,6 +274,20 @@ async def test_the_pen_of_a_question_and_that_of_a_card_disarm_each_other(desk: 
     assert not desk.prompts()
 
 
+async def test_a_reply_to_a_notice_is_a_prompt_although_a_question_takes_the_next_text(
+    desk: Desked, shop: Source
+) -> None:
+    """A reply names its target; the pen of the question waits for a text that does not."""
+    shown = await desk.notice(shop)
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request(session="ses_9"))
+        asked = await desk.home.person.sees("Which database?", buttons=True)
+        await desk.home.person.taps(asked, "✏️ Other")
+        desk.home.person.write("Run the tests", to=shown)
+        await desk.came("Run the tests")
+        assert desk.home.entry().state.decision is None
+
+
 # --- the lock -----------------------------------------------------------------------------------------------------
 
 
@@ -367,6 +367,21 @@ async def test_a_part_that_cannot_be_saved_takes_the_whole_text_with_it(desk: De
         await desk.home.person.sees(SORRY)
     await desk.phase("withdrawn")
     assert not desk.desk.received
+
+
+async def test_a_picture_that_cannot_be_saved_takes_its_album_with_it(desk: Desked, shop: Source) -> None:
+    """Each piece is told as lost, also one that comes when the disk has room again."""
+    shown = await desk.notice(shop)
+    share, pieces = desk.home.api.control.share, [file_of("photo", b"\xff\xd8\xff\xe0")]
+    with full_disk(desk):
+        share(pieces, reply_to=shown.message_id, album="77")
+        await desk.home.person.sees(SORRY)
+    (late,) = share(pieces, reply_to=shown.message_id, album="77")
+    shows = desk.home.person.shown
+    await until(lambda: [one for one in shows() if SORRY in one.text and one.reply_to == late], "it is told as lost")
+    share(pieces, reply_to=shown.message_id, album="78")
+    await until(lambda: desk.desk.received, "the next album at the desk")
+    assert [len(one.parts) for one in desk.prompts()] == [1]
 
 
 async def test_an_edit_that_cannot_be_saved_is_told(desk: Desked, shop: Source) -> None:
@@ -816,6 +831,8 @@ async def test_a_lock_that_comes_before_the_session_is_made_makes_none(desk: Des
     desk.desk.is_away = True
     desk.home.person.write("Begin")
     await desk.home.person.sees("can't be reached")
+    missed = desk.desk.missed
+    await until(lambda: desk.desk.missed > missed, "a try that failed: the next one comes after a pause")
     await desk.store.lock_phone()
     desk.desk.is_away = False
     await desk.looks()

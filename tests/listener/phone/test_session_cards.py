@@ -10,21 +10,13 @@ import pytest
 from hermes.model.notice import Turn
 from hermes.model.signals import TurnEnded
 from tests.listener.gates import unsaved
-from tests.listening import House, house, until
+from tests.listening import house, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections=PROMPTS)
-
-
-@pytest.fixture
-async def desk(home: House) -> Desked:
-    """A listener that brings prompts to a desk."""
-    made = Desked(home)
-    await made.start()
-    return made
 
 
 async def listed(desk: Desked, command: str = "/sessions") -> ShownMessage:

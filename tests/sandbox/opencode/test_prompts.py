@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import itertools
 import time
 from typing import TYPE_CHECKING, Any, get_args
@@ -14,6 +16,7 @@ from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.model.ask import Source
+from hermes.model.files import Attachment
 from hermes.model.prompt import Content, Sight
 from hermes.sandbox.opencode.events import Manner
 from hermes.sandbox.opencode.prompts import HINT
@@ -124,6 +127,19 @@ async def test_accepted_is_not_recorded(agent: ScriptedAgent, talk: Talk) -> Non
     assert agent.request_count_of(talk.source.session_id) == 1
 
 
+async def test_the_files_that_the_model_got(agent: ScriptedAgent, talk: Talk) -> None:
+    """By digests of their URLs, beside the texts; its model takes them."""
+    picture = Attachment("a.jpg", "image/jpeg", b"a picture")
+    content = Content("text", "Look", files=(picture, Attachment("b.txt", "text/plain", b"some words")))
+    await talk.way.check(talk.source, content)
+    record_id = (await talk.look("")).next_id
+    await talk.way.send(talk.source, record_id, content)
+    session = talk.source.session_id
+    assert agent.texts_of(session) == ["Look\nb.txt:\n\nsome words"]
+    url = f"data:image/jpeg;base64,{base64.b64encode(picture.data).decode()}"
+    assert agent.files_of(session) == [(hashlib.sha256(url.encode()).hexdigest(),)]
+
+
 async def test_turns_can_last(agent: ScriptedAgent, talk: Talk) -> None:
     """Until they are ended; what came meanwhile is answered then, and the model gets each text once."""
     session = talk.source.session_id
@@ -228,3 +244,11 @@ async def test_what_the_routes_refuse(agent: ScriptedAgent, way: PromptWay) -> N
     agent.release_prompts()
     assert record_id not in [one["info"]["id"] for one in agent.sessions[session].messages]
     await asyncio.sleep(0)
+
+
+async def test_an_agent_tells_its_permissions(agent: ScriptedAgent, talk: Talk) -> None:
+    """Those of the default one let it read all files; see tests/agents/opencode/test_exclusions.py."""
+    assert not (await talk.way.exclusions(talk.source))(f"{HERE}/README.md")
+    for one in agent.agents:
+        one["permission"] = [{"permission": "read", "pattern": "*.md", "action": "deny"}]
+    assert (await talk.way.exclusions(talk.source))(f"{HERE}/README.md")

@@ -1,15 +1,20 @@
-"""No test leaves a connection open."""
+"""The user of an agent-only machine; no test leaves a connection open."""
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.storage.machines import MADE
+from hermes.storage.postgres import roles
+from tests.storage.machines import BOT, MADE, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from hermes.storage.postgres.store import PostgresStore
+    from tests.harness.postgres import Database
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +23,12 @@ async def _all_leave() -> AsyncIterator[None]:
     yield
     while MADE:
         await MADE.pop().leave()
+
+
+@pytest.fixture
+async def user(database: Database, phone: PostgresStore) -> AsyncIterator[str]:
+    """The user of an agent-only machine."""
+    name = f"ci {secrets.token_hex(4)}"
+    await roles.add(phone._connection, name, SECRET, BOT)
+    yield name
+    database.ask(roles.removal(name))

@@ -14,7 +14,7 @@ import pytest
 from hermes.errors import ConfigError, Conflict, NotSaved, StoreError
 from hermes.storage.postgres import connection as connection_module
 from hermes.storage.postgres.address import Address
-from hermes.storage.postgres.connection import Connection, connected, finished
+from hermes.storage.postgres.connection import Connection, UnknownError, connected, finished
 from hermes.storage.postgres.sentences import sentence, told
 from tests.harness.postgres import PASSWORD, Database, Server
 from tests.harness.processes import free_port
@@ -167,6 +167,32 @@ async def test_a_frozen_database_keeps_nobody_waiting(database: Database, tmp_pa
             assert time.monotonic() - began < 10 * connection_module.PATIENCE_S
             between.is_frozen = False
             assert (await store.get(entry.id)).id == entry.id
+
+
+@pytest.mark.usefixtures("_hurried")
+async def test_a_long_line_that_moves_is_waited_for(database: Database) -> None:
+    """The limit is for one statement, not for all that are before it."""
+    connection = Connection(database.address())
+    writes = [connection.write("SELECT pg_sleep(0.1)") for _ in range(12)]
+    assert len(await asyncio.gather(*writes)) == 12
+    await connection.close()
+
+
+@pytest.mark.usefixtures("_hurried")
+async def test_a_long_line_for_a_frozen_database_is_given_up_as_a_whole(database: Database) -> None:
+    """Not one after the other."""
+    async with proxy(database.port) as between:
+        connection = Connection(database.address(port=between.port))
+        await connection.read("SELECT 1")
+        between.is_frozen = True
+        began = time.monotonic()
+        results = await asyncio.gather(*(connection.write("SELECT 1") for _ in range(30)), return_exceptions=True)
+        assert time.monotonic() - began < 6 * connection_module.PATIENCE_S
+        assert isinstance(results[0], UnknownError)
+        assert all(isinstance(each, NotSaved) for each in results[1:])
+        between.is_frozen = False
+        assert await connection.write("SELECT 1") == [(1,)]
+        await connection.close()
 
 
 async def test_several_statements_that_take_too_long_are_given_up(

@@ -43,7 +43,7 @@ async def test_only_a_listener_brings_tables_forward(
     later = (*migrations.steps(), "CREATE TABLE hermes.later ()")
     monkeypatch.setattr(migrations, "steps", lambda: later)
     known = len(later)
-    with pytest.raises(StoreError, match=rf"earlier Hermes \(version {known - 1} of {known}\); start Hermes on"):
+    with pytest.raises(StoreError, match=rf"earlier Hermes \(version {known - 1} of {known}\); upgrade and start"):
         await machine(tmp_path, "desk", database.address()).survey()
     assert database.ask("SELECT to_regclass('hermes.later') IS NULL") == [(True,)]
     async with joined(machine(tmp_path, "desk", database.address())):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -11,24 +10,30 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError
+from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, Unreadable
+from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry, Phone
-from hermes.model.notice import Notice
+from hermes.model.notice import Notice, Place, Turn
 from hermes.sandbox.postgres import programs
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import PASSWORD, Database
-from tests.storage.machines import BOT, joined, machine
+from tests.storage.machines import BOT, SECRET, joined, machine
 from tests.storage.store_process import an_entry, one_more
 
-SECRET = "a-secret 'of' its own"
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="ci")
 
 _LEASE = "INSERT INTO hermes.leases (bot, name, machine, holder, term, until)"
 _ENTRY = "(bot, id, machine, agent, wait_id, code, phase, revision, asked_s, body"
+REFUSALS = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.CheckViolation,
+)
+_RECORD = "INSERT INTO hermes.records (bot, kind, id, machine, revision, body)"
 REFUSED = (
     "SELECT phone FROM hermes.entries",
     "SELECT * FROM hermes.chats",
@@ -40,11 +45,16 @@ REFUSED = (
     f"{_LEASE} VALUES (42, 'phone', '', '', 9, now())",
     f"{_LEASE} VALUES (42, 'machine:desk', '', '', 9, now())",
     "INSERT INTO hermes.machines (bot, id, name, version) VALUES (42, 'desk', '', '')",
+    "INSERT INTO hermes.machines (bot, id, name, version) VALUES (42, '', '', '')",
+    "UPDATE hermes.machines SET id = ''",
     "UPDATE hermes.leases SET name = 'phone'",
     "INSERT INTO hermes.members VALUES (current_user, 43, 'agent')",
     "INSERT INTO hermes.locks VALUES (42)",
     "INSERT INTO hermes.migrations VALUES (99)",
     "UPDATE hermes.records SET owner = 'hermes'",
+    f"INSERT INTO hermes.entries {_ENTRY}) VALUES (42, 'x', 'desk', '', '', '', '', 1, 1, '{{}}')",
+    f"{_RECORD} VALUES (42, 'prompts', 'x', 'desk', 1, '{{}}')",
+    f"{_RECORD} VALUES (42, 'prompts', 'x', '', 1, '{{}}')",
     "CREATE TABLE hermes.mine ()",
     "SET ROLE hermes",
 )
@@ -62,15 +72,6 @@ async def phone(database: Database, tmp_path: Path) -> AsyncIterator[PostgresSto
     """The machine with the bot's token."""
     async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
         yield store
-
-
-@pytest.fixture
-async def user(database: Database, phone: PostgresStore) -> AsyncIterator[str]:
-    """The user of an agent-only machine."""
-    name = f"ci {secrets.token_hex(4)}"
-    await roles.add(phone._connection, name, SECRET, BOT)
-    yield name
-    database.ask(roles.removal(name))
 
 
 def others_in(table: str) -> bytes:
@@ -130,6 +131,41 @@ async def test_an_agent_only_machine_keeps_records(
             await ci.notices.create(replace(NOTICE, id="dddd2222"))
 
 
+async def test_a_row_tells_of_its_own_machine_alone(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """Otherwise an answer, or the reply to a notice, would go to the machine that its body names."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        entry, notice = await ci.create(asked_at("ci", "aaaa2222")), await ci.notices.create(NOTICE)
+        elsewhere = asked_at("desk", entry.id).ask
+        turn = Turn(elsewhere.source, "OpenCode", "msg_1", 1.0, 2.0)
+        await ci.change(entry.id, lambda found: replace(found, ask=elsewhere))
+        await ci.notices.change(notice, lambda found: replace(found, turn=turn, earlier=(Place(7, 70),)))
+        found = await phone.notices.get(notice.id)
+        assert found.turn is not None
+        for source in ((await phone.get(entry.id)).ask.source, found.turn.source):
+            assert source == replace(elsewhere.source, machine="ci")
+        assert found.earlier == (Place(7, 70),)
+        await ci.settle(entry.id)
+        assert (await phone.done(entry.id)).ask.source.machine == "ci"
+        await ci.notices.change(found, lambda found: replace(found, machine="desk"))
+        with pytest.raises(Unreadable, match="of another machine"):
+            await phone.notices.get(notice.id)
+
+
+async def test_a_closed_ask_of_another_machine_closes_none_here(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """A user that knows the id of a machine could otherwise end the asks there."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        entry = await ci.create(asked_at("ci", "aaaa2222"))
+        await ci.settle(entry.id)
+        source = entry.ask.source
+        wait_id = spool.wait_id(source.agent, source.machine, source.request_id or "")
+        assert await ci.done_by(wait_id) == source.agent
+        assert await phone.done_by(wait_id) is None
+
+
 async def test_what_an_agent_only_machine_may_not_do_is_refused(
     database: Database, phone: PostgresStore, user: str, tmp_path: Path
 ) -> None:
@@ -154,7 +190,7 @@ async def test_what_an_agent_only_machine_may_not_do_is_refused(
     with psycopg.connect(**parameters, autocommit=True) as connection:  # type: ignore[arg-type]
         database.ask("DELETE FROM hermes.leases WHERE name = 'phone'")
         for statement in REFUSED:
-            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
+            with pytest.raises(REFUSALS):
                 connection.execute(statement.encode())
         for table in ("entries", "leases", "machines", "members"):
             [(others,)] = connection.execute(

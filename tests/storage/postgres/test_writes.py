@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.model.chat_memory import ChatMemory
+from hermes.model.chat_memory import ChatMemory, Topic
 from hermes.model.entry import Entry
 from hermes.model.notice import Notice
 from tests.harness.postgres import Database
@@ -161,7 +161,7 @@ async def test_an_ask_whose_connection_breaks_is_made_exactly_once(
             assert await store.open() == [entry]
             between.cuts = 1
             with pytest.raises(Conflict):
-                await store.create(an_entry(code="other"))
+                await store.create(replace(entry, ask=replace(entry.ask, questions=())))
             setattr(between, moment, b"INSERT INTO hermes.records")
             between.cuts = 1
             notice = await store.notices.create(NOTICE)
@@ -177,9 +177,28 @@ async def test_an_ask_whose_connection_breaks_is_made_exactly_once(
             assert not await store.is_phone_locked()
             setattr(between, moment, b"INSERT INTO hermes.chats")
             between.cuts = 1
-            await store.save_chat(ChatMemory(BOT, offset=7))
-            assert await store.load_chat(BOT) == ChatMemory(BOT, offset=7)
+            memory = ChatMemory(BOT, offset=7, topics=(Topic(-100, 5, "Fix login", entry.ask.source, "OpenCode"),))
+            await store.save_chat(memory)
+            assert await store.load_chat(BOT) == memory
             assert between.cuts == 0
+
+
+async def test_an_ask_with_an_unknown_outcome_is_found_when_the_database_is_back(
+    database: Database, tmp_path: Path
+) -> None:
+    """Also in its next version: whoever was told that it is not saved would make another one."""
+    async with proxy(database.port) as between:
+        store = machine(tmp_path, "desk", database.address(port=between.port))
+        other = machine(tmp_path, "laptop", database.address())
+        async with joined(store), joined(other, phone=True):
+            between.cut_after, between.cuts = b"INSERT INTO hermes.entries", 3
+            creating = asyncio.create_task(store.create(an_entry()))
+            while not (found := await other.open()):
+                await asyncio.sleep(0.01)
+            changed = await other.change(found[0].id, one_more)
+            assert await creating in {found[0], changed}
+            assert between.cuts == 0
+            assert await other.open() == [changed]
 
 
 async def test_an_outcome_that_stays_unknown_is_said(database: Database, tmp_path: Path) -> None:
@@ -235,6 +254,22 @@ async def test_what_cannot_be_read_is_left_alone_and_said_once(
             await store.get("eeee2222")
         database.ask("UPDATE hermes.entries SET closed_s = 1")
         assert await store.newest_done(9) == []
+
+
+async def test_thousands_of_asks_are_read_in_portions(database: Database, tmp_path: Path) -> None:
+    """Each once, the oldest first."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store, phone=True):
+        await store.create(an_entry())
+        database.ask("""
+            INSERT INTO hermes.entries (bot, id, machine, owner, agent, wait_id, code, phase, revision, asked_s, body)
+            SELECT bot, 'copy' || n, machine, owner, agent, '', '', phase, 1, asked_s, replace(replace(
+                body::text, '"id":"aaaa2222"', '"id":"copy' || n || '"'), '"asked_s":1000.0', '"asked_s":' || 3000 - n
+            )::json FROM hermes.entries, generate_series(1000, 1999) AS n
+        """)
+        found = await store.open()
+        assert [entry.id for entry in found] == ["aaaa2222", *(f"copy{n}" for n in range(1999, 999, -1))]
+        assert await store.revisions() == {entry.id: entry.revision for entry in found}
 
 
 async def test_an_ask_that_the_database_has_lost_is_written_again(database: Database, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import { clock, drawn, element, exact, keep } from "./drawing.js"
 import { chosenMachine, drawMachines } from "./machines.js"
+import { chosenTopic, drawTopics, inTopic } from "./topics.js"
 
 const TOAST_MS = 3_500
 const SPINNER_MS = 60_000 // as long as a phone shows one
@@ -40,7 +41,7 @@ function show(state) {
   const first = last === null
   const known = new Set(last?.messages.map(({ message_id }) => message_id))
   last = state
-  drawMessages(state.messages, first)
+  drawChat(first)
   if (!first) forcedReply(state.messages.filter(({ message_id }) => !known.has(message_id)))
   for (const one of state.toasts) hear(one, first)
   drawRows(state.rows, first)
@@ -50,6 +51,18 @@ function show(state) {
 }
 
 // ---- the phone
+
+function drawChat(first) {
+  drawTopics(last.topics, drawAnew)
+  drawMessages(inTopic(last.messages), first)
+}
+
+// Another topic: messages that were hidden must not come behind those that stayed.
+function drawAnew() {
+  messages.replaceChildren()
+  shownMessages.clear()
+  drawChat(true)
+}
 
 function drawMessages(all, first) {
   const wasAtEnd = isAtEnd()
@@ -68,7 +81,7 @@ function drawMessages(all, first) {
 }
 
 function drawMessage(message, there) {
-  const { message_id: id, from_bot: theirs, reply_to, replied } = message
+  const { message_id: id, from_bot: theirs, reply_to, replied, topic } = message
   const node = there ?? element("li", { id: `message-${id}` })
   node.className = theirs ? "theirs" : "mine"
   if (there) node.ariaLive = "off" // it was read when it came; what a tap did is in the toast
@@ -78,6 +91,7 @@ function drawMessage(message, there) {
   const bubble = element(
     "article",
     { className: "bubble", ariaLabel: theirs ? "Hermes" : "You" },
+    topic ? element("p", { className: "topic", dir: "auto" }, topic) : null,
     reply_to ? repliedTo(reply_to, replied) : null,
     words,
     meta(message),
@@ -112,13 +126,18 @@ function keyboard(message) {
   return [element("div", { className: "keyboard" }, ...lines)]
 }
 
-function key({ message_id }, { text: label, data, style }) {
+function key({ message_id }, { text: label, data, style, copies }) {
   const words = element("span", { dir: "auto" }, label)
-  const made = element("button", { type: "button", className: "key", disabled: data === null }, words)
+  const made = element("button", { type: "button", className: "key", disabled: data === null && !copies }, words)
   made.dataset.tap = `${message_id} ${data}`
   if (style) made.dataset.style = style
-  made.onclick = () => tap(message_id, data)
+  made.onclick = () => (copies ? copy(copies) : tap(message_id, data))
   return made
+}
+
+async function copy(words) {
+  await navigator.clipboard.writeText(words)
+  toast("Copied")
 }
 
 async function tap(message_id, data) {
@@ -246,7 +265,7 @@ function forcedReply(news) {
 async function send() {
   const words = text.value.trim()
   if (!words) return
-  const written = { do: "write", text: words, reply_to: replyTo }
+  const written = { do: "write", text: words, reply_to: replyTo, thread_id: replyTo ? null : chosenTopic() }
   const told = editing ? { do: "rewrite", text: words, message_id: editing } : written
   unlink()
   text.value = ""

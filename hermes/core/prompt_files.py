@@ -1,0 +1,151 @@
+"""The files of a prompt: which ones an agent takes, and what keeps one from being sent. Pure.
+
+Before a download, only what Telegram says of a file is known, and apps often call a text `application/octet-stream`, or
+a TypeScript source a video (`.ts`). So what cannot be told yet is downloaded, and its bytes decide.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from hermes.model.files import File, FileKind
+    from hermes.model.prompt import ContentKind, Prompt, Target
+    from hermes.model.prompt_events import Edited, Fetched, Heard
+    from hermes.model.state import Part
+
+MOST_BYTES: Final = 20 << 20
+"""Telegram gives a bot no larger file. All files of one prompt together may be as large as that."""
+TOO_LARGE: Final = "its files are larger than 20 MB; Telegram gives me no more"
+PDF: Final = "application/pdf"
+TEXT: Final = "text/plain"
+_BEGINS: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+    (re.compile(rb"%PDF-"), PDF),
+)
+_PICTURES: Final = frozenset(mime for _, mime in _BEGINS) - {PDF}
+_TEXTS: Final = frozenset({"image/svg+xml", "video/mp2t"})
+"""The types that Telegram gives a drawing, and a TypeScript source."""
+_NO_TEXT: Final = re.compile(r"(image|video|audio|font)/|application/(zip|gzip|x-tar|x-7z|x-rar|vnd\.(ms|openxml))")
+_WORDS: Final = {"picture": "pictures", "pdf": "PDFs", "text": "text files"}
+_LONGEST_NAME: Final = 80
+_NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
+
+
+def files_of(parts: Iterable[Part]) -> list[File]:
+    """Return the files of these messages that go to the agent: not the voice notes."""
+    return [part.file for part in parts if part.file is not None and not part.file.is_voice]
+
+
+def lacking(prompt: Prompt) -> list[tuple[int, File]]:
+    """Return the files and voice notes that are still to be downloaded, each with the id of its message."""
+    return [(part.message_id, part.file) for part in prompt.parts if part.file is not None and not part.file.is_here]
+
+
+def is_complete(prompt: Prompt) -> bool:
+    """Tell whether all files are here, and the person has agreed with what was heard in a voice note."""
+    return all(part.file is None or (part.file.is_here and not part.file.is_voice) for part in prompt.parts)
+
+
+def waits_for_yes(prompt: Prompt) -> bool:
+    """Tell whether only the person's yes to the words of a voice note is missing."""
+    return not lacking(prompt) and not is_complete(prompt)
+
+
+def heard(prompt: Prompt) -> str:
+    """Return what was heard in a voice note, until the person has agreed; "" if nothing was."""
+    return "\n".join(part.text for part in prompt.parts if part.file and part.file.is_voice and part.file.is_here)
+
+
+def fetched(parts: tuple[Part, ...], event: Fetched) -> tuple[Part, ...]:
+    """Return the parts of a prompt once this file is here."""
+    return _changed(parts, event.message_id, lambda file: replace(file, mime=event.mime, size=event.size, is_here=True))
+
+
+def with_words(parts: tuple[Part, ...], event: Heard) -> tuple[Part, ...]:
+    """Return the parts of a prompt once this voice note was heard."""
+    if any(part.file.is_here for part in parts if part.message_id == event.message_id and part.file is not None):
+        return parts
+    changed = _changed(parts, event.message_id, lambda file: replace(file, is_here=True))
+    return tuple(
+        replace(part, text="\n".join(filter(None, (part.text, event.text)))) if part != before else part
+        for part, before in zip(changed, parts, strict=True)
+    )
+
+
+def without_sounds(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return the parts of a prompt with the words of voice notes alone."""
+    return tuple(replace(part, file=None) if part.file is not None and part.file.is_voice else part for part in parts)
+
+
+def edited(parts: tuple[Part, ...], event: Edited) -> tuple[Part, ...]:
+    """Return the parts after an edit: a text cannot be nothing, a caption can, and what was heard stays."""
+
+    def may_change(part: Part) -> bool:
+        return bool(event.text.strip()) if part.file is None else not part.file.is_voice
+
+    return tuple(
+        replace(part, text=event.text) if part.message_id == event.message_id and may_change(part) else part
+        for part in parts
+    )
+
+
+def _changed(parts: tuple[Part, ...], message_id: int, change: Callable[[File], File]) -> tuple[Part, ...]:
+    return tuple(
+        replace(part, file=change(part.file)) if part.message_id == message_id and part.file is not None else part
+        for part in parts
+    )
+
+
+def objection(parts: Sequence[Part], target: Target, kind: ContentKind) -> str:
+    """Return why these files cannot be sent with a prompt of this kind, "" if nothing is known."""
+    files, name = files_of(parts), target.agent_name
+    if files and not target.can.files:
+        return f"{name} takes text alone from here, no files"
+    if files and kind not in {"text", "note"}:
+        return f"a {kind} takes no files"
+    if sum(part.file.size for part in parts if part.file is not None) > MOST_BYTES:
+        return TOO_LARGE
+    return next((strange(file, target) for file in files if kind_of(file) not in target.can.files), "")
+
+
+def strange(file: File, target: Target | None) -> str:
+    """Return that the agent takes no file of this type."""
+    if target is None:
+        return f"{called(file)} is of an unknown type"
+    words = [_WORDS[kind] for kind in target.can.files]
+    listed = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"{called(file)} is of a type that {target.agent_name} does not take; it takes {listed}"
+
+
+def kind_of(file: File) -> FileKind | None:
+    """Return what this file is, or may be as far as Telegram tells; None: certainly nothing that an agent takes."""
+    mime = file.mime.partition(";")[0].strip().lower()
+    if mime == PDF:
+        return "pdf"
+    if mime in _PICTURES:
+        return "picture"
+    return "text" if mime in _TEXTS or not _NO_TEXT.match(mime) else None
+
+
+def type_of(data: bytes) -> str | None:
+    """Return the type of a file by its bytes, None if it is nothing that an agent takes."""
+    for begin, mime in _BEGINS:
+        if begin.match(data):
+            return mime
+    try:
+        return None if "\0" in data.decode() else TEXT
+    except UnicodeDecodeError:
+        return None
+
+
+def called(file: File) -> str:
+    """Return the name of a file for a person and for the agent: a bare name, which names no folder."""
+    return _NO_NAME.sub("_", file.name)[-_LONGEST_NAME:].strip(" .") or "a file"

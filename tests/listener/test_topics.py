@@ -1,0 +1,468 @@
+"""Topics, in a private chat and in a group: where the messages about three sessions stand, and whom a text reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from hermes.hook import spool
+from hermes.listener.phone.topics import PAUSE_S
+from hermes.sandbox.botapi import Chat
+from tests.listening import ANN, a_request, living, question, until
+from tests.prompted import PROMPTS, Desked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hermes.model.ask import Source
+    from hermes.sandbox.phone_values import ShownMessage
+
+TEAM: Final = -1001234567890
+FORUM: Final = Chat(TEAM, "Team", forum=True, standing="administrator", manages_topics=True)
+QUESTION: Final = "Which database?"
+
+
+class Office(Desked):
+    """A desk whose chat has topics."""
+
+    @property
+    def chat(self) -> int:
+        """The chat."""
+        return self.home.chat_id
+
+    async def open(self, topics: str = "session", **sections: Any) -> None:
+        """Start the listener with this setting."""
+        telegram = self.home.config().telegram
+        table = {"token": telegram.token.get_secret_value(), "chat_id": self.chat, "users": telegram.users}
+        table |= {"api_base": telegram.api_base, "topics": topics}
+        await self.start(**{**PROMPTS, **sections, "telegram": table})
+
+    async def reopen(self, topics: str = "session", **sections: Any) -> None:
+        """Stop the listener, and start it with this setting."""
+        await self.home.stop()
+        await self.open(topics, **sections)
+
+    def topics(self) -> dict[str, int]:
+        """The topics of the chat, by their names."""
+        world = self.home.api.control.world
+        return {one.name: one.thread_id for one in world.topics.values() if one.chat_id == self.chat}
+
+    def session(self, title: str, directory: str = "/home/dev/shop") -> Source:
+        """Begin a session at the desk of this machine."""
+        source = replace(self.desk.session(title, directory), machine=spool.machine(self.home.store))
+        self.desk.sessions[source.session_id].source = source
+        return source
+
+    async def ask(self, source: Source, request_id: str, text: str = QUESTION, **context: str) -> ShownMessage:
+        """Let a session ask; the message on the phone, once it is noted."""
+        request = a_request(request_id, question(text), session=source.session_id, call=f"call_{request_id}")
+        known = {one.message_id for one in self.home.person.shown(self.chat)}
+        titles = {"title": source.session_title, **context}
+        self.home.hook("question.asked", request, directory=source.directory, context=titles)
+
+        def there() -> ShownMessage | None:
+            shown = [one for one in self.home.person.shown(self.chat) if one.message_id not in known]
+            return next((one for one in shown if text in one.text and one.rows), None)
+
+        asked = await until(there, f"the question {text!r}")
+        await self.home.noted(asked)
+        return asked
+
+    def received(self) -> list[tuple[str, str]]:
+        """The prompts that came, each with its session."""
+        return [(session_id, content.text) for session_id, content in self.desk.received]
+
+    async def told(self, source: Source, words: str = "Both tests pass now.") -> ShownMessage:
+        """Let a turn of a session end; the notice."""
+        return await self.notice(source, words, chat=self.chat)
+
+    def write(self, text: str, thread_id: int | None = None, **more: Any) -> int:
+        """Write a text in a topic."""
+        return self.home.person.write(text, thread_id=thread_id, chat_id=self.chat, **more)
+
+    async def answer(self, message_id: int) -> ShownMessage:
+        """Wait for a message of the bot that replies to this text."""
+
+        def there() -> ShownMessage | None:
+            return next((one for one in self.home.person.shown(self.chat) if one.reply_to == message_id), None)
+
+        return await until(there, "a reply")
+
+
+@pytest.fixture(params=[ANN.id, TEAM], ids=["private", "group"])
+async def office(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Office]:
+    """A chat with topics, of each kind."""
+    chats = [Chat(ANN.id), FORUM]
+    async with living(tmp_path, chats=chats, chat_id=request.param, topics_mode=True, sections=PROMPTS) as home:
+        yield Office(home)
+
+
+async def test_three_sessions_stand_in_their_topics(office: Office) -> None:
+    """Questions, notices, prompts and their lines; a text in a topic reaches its session and no other."""
+    await office.open()
+    sources = [office.session(title) for title in ("Fix login", "Release two", "Write docs")]
+    asked = [await office.ask(one, f"que_{number}") for number, one in enumerate(sources)]
+    topics = [office.topics()[one.session_title] for one in sources]
+    assert [one.thread_id for one in asked] == topics
+    for source, thread_id in zip(sources, topics, strict=True):
+        assert (await office.told(source)).thread_id == thread_id
+        office.write(f"more {source.session_title}", thread_id)
+    await until(lambda: len(office.desk.received) == 3, "the prompts")
+    for source in sources:
+        assert (source.session_id, f"more {source.session_title}") in office.received()
+    for message in office.home.person.shown(office.chat):
+        assert message.thread_id in topics, message.text
+    assert len(office.topics()) == 3
+    answered = await office.home.person.taps(asked[1], "SQLite")
+    assert answered == "SQLite"
+
+
+async def test_a_text_after_the_pencil_is_the_answer_only_in_its_topic(office: Office) -> None:
+    """In another topic it is a prompt to the session there."""
+    await office.open()
+    one, other = office.session("Fix login"), office.session("Release two")
+    asked = await office.ask(one, "que_1")
+    await office.told(other)
+    await office.home.person.taps(asked, "Other")
+    office.write("make it so", office.topics()["Release two"])
+    await office.came("make it so")
+    office.write("let's take DuckDB", office.topics()["Fix login"])
+    entry = await office.home.phase("sending")
+    assert entry.state.decision is not None
+    assert entry.state.decision.answers[0].text == "let's take DuckDB"
+    assert office.desk.texts() == ["make it so"]
+
+
+async def test_a_reply_in_a_topic_is_what_it_is_elsewhere(office: Office) -> None:
+    """To a question it is the answer, to a notice a prompt."""
+    await office.open()
+    source = office.session("Fix login")
+    notice, asked = await office.told(source), await office.ask(source, "que_1")
+    office.home.person.write("go on", to=notice, chat_id=office.chat)
+    await office.came("go on")
+    office.home.person.write("DuckDB", to=asked, chat_id=office.chat)
+    await office.home.phase("sending")
+    assert office.desk.texts() == ["go on"]
+
+
+async def test_a_topic_whose_session_takes_no_prompt_says_so(office: Office) -> None:
+    """With prompts off, and if the project is not one of those that the phone may write to."""
+    await office.open(prompts={"enabled": True, "projects": ["elsewhere"]})
+    await office.told(office.session("Fix login"))
+    thread_id = office.topics()["Fix login"]
+    said = await office.answer(office.write("go on", thread_id))
+    assert (said.thread_id, "takes no prompts from this phone" in said.text) == (thread_id, True)
+    await office.reopen(prompts={"enabled": False})
+    said = await office.answer(office.write("go on", thread_id))
+    assert "may not write to agents" in said.text
+    assert office.desk.received == []
+
+
+async def test_what_belongs_to_no_session_stands_in_the_main_list(office: Office) -> None:
+    """The answers to commands, where these were written; a text in a topic of somebody else is no prompt."""
+    await office.open()
+    await office.told(office.session("Fix login"))
+    said = await office.answer(office.write("/status"))
+    assert said.thread_id is None
+    theirs = office.home.api.control.topic("make", name="Talk", chat_id=office.chat)
+    office.write("good morning", theirs)
+    office.write("good evening")
+    await office.home.polled()
+    assert office.desk.received == []
+    assert [one for one in office.prompts() if one.target] == []
+
+
+async def test_a_subagent_asks_in_the_topic_of_its_root_session(office: Office) -> None:
+    """Its own session has none."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    child = replace(source, session_id="ses_child", session_title="Look at tests (@explore)")
+    asked = await office.ask(child, "que_1", rootTitle="Fix login", rootID=source.session_id)
+    assert (asked.thread_id, len(office.topics())) == (office.topics()["Fix login"], 1)
+
+
+async def test_names(office: Office) -> None:
+    """Two sessions of one name get two names; a session that is renamed renames its topic; none is too long."""
+    await office.open()
+    first, second = office.session("Fix login"), office.session("Fix login")
+    await office.told(first)
+    await office.told(second)
+    assert set(office.topics()) == {"Fix login", "Fix login (2)"}
+    thread_id = office.topics()["Fix login"]
+    await office.ask(replace(first, session_title="Mend\u202e the " + "login " * 40), "que_1")
+    await until(lambda: "Fix login" not in office.topics(), "the new name")
+    (name,) = [name for name in office.topics() if name != "Fix login (2)"]
+    assert (office.topics()[name], name.startswith("Mend the login"), len(name) <= 128) == (thread_id, True, True)
+
+
+async def test_questions_at_the_same_time_share_a_topic(office: Office) -> None:
+    """It is made once, although that takes a while."""
+    await office.open()
+    office.home.api.control.fault(method="createForumTopic", retry_after_s=1)
+    for number in range(3):
+        request = a_request(f"que_{number}", question(f"Number {number}?"), call=f"call_{number}")
+        office.home.hook("question.asked", request, context={"title": "Fix login"})
+    asked = [await office.home.person.sees(f"Number {number}?", chat=office.chat) for number in range(3)]
+    assert {one.thread_id for one in asked} == {office.topics()["Fix login"]}
+    assert [one.status for one in office.home.api.control.calls("createForumTopic")] == [429, 200]
+
+
+async def test_topics_are_known_after_a_restart(office: Office) -> None:
+    """The same topic is used again."""
+    await office.open()
+    source = office.session("Fix login")
+    asked = await office.ask(source, "que_1")
+    await office.reopen()
+    assert (await office.told(source)).thread_id == asked.thread_id
+    office.write("go on", asked.thread_id)
+    await office.came("go on")
+
+
+# --- topics that are gone, or cannot be made --------------------------------------------------------------------------
+
+
+async def test_a_deleted_topic_is_made_again(office: Office) -> None:
+    """Before a message, and between a question and its edit: the question is posted again, into the new topic."""
+    await office.open()
+    source = office.session("Fix login")
+    asked = await office.ask(source, "que_1")
+    old = office.topics()["Fix login"]
+    pencil = asked.button("Other").data
+    office.home.api.control.topic("delete", thread_id=old, chat_id=office.chat)
+    office.home.person.tap(asked, data=pencil)
+    again = await office.home.person.sees(QUESTION, buttons=True, chat=office.chat)
+    new = office.topics()["Fix login"]
+    assert (again.thread_id, new != old) == (new, True)
+    await office.home.noted(again)
+    await until(lambda: office.home.entry().phone.thread_id == new, "the new topic noted")
+    office.home.api.control.topic("delete", thread_id=new, chat_id=office.chat)
+    notice = await office.told(source)
+    assert notice.thread_id == office.topics()["Fix login"]
+    assert len(office.topics()) == 1
+
+
+async def test_a_new_copy_of_a_question_stands_in_its_topic(office: Office) -> None:
+    """Also after topics were switched off; in a topic that is gone by then, it stands in the chat itself."""
+    await office.open()
+    asked = await office.ask(office.session("Fix login"), "que_1")
+    await office.reopen("off")
+    office.write("/open")
+    await office.home.person.gone(asked)
+    copy = await office.home.person.sees(QUESTION, buttons=True, chat=office.chat)
+    assert copy.thread_id == asked.thread_id
+    await office.home.noted(copy)
+    office.home.api.control.topic("delete", thread_id=asked.thread_id or 0, chat_id=office.chat)
+    office.write("/open")
+    copy = await office.home.person.sees(QUESTION, buttons=True, chat=office.chat)
+    assert copy.thread_id is None
+    assert office.topics() == {}
+
+
+async def test_an_open_question_stays_when_topics_are_switched_on(office: Office) -> None:
+    """Its new copy too; the next question of the same session stands in the topic."""
+    await office.open("off")
+    source = office.session("Fix login")
+    asked = await office.ask(source, "que_1")
+    assert asked.thread_id is None
+    await office.reopen()
+    office.write("/open")
+    await office.home.person.gone(asked)
+    copy = await office.home.person.sees(QUESTION, buttons=True, chat=office.chat)
+    assert copy.thread_id is None
+    second = await office.ask(source, "que_2", "Which colour?")
+    assert second.thread_id == office.topics()["Fix login"]
+
+
+async def test_a_topic_that_is_made_but_not_confirmed(office: Office) -> None:
+    """Another one is made; the question is there, once. The same happens if Hermes stops at that moment."""
+    await office.open()
+    office.home.api.control.fault(method="createForumTopic", action="cut_after")
+    source = office.session("Fix login")
+    asked = await office.ask(source, "que_1")
+    assert len([one for one in office.home.person.shown(office.chat) if QUESTION in one.text]) == 1
+    assert asked.thread_id == office.topics()["Fix login"]
+    world = office.home.api.control.world
+    assert len([one for one in world.topics.values() if one.chat_id == office.chat]) == 2
+
+
+async def test_without_a_topic_the_message_stands_in_the_chat(office: Office) -> None:
+    """After a 429 with a long wait, and after a refusal; the person hears once why, and the next try comes later."""
+    await office.open()
+    office.home.api.control.fault(method="createForumTopic", retry_after_s=300)
+    one, other = office.session("Fix login"), office.session("Release two")
+    assert (await office.ask(one, "que_1")).thread_id is None
+    assert (await office.ask(other, "que_2")).thread_id is None
+    said = await office.home.person.sees("Telegram allows no more new topics for now", chat=office.chat)
+    assert said.thread_id is None
+    assert len(office.home.api.control.calls("createForumTopic")) == 1
+    office.home.clock.advance(301)
+    assert (await office.told(one)).thread_id == office.topics()["Fix login"]
+
+
+async def test_a_new_topic_that_cannot_be_used_either(office: Office) -> None:
+    """The message stands in the chat itself."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    words = "Bad Request: message thread not found"
+    office.home.api.control.fault(method="sendMessage", status=400, description=words, times=2)
+    assert (await office.ask(source, "que_1")).thread_id is None
+
+
+async def test_a_short_wait_is_waited_for(office: Office) -> None:
+    """The message stands in its topic."""
+    await office.open()
+    office.home.api.control.fault(method="createForumTopic", retry_after_s=1)
+    asked = await office.ask(office.session("Fix login"), "que_1")
+    assert asked.thread_id == office.topics()["Fix login"]
+    made, posted_s = office.home.api.control.calls("createForumTopic")[-1], office.home.entry().timing.posted_s
+    assert posted_s is not None
+    waited_s = made.at_s - office.home.api.control.calls("createForumTopic")[0].at_s
+    assert posted_s - office.home.entry().asked_s >= waited_s > 0.9, "the time to answer begins with the message"
+
+
+async def test_a_telegram_that_cannot_make_topics_loses_nothing(office: Office) -> None:
+    """After some failures the question comes without a topic."""
+    await office.open()
+    office.home.api.control.fault(method="createForumTopic", status=500, times=50)
+    assert (await office.ask(office.session("Fix login"), "que_1")).thread_id is None
+
+
+async def test_topics_that_are_switched_off_in_the_chat(office: Office) -> None:
+    """A question then stands in the chat itself, the person hears once why; and back."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    switch(office, on=False)
+    assert (await office.ask(source, "que_1")).thread_id is None
+    assert (await office.told(source)).thread_id is None
+    await office.home.person.sees("topics are switched off in this chat", chat=office.chat)
+    switch(office, on=True)
+    office.home.clock.advance(PAUSE_S)
+    assert (await office.told(source)).thread_id is not None
+    why = [one for one in office.home.person.shown(office.chat) if "switched off" in one.text]
+    assert len(why) == 1
+
+
+def switch(office: Office, *, on: bool) -> None:
+    """Switch the topics of the chat on or off."""
+    if office.chat > 0:
+        office.home.api.control.topics_mode(on=on)
+    else:
+        office.home.api.control.rule(chat_id=office.chat, forum=on)
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def group(tmp_path: Path) -> AsyncIterator[Office]:
+    """A group with topics."""
+    async with living(tmp_path, chats=[Chat(ANN.id), FORUM], chat_id=TEAM, sections=PROMPTS) as home:
+        yield Office(home)
+
+
+async def test_a_right_that_is_taken_away(group: Office) -> None:
+    """The topics that exist are used on, also a closed one; a new session comes to the group itself, once told why."""
+    await group.open()
+    source = group.session("Fix login")
+    asked = await group.ask(source, "que_1")
+    group.home.api.control.rule(chat_id=TEAM, standing="member")
+    group.home.api.control.topic("close", thread_id=asked.thread_id or 0, chat_id=TEAM)
+    assert (await group.told(source)).thread_id == asked.thread_id
+    for number in (2, 3):
+        assert (await group.ask(group.session(f"Session {number}"), f"que_{number}")).thread_id is None
+        group.home.clock.advance(PAUSE_S)
+    await group.home.person.sees("I may not manage topics in this group", chat=TEAM)
+    assert len([one for one in group.home.person.shown(TEAM) if "manage topics" in one.text]) == 1
+    group.home.api.control.rule(chat_id=TEAM, standing="administrator")
+    fourth = await group.ask(group.session("Session 4"), "que_4")
+    assert fourth.thread_id == group.topics()["Session 4"]
+
+
+async def test_a_topic_of_a_group_is_known_after_topics_were_off(group: Office) -> None:
+    """It was there all the time: a text in it still reaches its session, and the next message stands in it."""
+    await group.open()
+    source = group.session("Fix login")
+    thread_id = (await group.told(source)).thread_id
+    switch(group, on=False)
+    assert (await group.told(source)).thread_id is None
+    await group.home.person.sees("topics are switched off in this chat", chat=TEAM)
+    switch(group, on=True)
+    group.write("go on", thread_id)
+    await group.came("go on")
+    assert (await group.told(source)).thread_id == thread_id
+    assert list(group.topics()) == ["Fix login"]
+    switch(group, on=False)
+    await group.told(source)
+    off = "topics are switched off in this chat"
+    await until(lambda: len([one for one in group.home.person.shown(TEAM) if off in one.text]) == 2, "it said again")
+
+
+async def test_a_group_that_turns_into_a_forum(tmp_path: Path) -> None:
+    """Its id changes: what is open is posted again, in a topic of its own."""
+    async with living(tmp_path, chats=[Chat(ANN.id), Chat(-500, "Small")], chat_id=-500, sections=PROMPTS) as home:
+        office = Office(home)
+        await office.open()
+        source = office.session("Fix login")
+        assert (await office.ask(source, "que_1")).thread_id is None
+        new = home.api.control.migrate(chat_id=-500, forum=True)
+        home.api.control.rule(chat_id=new, standing="administrator", manages_topics=True)
+        again = await home.person.sees(QUESTION, buttons=True, chat=new)
+        world = home.api.control.world
+        await until(lambda: [one for one in world.topics.values() if one.name == "Fix login"], "a topic")
+        assert (await office.notice(source, chat=new)).thread_id == again.thread_id
+        home.person.write("go on", thread_id=again.thread_id, chat_id=new)
+        await office.came("go on")
+
+
+# --- one topic for each project ---------------------------------------------------------------------------------------
+
+
+async def test_sessions_of_a_project_share_its_topic(office: Office) -> None:
+    """A reply is a prompt; a plain text is one for no session, because another one may be at work at the desk."""
+    await office.open("project")
+    one = office.session("Fix login")
+    notice = await office.told(one)
+    assert office.topics() == {"shop": notice.thread_id}
+    office.write("go on", notice.thread_id, to=notice)
+    await office.came("go on")
+    other = office.session("Release two")
+    assert (await office.ask(other, "que_1")).thread_id == notice.thread_id
+    office.write("and now?", notice.thread_id)
+    if office.chat > 0:
+        await office.home.person.sees("Is this your answer", chat=office.chat)
+    else:
+        await office.home.polled()
+    assert office.desk.texts() == ["go on"]
+    assert (await office.told(office.session("Blog", "/home/dev/blog"))).thread_id == office.topics()["blog"]
+
+
+async def test_a_chat_with_topics_that_hermes_does_not_use(office: Office) -> None:
+    """A person's own topics change nothing: the text after ✏️ is the answer, wherever it stands."""
+    await office.open("off")
+    shown = await office.ask(office.session("Fix login"), "que_1")
+    assert not shown.thread_id
+    thread_id = office.home.api.control.topic("make", name="Mine", chat_id=office.chat)
+    await office.home.person.taps(shown, "✏️ Other")
+    if office.chat > 0:
+        office.write("DuckDB", thread_id)
+        await office.home.person.sees("“DuckDB”", chat=office.chat)
+
+
+async def test_a_new_session_begins_from_the_topic_of_its_project(office: Office) -> None:
+    """Although another session is the only one that is known there."""
+    await office.open("project")
+    notice = await office.told(office.session("Fix login"))
+    listed = await office.answer(office.write("/new"))
+    await office.home.person.taps(listed, "shop")
+    typing = await office.home.person.sees("prompt", chat=office.chat)
+    await until(lambda: [one for one in office.kept.cards.all() if one.typing], "the card armed")
+    assert office.home.person.message(typing.message_id, office.chat).thread_id == notice.thread_id
+    office.write("begin", notice.thread_id)
+    await until(lambda: office.desk.received, "the prompt")
+    assert office.received() == [("ses_2", "begin")]
