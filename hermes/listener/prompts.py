@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import prompt_files, prompts
+from hermes.errors import StoreError
 from hermes.listener.records import Records, Workers
 from hermes.model.prompt import Prompt
 
@@ -96,6 +97,15 @@ class Prompts(Records[Prompt]):
         """Tell whether a prompt from the phone began this turn."""
         same = (one for one in self.all() if one.target and one.target.source.session == turn.source.session)
         return any(_is_of(prompt, turn) for prompt in same)
+
+    async def draw_again(self) -> None:
+        """Let the line of each prompt that is not over be drawn again: nobody knows what it shows."""
+        for prompt in self.all():
+            if not prompts.is_over(prompt) and prompt.line.message_id is not None:
+                try:
+                    await self.change(prompt.id, lambda found: replace(found, line=replace(found.line, drawn="")))
+                except StoreError as error:
+                    log.error("prompt %s is not drawn afresh: %s", prompt.id, error)  # noqa: TRY400 (a full disk)
 
     async def forget_before(self, at_s: float) -> None:
         """Forget the prompts that are over and were written before this time (epoch). Raises NotSaved."""

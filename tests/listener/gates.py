@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes.errors import StoreError
     from hermes.listener.records import Records
-    from hermes.storage.store import Store
+    from hermes.storage.store import RecordStore, Store
 
 
 class Gate:
@@ -41,7 +41,7 @@ class Gate:
 
 
 @asynccontextmanager
-async def held(store: Store, name: str, *, is_done: bool = False) -> AsyncIterator[Gate]:
+async def held(store: Store | RecordStore[Any], name: str, *, is_done: bool = False) -> AsyncIterator[Gate]:
     """Hold the next call of this method of the store, before its work or when that is done, until the block ends."""
     found, gate = getattr(store, name), Gate()
 

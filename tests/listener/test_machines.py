@@ -21,7 +21,7 @@ from hermes.commands.store import machines
 from hermes.errors import Deposed, StoreAway, StoreError, TooNew
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
-from hermes.listener.phone.machines import LOOK_S
+from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.outage import PATIENCE_S
 from hermes.listener.sd_notify import Supervisor
 from hermes.model.notice import Notice
@@ -31,7 +31,7 @@ from hermes.sandbox.phone import file_of
 from hermes.storage.home import Home
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
-from tests.listener.gates import fails_once
+from tests.listener.gates import fails_once, held
 from tests.listening import ANN, BOB, STRANGER, Clock, House, Person, a_request, question, until
 from tests.prompted import Desk
 
@@ -257,7 +257,7 @@ async def test_status_tells_of_every_machine(three: tuple[Machine, ...]) -> None
     laptop, workstation, server = three
     await started(*three)
     await server.stop()
-    long_ago(laptop, server)
+    heard(laptop, server, ago_s=60)
     await until(lambda: len(laptop.listener._parts.phone.machines.all) == 3, "all machines")
     laptop.clock.advance(LOOK_S)
     await until(lambda: any(one.is_away for one in laptop.listener._parts.phone.machines.all), "one that is away")
@@ -275,7 +275,7 @@ async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(thr
     request_id = workstation.agent.ask([question()])
     shown = await laptop.person.sees(ASKED)
     await workstation.stop()
-    long_ago(laptop, workstation)
+    heard(laptop, workstation, ago_s=60)
     laptop.clock.advance(LOOK_S)
     await laptop.person.sees("away now; an answer goes there when it is back")
     for _ in range(100):
@@ -514,12 +514,13 @@ async def test_tables_of_a_newer_hermes_end_a_listener(three: tuple[Machine, ...
         await laptop.new().run()
 
 
-def long_ago(here: Machine, other: Machine) -> None:
-    """Let the other machine be silent for a minute."""
+def heard(here: Machine, other: Machine, *, ago_s: float = 0.0) -> None:
+    """Let the other machine have been heard of so long ago."""
     parameters: dict[str, Any] = dict(here.address.parameters())
     with psycopg.connect(**parameters, autocommit=True) as connection:
         machine = spool.machine(other.store)
-        connection.execute("UPDATE hermes.machines SET seen = seen - interval '60 s' WHERE id = %s", [machine])
+        seen = "UPDATE hermes.machines SET seen = clock_timestamp() - make_interval(secs => %s) WHERE id = %s"
+        connection.execute(seen, [ago_s, machine])
 
 
 PHOTO = b"\xff\xd8\xff\xe0" + secrets.token_bytes(600_000)
@@ -598,6 +599,8 @@ async def a_prompt_waits_at(machine: Machine, phone: Machine) -> str:
     await machine.stop()
     phone.person.write("Go on", to=card)
     await phone.person.sees("Waits for the current turn")
+    prompts = phone.listener._parts.kept.prompts
+    await until(lambda: any(one.line.message_id for one in prompts.all()), "the line noted")
     return session
 
 
@@ -605,7 +608,7 @@ async def test_a_prompt_says_that_its_machine_is_away(three: tuple[Machine, ...]
     """From the moment when that is known, until the machine is back."""
     laptop, workstation, _ = three
     session = await a_prompt_waits_at(workstation, laptop)
-    long_ago(laptop, workstation)
+    heard(laptop, workstation, ago_s=60)
     laptop.clock.advance(LOOK_S)
     await laptop.person.sees("can't be reached; it gets this as soon as it is back")
     await workstation.start(settle=False)
@@ -617,10 +620,39 @@ async def test_the_next_phone_side_says_that_the_machine_of_a_prompt_is_away(thr
     laptop, workstation, _ = three
     session = await a_prompt_waits_at(workstation, laptop)
     await laptop.stop()
-    long_ago(laptop, workstation)
+    heard(laptop, workstation, ago_s=60)
     await laptop.start(prompts={"enabled": True})
     await laptop.person.sees("can't be reached; it gets this as soon as it is back")
     assert not workstation.agent.texts_of(session)
+
+
+async def test_a_machine_that_has_just_joined_is_not_away(three: tuple[Machine, ...]) -> None:
+    """Although the last look at all machines was before that."""
+    laptop, workstation, _ = three
+    await laptop.start()
+    seen = Machines(laptop.listener._store, monotonic=lambda: 0.0)
+    await seen.look()
+    await workstation.start(settle=False)
+    machine = spool.machine(workstation.store)
+    await until(lambda: workstation.agent.sinks, "an event stream")
+    await seen.look()
+    assert seen.is_away(machine)
+    await seen.look(machine)
+    assert not seen.is_away(machine)
+
+
+async def test_the_next_phone_side_draws_the_line_of_a_prompt_again(three: tuple[Machine, ...]) -> None:
+    """The one before it has drawn the line, and has left before that was noted."""
+    laptop, workstation, _ = three
+    await a_prompt_waits_at(workstation, laptop)
+    heard(laptop, workstation, ago_s=60)
+    async with held(laptop.listener._store.prompts, "change"):
+        laptop.clock.advance(LOOK_S)
+        await laptop.person.sees("can't be reached; it gets this as soon as it is back")
+        await laptop.stop()
+    heard(laptop, workstation)
+    await laptop.start(prompts={"enabled": True})
+    await laptop.person.sees("Waits for the current turn")
 
 
 async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ...], database: Database) -> None:

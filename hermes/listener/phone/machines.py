@@ -23,10 +23,11 @@ class Machines:
         self._monotonic = monotonic
         self._looked_s = -math.inf
 
-    async def look(self) -> None:
-        """Look at them now and then. Raises StoreError."""
+    async def look(self, machine: str = "") -> None:
+        """Look at them now and then, and if this machine is not known: it may have joined since. Raises StoreError."""
         at_s = self._monotonic()
-        if self._store.is_shared and at_s - self._looked_s >= LOOK_S:
+        is_new = machine and machine not in {one.id for one in self.all}
+        if self._store.is_shared and (is_new or at_s - self._looked_s >= LOOK_S):
             self.all = await self._store.machines()
             self._looked_s = at_s
 

@@ -179,6 +179,7 @@ class Connection:
                 await self._entries.change(entry.id, lambda found: replace(found, phone=replace(found.phone, drawn="")))
             except StoreError as error:
                 log.error("entry %s is not drawn afresh: %s", entry.id, error)  # noqa: TRY400 (a full disk)
+        await self._prompts.draw_again()
 
     def _shown(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.phone.message_id and entry.state.phase == "open"]

@@ -68,7 +68,7 @@ class PromptLines:
             raise
 
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
-        await self._machines.look()
+        await self._machines.look(prompt.machine)
         is_away = prompt.is_away or (prompt.target is not None and self._machines.is_away(prompt.machine))
         screen = prompt_line(replace(prompt, is_away=is_away), now_s)
         if prompt.line.message_id is not None and prompt.line.chat_id != self._entries.chat_id:
