@@ -41,7 +41,7 @@ class Codec(Generic[T]):
         stored: Callable[[T], T] = lambda value: value,
         read: Callable[[T], T] = lambda value: value,
     ) -> None:
-        self._key = key
+        self.key = key
         self._stored = stored
         self._read = read
         self._adapter = TypeAdapter(kind)
@@ -50,7 +50,7 @@ class Codec(Generic[T]):
 
     def encode(self, value: T) -> bytes:
         """Return the whole content of a file: one line of ASCII."""
-        record = {"v": self.version, self._key: self._adapter.dump_python(self._stored(value))}
+        record = {"v": self.version, self.key: self._adapter.dump_python(self._stored(value))}
         return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
     def decode(self, data: bytes) -> T:
@@ -66,12 +66,12 @@ class Codec(Generic[T]):
             raise Unreadable("it does not say which version it is")
         if version > self.version:
             raise TooNew(f"it has version {version}; this Hermes knows versions up to {self.version}")
-        return self._checked(self._brought_forward(version, record.get(self._key)))
+        return self._checked(self._brought_forward(version, record.get(self.key)))
 
     def _brought_forward(self, version: int, body: object) -> object:
         for step in range(version, self.version):
             if not isinstance(body, dict):
-                raise Unreadable(f"it contains no {self._key}")
+                raise Unreadable(f"it contains no {self.key}")
             if step not in self._upgrades:
                 raise Unreadable(f"it has version {version}, which this Hermes no longer knows")
             try:
@@ -82,12 +82,12 @@ class Codec(Generic[T]):
 
     def _checked(self, body: object) -> T:
         if not isinstance(body, dict):
-            raise Unreadable(f"it contains no {self._key}")
+            raise Unreadable(f"it contains no {self.key}")
         try:
             return self._read(self._adapter.validate_python(body))
         except ValidationError as error:
             where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-            raise Unreadable(f"{self._key}.{where} is missing or not what it should be") from None
+            raise Unreadable(f"{self.key}.{where} is missing or not what it should be") from None
 
 
 def _record(data: bytes) -> dict[str, Any]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.hook import spool
+from hermes.model.entry import Phone
 from hermes.storage.home import Home
 from hermes.storage.postgres.store import PostgresStore
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hermes.model.entry import Entry
     from hermes.storage.postgres.address import Address
+    from tests.harness.postgres import Database
 
 BOT = 42
 SECRET = "a-secret 'of' its own"
@@ -58,3 +63,14 @@ async def joined(store: PostgresStore, *, phone: bool = False) -> AsyncIterator[
         yield store
     finally:
         await store.leave()
+
+
+def agent(database: Database, tmp_path: Path, user: str, name: str = "ci", bot: int | None = None) -> PostgresStore:
+    """An agent-only machine."""
+    return machine(tmp_path, name, database.address(user.replace(" ", "%20"), SECRET), bot=bot)
+
+
+def asked_at(name: str, entry_id: str, code: str = "") -> Entry:
+    """An ask of this machine that is not on the phone yet."""
+    entry = an_entry(entry_id, code=code)
+    return replace(entry, ask=replace(entry.ask, source=replace(entry.ask.source, machine=name)), phone=Phone(0))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage.postgres.connection import UnknownError
-from hermes.storage.postgres.entries import OWNER
+from hermes.storage.postgres.entries import OWNER, with_phone
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import LogOnce, of_machine
+from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
 from hermes.storage.store import Record
 
@@ -27,18 +27,19 @@ R = TypeVar("R", bound=Record)
 
 _LONGEST_ID: Final = 255
 
-_ALL: Final = "SELECT id, machine, body::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
+_ALL: Final = "SELECT id, machine, body::text, phone::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
 _CREATE: Final = f"""
-INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body)
-SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json WHERE {IS_HELD}
+INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body {{phone}})
+SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json {{phone_value}} WHERE {IS_HELD}
 ON CONFLICT (bot, kind, id) {{on_conflict}}
 RETURNING {TELL}
 """
 _KEEP: Final = """
-DO UPDATE SET revision = excluded.revision, body = excluded.body {moved} WHERE records.revision < excluded.revision
+DO UPDATE SET revision = excluded.revision, body = excluded.body {phone_again} {moved}
+WHERE records.revision < excluded.revision
 """
 _CHANGE: Final = f"""
-UPDATE hermes.records SET revision = %(revision)s, body = %(body)s::json {{moved}}
+UPDATE hermes.records SET revision = %(revision)s, body = %(body)s::json {{phone_set}} {{moved}}
 WHERE bot = %(bot)s AND kind = %(kind)s AND id = %(id)s AND revision = %(before)s AND {IS_HELD}
 RETURNING {TELL}
 """
@@ -82,7 +83,7 @@ class Records(Generic[R]):
         if not _is_id(record.id):
             raise StoreError("a record cannot have such an id")
         wanted = _at(record, 1)
-        statement = _CREATE.format(on_conflict="DO NOTHING")
+        statement = self._for_user(_CREATE, on_conflict="DO NOTHING")
         try:
             is_new = bool(await self._writer.write(statement, self._values(wanted)))
         except UnknownError:
@@ -103,7 +104,7 @@ class Records(Generic[R]):
                 return record
             wanted = _at(changed, record.revision + 1)
             try:
-                if await self._writer.write(self._moving(_CHANGE), self._values(wanted, before=record.revision)):
+                if await self._writer.write(self._for_user(_CHANGE), self._values(wanted, before=record.revision)):
                     return wanted
                 record = await self.get(known.id)
             except UnknownError:
@@ -115,7 +116,7 @@ class Records(Generic[R]):
     async def keep(self, record: R) -> R:
         """Write a record from memory if the database has lost it or is behind. Raises NotSaved, Deposed."""
         await self._writer.ready()
-        statement = _CREATE.format(on_conflict=self._moving(_KEEP))
+        statement = self._for_user(_CREATE, on_conflict=self._for_user(_KEEP))
         if await self._writer.write_again(statement, self._values(record)):
             return record
         return await self.get(record.id)
@@ -128,9 +129,10 @@ class Records(Generic[R]):
         news = self._writer.news(self._kind, record_id)
         await self._writer.write_again(_FORGET, self._key(record_id) | news)
 
-    def _moving(self, statement: str) -> str:
-        # A user of an agent-only machine cannot move a row to another machine.
-        return statement.format(moved=_MOVED if self._identity.sees_phone else "")
+    def _for_user(self, statement: str, **parts: str) -> str:
+        # The user of an agent-only machine writes nothing of the phone's, and cannot move a row to another machine.
+        is_phone = self._identity.sees_phone
+        return with_phone(statement, sees_phone=is_phone).format(moved=_MOVED if is_phone else "", **parts)
 
     async def _is_saved(self, wanted: R) -> bool:
         try:
@@ -150,8 +152,8 @@ class Records(Generic[R]):
                     self._log_once(f"{self._kind}/{row[0]}", error)
         return found
 
-    def _decoded(self, record_id: str, machine: str, body: str) -> R:
-        record = self._codec.decode(body.encode())
+    def _decoded(self, record_id: str, machine: str, body: str, phone: str | None) -> R:
+        record = as_record(self._codec, self._kind, body, phone)
         if record.id != record_id:
             raise Unreadable(f"it holds another record, {record.id}")
         if machine:  # one of no machine is made by the phone side
@@ -164,9 +166,9 @@ class Records(Generic[R]):
         return {"bot": self._identity.bot, "kind": self._kind, "id": record_id}
 
     def _values(self, record: R, *, before: int = 0) -> dict[str, object]:
-        body = self._codec.encode(record).decode()
-        values = {"machine": plain(record.machine), "revision": record.revision, "before": before, "body": body}
-        return self._key(record.id) | values | self._writer.news(self._kind, record.id)
+        values = {"machine": plain(record.machine), "revision": record.revision, "before": before}
+        columns = as_columns(self._codec, self._kind, record)
+        return self._key(record.id) | values | columns | self._writer.news(self._kind, record.id)
 
 
 def _is_id(text: str) -> bool:

@@ -25,12 +25,13 @@ _ROUNDS: Final = 4096
 _LONGEST_NAME: Final = 63
 _ENTRY: Final = "bot, owner, id, machine, agent, wait_id, code, phase, revision, asked_s, closed_s, body"
 _CHANGED: Final = "code, phase, revision, wait_id, closed_s, body"
+_RECORD: Final = "bot, kind, id, machine, owner, revision, body"
 _GRANTS: Final = (
     "GRANT USAGE ON SCHEMA hermes TO {user}",
     "GRANT SELECT ON hermes.migrations, hermes.members, hermes.locks TO {user}",
     "GRANT SELECT, INSERT, UPDATE ON hermes.machines, hermes.leases TO {user}",
     f"GRANT SELECT ({_ENTRY}), INSERT ({_ENTRY}), UPDATE ({_CHANGED}) ON hermes.entries TO {{user}}",
-    "GRANT SELECT, INSERT, DELETE, UPDATE (revision, body) ON hermes.records TO {user}",
+    f"GRANT SELECT, DELETE, INSERT ({_RECORD}), UPDATE (revision, body) ON hermes.records TO {{user}}",
     "GRANT SELECT ON hermes.files TO {user}",
 )
 _REMOVE: Final = """

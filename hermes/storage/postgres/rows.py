@@ -1,4 +1,8 @@
-"""An ask as a row: its body as the codec writes it, but for the phone, which has a column of its own."""
+"""Asks and records as rows: their bodies as the codec writes them, but for what is the phone side's alone.
+
+That has a column of its own, which a user of an agent-only machine cannot write: what a person writes goes to the ask
+or the session whose message it replies to, or that waits for a text, and no other machine may draw it to itself.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +23,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hermes.model.entry import Entry
+    from hermes.storage.codec import Codec
+    from hermes.storage.store import Kind
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NO_PHONE: Final = '{"chat_id":0}'
+_HEARD: Final = ("armed", "joining", "due_s", "seen")
+"""The parts of an ask's state that say which texts are its own."""
+_PHONE: Final[dict[Kind, frozenset[str]]] = {
+    "notices": frozenset({"is_muted", "retry_shown", "shown", "outdated", "earlier"}),
+    "prompts": frozenset({"user", "chat_id", "parts", "due_s", "choices", "line"}),
+    "cards": frozenset(
+        {"chat_id", "messages", "armed_for", "armed_s", "typing", "about", "is_muted", "is_wanted", "shown", "drawn"}
+    ),
+}
+"""The parts of a record that are the phone side's."""
 
 
 def as_row(entry: Entry) -> dict[str, object]:
     """Return the values of the columns of this ask."""
     record = json.loads(ENTRIES.encode(entry))
     phone = record["entry"].pop("phone")
+    phone["heard"] = {name: record["entry"]["state"].pop(name) for name in _HEARD}
     source = entry.ask.source
     wait_id = "" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
     return {
@@ -46,13 +63,15 @@ def as_row(entry: Entry) -> dict[str, object]:
     }
 
 
-def as_entry(entry_id: str, machine: str, body: str, phone: str | None) -> Entry:
-    """Return the ask in this row; `phone` is None if this user may not see it. Raises Unreadable, TooNew."""
-    record = json.loads(body)
-    if not isinstance(record, dict):
-        raise Unreadable("it is not a JSON object")
+def as_entry(entry_id: str, machine: str, code: str, body: str, phone: str | None) -> Entry:
+    """Return the ask in this row; `phone` is None if this user may not see it. Raises Unreadable, TooNew.
+
+    The columns decide: no two asks have one code, whatever a body says.
+    """
+    record = _loaded(body)
     if isinstance(record.get("entry"), dict):
-        record["entry"]["phone"] = json.loads(_NO_PHONE if phone is None else phone)
+        record["entry"] |= {"code": code, "phone": json.loads(_NO_PHONE if phone is None else phone)}
+        _hear(record["entry"])
     try:
         entry = ENTRIES.decode(_written(record).encode())
     except TooNew as error:
@@ -60,6 +79,48 @@ def as_entry(entry_id: str, machine: str, body: str, phone: str | None) -> Entry
     if entry.id != entry_id:
         raise Unreadable(f"it holds another entry, {entry.id}")
     return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)))
+
+
+def _hear(entry: dict[str, Any]) -> None:
+    """Put what the phone side has heard into the state of this ask, and leave out what its body says of that."""
+    state, heard = entry.get("state"), entry["phone"].pop("heard", {})
+    if isinstance(state, dict):
+        is_over = state.get("phase") == "settled"  # by an agent side that does not see it
+        wanted = {"seen"} if is_over else set(_HEARD)
+        kept = {name: value for name, value in state.items() if name not in _HEARD}
+        entry["state"] = kept | {name: value for name, value in heard.items() if name in wanted}
+
+
+def as_columns(codec: Codec[Any], kind: Kind, record: Any) -> dict[str, object]:
+    """Return the body and the phone's part of this record."""
+    whole = json.loads(codec.encode(record))
+    phone = _taken(whole[codec.key], _PHONE.get(kind, frozenset()))
+    return {"body": _written(whole), "phone": _written(phone)}
+
+
+def as_record(codec: Codec[T], kind: Kind, body: str, phone: str | None) -> T:
+    """Return the record in this row; `phone` is None in a row of an earlier Hermes. Raises Unreadable, TooNew."""
+    whole = _loaded(body)
+    if phone is not None and isinstance(whole.get(codec.key), dict):
+        _taken(whole[codec.key], _PHONE.get(kind, frozenset()))
+        whole[codec.key] |= json.loads(phone)
+    return codec.decode(_written(whole).encode())
+
+
+def _taken(values: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Take these values out, and return them."""
+    return {name: values.pop(name) for name in list(values) if name in names}
+
+
+def _loaded(body: str) -> dict[str, Any]:
+    """Return the JSON object of a body. Raises Unreadable: an agent-only user writes it as it likes."""
+    try:
+        record = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Unreadable("it is no JSON that can be read") from None
+    if not isinstance(record, dict):
+        raise Unreadable("it is not a JSON object")
+    return record
 
 
 def of_machine(value: T, machine: str) -> T:
@@ -84,11 +145,11 @@ def _written(value: Any) -> str:
 
 
 def surveyed(rows: Iterable[tuple[Any, ...]]) -> Survey:
-    """Read rows of id, machine, body and phone; the names of those that cannot be read are `entries/ID`."""
+    """Read rows of id, machine, code, body and phone; the names of those that cannot be read are `entries/ID`."""
     entries, damaged, too_new = [], [], []
-    for entry_id, machine, body, phone in rows:
+    for entry_id, *columns in rows:
         try:
-            entries.append(as_entry(entry_id, machine, body, phone))
+            entries.append(as_entry(entry_id, *columns))
         except TooNew:
             too_new.append(Path("entries", entry_id))
         except Unreadable as error:

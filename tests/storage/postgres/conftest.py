@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.storage.postgres import roles
-from tests.storage.machines import BOT, MADE, SECRET
+from tests.storage.machines import BOT, MADE, SECRET, joined, machine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from hermes.storage.postgres.store import PostgresStore
     from tests.harness.postgres import Database
@@ -23,6 +24,13 @@ async def _all_leave() -> AsyncIterator[None]:
     yield
     while MADE:
         await MADE.pop().leave()
+
+
+@pytest.fixture
+async def phone(database: Database, tmp_path: Path) -> AsyncIterator[PostgresStore]:
+    """The machine with the bot's token."""
+    async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
+        yield store
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +12,16 @@ import pytest
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, Unreadable
 from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
-from hermes.model.entry import Entry, Phone
-from hermes.model.notice import Notice, Place, Turn
+from hermes.model.entry import Phone
+from hermes.model.notice import Notice, Turn
 from hermes.sandbox.postgres import programs
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import PASSWORD, Database
-from tests.storage.machines import BOT, SECRET, joined, machine
-from tests.storage.store_process import an_entry, one_more
+from tests.storage.machines import BOT, SECRET, agent, asked_at, joined
+from tests.storage.store_process import one_more
 
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="ci")
 
@@ -38,6 +37,9 @@ REFUSED = (
     "SELECT phone FROM hermes.entries",
     "SELECT * FROM hermes.chats",
     """UPDATE hermes.entries SET phone = '{"chat_id":1}'""",
+    """UPDATE hermes.records SET phone = '{"chat_id":1}'""",
+    """INSERT INTO hermes.records (bot, kind, id, machine, revision, body, phone)
+    VALUES (42, 'cards', 'x', 'ci', 1, '{}', '{}')""",
     "UPDATE hermes.entries SET owner = 'hermes'",
     "DELETE FROM hermes.entries",
     f"INSERT INTO hermes.entries {_ENTRY}, owner) VALUES (42, 'x', '', '', '', '', '', 1, 1, '{{}}', 'hermes')",
@@ -61,27 +63,9 @@ REFUSED = (
 """What the user of an agent-only machine may not do."""
 
 
-def asked_at(name: str, entry_id: str, code: str = "") -> Entry:
-    """An ask of this machine that is not on the phone yet."""
-    entry = an_entry(entry_id, code=code)
-    return replace(entry, ask=replace(entry.ask, source=replace(entry.ask.source, machine=name)), phone=Phone(0))
-
-
-@pytest.fixture
-async def phone(database: Database, tmp_path: Path) -> AsyncIterator[PostgresStore]:
-    """The machine with the bot's token."""
-    async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
-        yield store
-
-
 def others_in(table: str) -> bytes:
     """Count the rows of others in this table."""
     return f"SELECT count(*) FROM hermes.{table} WHERE owner <> current_user".encode()
-
-
-def agent(database: Database, tmp_path: Path, user: str, name: str = "ci", bot: int | None = None) -> PostgresStore:
-    """An agent-only machine."""
-    return machine(tmp_path, name, database.address(user.replace(" ", "%20"), SECRET), bot=bot)
 
 
 async def test_an_agent_only_machine_learns_its_bot_and_asks(
@@ -140,12 +124,11 @@ async def test_a_row_tells_of_its_own_machine_alone(
         elsewhere = asked_at("desk", entry.id).ask
         turn = Turn(elsewhere.source, "OpenCode", "msg_1", 1.0, 2.0)
         await ci.change(entry.id, lambda found: replace(found, ask=elsewhere))
-        await ci.notices.change(notice, lambda found: replace(found, turn=turn, earlier=(Place(7, 70),)))
+        await ci.notices.change(notice, lambda found: replace(found, turn=turn))
         found = await phone.notices.get(notice.id)
         assert found.turn is not None
         for source in ((await phone.get(entry.id)).ask.source, found.turn.source):
             assert source == replace(elsewhere.source, machine="ci")
-        assert found.earlier == (Place(7, 70),)
         await ci.settle(entry.id)
         assert (await phone.done(entry.id)).ask.source.machine == "ci"
         await ci.notices.change(found, lambda found: replace(found, machine="desk"))
