@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from hermes.listener.notices import MOST
 from hermes.model.notice import Notice
 from hermes.model.signals import Busy, TurnBegan
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
+from tests.listener.gates import unsaved
 from tests.listening import House, a_request, house, until
 
 if TYPE_CHECKING:
@@ -181,6 +183,30 @@ async def test_the_whole_of_long_words_is_one_tap_away(claude: Claude, home: Hou
     second = await home.person.sees("shop is done · 10 min", buttons=True)
     await until(lambda: not home.person.message(first.message_id).rows, "the first without buttons")
     assert home.person.message(second.message_id).rows
+
+
+async def test_a_notice_that_is_not_noted_yet_shows_its_own_words(claude: Claude, home: House) -> None:
+    """A person taps as soon as the message is there, and the disk is full at that moment."""
+    for number in (1, 2):
+        words, turn_id = "They end here. " * 300 * number, f"p{number}"
+        with unsaved(home.listener._parts.kept.notices, functools.partial(tells_of, turn_id)):
+            await claude.works(turn_id, 300.0 * number, last_assistant_message=words)
+            shown = await home.person.sees(f"shop is done · {number * 5} min", buttons=True)
+            assert await home.person.taps(shown, "Show all") == "Here it comes"
+            await until(functools.partial(are_sent, home, len(words)), "the words")
+        home.clock.advance(1.0)
+        await until(lambda: tells_of(turn_id, claude.notice()), "the notice noted")  # noqa: B023 (this turn's)
+
+
+def are_sent(home: House, size: int) -> bool:
+    """Tell whether words of so many bytes came as a document."""
+    sent = [str(call.params["document"]) for call in home.api.control.calls("sendDocument")]
+    return f"last-words.txt ({size} bytes)" in sent
+
+
+def tells_of(turn_id: str, notice: Notice | None) -> bool:
+    """Tell whether the message about this turn is noted."""
+    return notice is not None and notice.shown is not None and notice.shown.turn.id == turn_id
 
 
 async def test_long_changes_are_a_document(home: House) -> None:

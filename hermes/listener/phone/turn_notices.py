@@ -137,15 +137,26 @@ class TurnNotices:
         notice = self._notices.get(notice_id)
         if notice is None or not isinstance(action, ShowWhole | ShowChanges):
             return False
-        shown = notice.shown
-        if shown is None or shown.message_id != tap.message_id:
+        turn = _turn_of(notice, tap.message_id)
+        if turn is None:
             self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
             return True
         self._outbox.answer(tap.query_id, hints.TOASTS["whole"])
         whole = isinstance(action, ShowWhole)
-        screen, file = screens.whole_words(shown.turn) if whole else screens.changed(shown.turn)
+        screen, file = screens.whole_words(turn) if whole else screens.changed(turn)
         if file is None:
             self._messenger.say(screen, reply_to=tap.message_id)
         else:
             self._messenger.attach(screen, file, reply_to=tap.message_id)
         return True
+
+
+def _turn_of(notice: Notice, message_id: int) -> Turn | None:
+    """Return the turn of this message with buttons; None if a newer one has taken its place.
+
+    A person can tap before the message is noted: one that is newer than the noted one tells of the latest turn.
+    """
+    shown = notice.shown
+    if shown is None or message_id > shown.message_id:
+        return notice.turn
+    return shown.turn if message_id == shown.message_id else None
