@@ -117,7 +117,7 @@ def _loaded(body: str) -> dict[str, Any]:
     try:
         record = json.loads(body)
     except (ValueError, RecursionError):
-        raise Unreadable("it is no JSON that can be read") from None
+        raise Unreadable("it is not JSON that can be read") from None
     if not isinstance(record, dict):
         raise Unreadable("it is not a JSON object")
     return record
