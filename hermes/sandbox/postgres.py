@@ -18,6 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -32,6 +33,8 @@ HOST: Final = "127.0.0.1"
 PATIENCE_S: Final = 30.0
 LOOK_S: Final = 0.02
 STATUS_LINE: Final = 7  # of postmaster.pid
+PORTS: Final = range(20_000, 32_000)
+"""No system gives these to connections by itself: so a server that is stopped for a while finds its port free."""
 
 _INITDB: Final = ("--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C")
 
@@ -60,8 +63,7 @@ class Server:
         self._programs = programs()
         self.user = user
         self.password = password or secrets.token_urlsafe()
-        with socket.create_server((HOST, 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = _free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="hermes-postgres-"))
         self.settings = {"fsync": "off", **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
@@ -146,6 +148,14 @@ class Server:
             self._process.send_signal(number)
             self._process.communicate(b"\n", PATIENCE_S)
             self._process = None
+
+
+def _free_port() -> int:
+    """Return a port at which nobody listens."""
+    while True:
+        port = secrets.choice(PORTS)
+        with suppress(OSError), socket.create_server((HOST, port)):
+            return port
 
 
 def as_nobody() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from hermes.errors import NotSaved
+from hermes.model.answer import Answer
+from hermes.model.state import Armed, State
 from tests.faults.faults import CATALOGUE as OF_ONE
 from tests.faults.machines import database as databases, laws
 from tests.faults.machines.faults import CATALOGUE
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tests.harness.postgres import Database, Server
 
 SEED: Final = 19
+SETTLED: Final = State(answers=(Answer(),), phase="settled")
 WRITE: Final = "UPDATE hermes.entries SET revision = revision + 1 WHERE id = %(id)s"
 """A write without the fence."""
 A_PROMPT: Final = """
@@ -82,6 +86,16 @@ def of_machine(name: str) -> Entry:
     return replace(entry, ask=replace(entry.ask, source=replace(entry.ask.source, machine=name)))
 
 
+def armed(entry: Entry) -> Entry:
+    """The ask, which waits for a text."""
+    return replace(entry, state=replace(entry.state, armed=Armed(0, 1001)))
+
+
+def unarmed(entry: Entry) -> Entry:
+    """The ask, which waits for no text."""
+    return replace(entry, state=replace(entry.state, armed=None))
+
+
 async def test_a_write_without_a_lease_is_a_violation(database: Database, tmp_path: Path) -> None:
     """As an agent side, and as a phone side that another one has followed."""
     async with joined(machine(tmp_path, "desk", database.address()), phone=True) as desk:
@@ -107,6 +121,23 @@ async def test_a_write_without_a_lease_is_a_violation(database: Database, tmp_pa
         database.ask(A_PROMPT)
         await desk._connection.write(A_FILE)
         assert any("“INSERT files" in one for one in databases.written_by_deposed(database))
+
+
+async def test_an_agent_side_may_end_the_wait_for_a_text_with_its_ask_alone(database: Database, tmp_path: Path) -> None:
+    """While the ask is open, only the phone side says which texts are for it."""
+    desk, ci = (machine(tmp_path, name, database.address()) for name in ("desk", "ci"))
+    async with joined(desk, phone=True), joined(ci):
+        databases.watch(database)
+        await asyncio.gather(desk.renew(()), ci.renew(()))
+        entry = await ci.create(of_machine("ci"))
+        await desk.change(entry.id, armed)
+        await ci.change(entry.id, unarmed)
+        [violation] = databases.written_by_deposed(database)
+        assert "machine ci did “UPDATE entries aaaa2222” for the phone side without the lease" in violation
+        await desk.change(entry.id, armed)
+        await ci.change(entry.id, lambda found: replace(found, state=SETTLED))
+        assert databases.notes(database) == 2
+        assert list(databases.written_by_deposed(database)) == []
 
 
 async def test_a_full_database_refuses_all_writes(database: Database, tmp_path: Path) -> None:

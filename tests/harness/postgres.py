@@ -55,7 +55,7 @@ class Server(postgres.Server):
     """A server with databases; `settings` are laid over the usual ones."""
 
     def __init__(self, **settings: str) -> None:
-        small = {"max_connections": "40", "shared_buffers": "16MB", "log_min_messages": "panic"}
+        small = {"max_connections": "40", "shared_buffers": "16MB", "log_min_messages": "fatal"}
         super().__init__("postgres", PASSWORD, {**small, **settings})
 
     @contextlib.contextmanager

@@ -488,6 +488,7 @@ async def test_the_news_of_an_end_outlives_the_loss_of_a_lease(three: tuple[Mach
     await laptop.start()
     laptop.hook("question.asked", a_request("que_1", question(), session="ses_1"))
     await laptop.person.sees(ASKED)
+    await until(lambda: all(one.phone.message_id for one in laptop.listener._parts.entries.all()), "the post noted")
     store, parts, tried = laptop.listener._store, laptop.listener._parts, list[Any]()
     deposed = Deposed("another process has taken over from this one")
 

@@ -60,6 +60,14 @@ def test_a_server_that_cannot_start_says_why(postgres_programs: Path) -> None:
     assert not server.folder.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the range is in /proc")
+def test_no_connection_gets_the_port_of_a_server_that_is_stopped(postgres_programs: Path) -> None:
+    """It is none of those that the system gives to connections."""
+    first, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    with Server() as server:
+        assert server.port < first
+
+
 def test_it_ends_with_a_program_that_is_killed(postgres_programs: Path, tmp_path: Path) -> None:
     """Nobody else would end it."""
     command = [sys.executable, "-c", PARENT]

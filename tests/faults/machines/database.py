@@ -46,13 +46,18 @@ END $$;
 CREATE TRIGGER note AFTER INSERT OR UPDATE ON hermes.leases
 FOR EACH ROW WHEN (NEW.holder <> '') EXECUTE FUNCTION audit.note_holder();
 
+CREATE FUNCTION audit.phones(phone json, phase text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT string_agg(key || value::text, ',' ORDER BY key) FROM json_each(phone)
+    WHERE key <> 'heard' OR phase <> 'settled'
+$$;
 CREATE FUNCTION audit.note_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     it jsonb := to_jsonb(NEW) - 'body' - 'phone' - 'data';
     is_phones boolean := TG_TABLE_NAME IN ('chats', 'files');
 BEGIN
     IF TG_TABLE_NAME = 'entries' AND TG_OP = 'UPDATE' THEN
-        is_phones := NEW.phone::text IS DISTINCT FROM OLD.phone::text;
+        -- An agent side that settles an ask ends the wait for a text too.
+        is_phones := audit.phones(NEW.phone, NEW.phase) IS DISTINCT FROM audit.phones(OLD.phone, NEW.phase);
     END IF;
     INSERT INTO audit.writes
     SELECT pg_backend_pid(), pg_postmaster_start_time(),
