@@ -98,9 +98,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     serving.cancel()
 
 
-def way(desk: Desk) -> PluginPrompts:
+def way(desk: Desk, patience_s: float = 30.0) -> PluginPrompts:
     """Return the way to the sessions of these plugins."""
-    return PluginPrompts(desk.root, agent="opencode", machine="laptop", host="Laptop", patience_s=0.5)
+    return PluginPrompts(desk.root, agent="opencode", machine="laptop", host="Laptop", patience_s=patience_s)
 
 
 def source(session: str, directory: str = HERE) -> Source:
@@ -139,9 +139,9 @@ async def test_one_that_is_silent_takes_the_sessions_of_the_others_from_nobody(d
     """If none answers, the phone says so."""
     a_folder(desk.root, "silent")
     with pytest.raises(AgentAway):
-        await way(desk).listed(0.0)
+        await way(desk, 0.1).listed(0.0)
     desk.plug("a", {"/session": [a_session("ses_1")], "/session/status": {}}, directories=[HERE])
-    assert [one.target.source.session_id for one in await way(desk).listed(0.0)] == ["ses_1"]
+    assert [one.target.source.session_id for one in await way(desk, 3.0).listed(0.0)] == ["ses_1"]
     assert not list((desk.root / "plugins" / "silent" / "in").iterdir()), "what nobody took was withdrawn"
 
 
