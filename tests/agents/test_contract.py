@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -21,6 +20,7 @@ from hermes.listener.phone.permission_queue import FRESH_S
 from hermes.model.ask import Ask
 from hermes.model.signals import Asked
 from tests.agents.speaking import CLAUDE_CODE, SEVERAL, SINGLE, SPEAKING, Answers, Json, Speaking
+from tests.harness.folders import remove
 from tests.listening import House, house, until
 
 home = house(started=True)
@@ -262,7 +262,7 @@ async def test_a_hook_that_dies_with_the_store_closes_its_question(home: House, 
     """Its place goes with the folder, and it takes no other one in the store that the listener makes again."""
     async with asking(home, agent) as (process, _):
         await home.person.sees(ASKED, buttons=True)
-        shutil.rmtree(home.store)
+        remove(home.store)
         process.kill()
         await process.wait()
         spool.nudge(home.store)  # it looks for hooks at once
@@ -276,7 +276,7 @@ async def test_a_hook_that_lives_on_without_its_store_gets_its_answer(home: Hous
     """Its place went with the folder, and for a moment nobody is seen who waits."""
     async with asking(home, agent) as (process, payload):
         shown = await home.person.sees(ASKED, buttons=True)
-        shutil.rmtree(home.store)
+        remove(home.store)
         spool.nudge(home.store)
         await until(
             lambda: home.listener._parts.agent.errands.get(home.entry().id).alone_since_s, "that its place is gone"

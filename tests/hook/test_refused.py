@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import resource
-import shutil
 import stat
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from mcp.client.stdio import stdio_client
 
 from hermes.hook import refusal, spool, wait as waiter
 from tests.agents.speaking import CLAUDE_CODE, GENERIC, OH_MY_PI, SINGLE, SPEAKING, Speaking
+from tests.harness.folders import remove
 from tests.harness.processes import until
 from tests.hook.test_run import WAIT, Desk, Lonely, line, lonely, standard_input, watch
 from tests.listening import House, house
@@ -216,7 +216,7 @@ def test_a_hook_leaves_where_its_store_is_gone(lonely: Lonely, agent: Speaking) 
     with hooked(lonely, agent) as process:
         until(lonely.told.exists, 30, "a listener")
         until(lambda: spool.listing(lonely.store), 30, "the record")
-        shutil.rmtree(lonely.store)
+        remove(lonely.store)
         printed = left(process)
     error = f"the folder {lonely.store} was removed, and no listener is there"
     assert printed == (
@@ -231,7 +231,7 @@ def test_a_hook_takes_its_place_again_where_a_listener_is(tmp_path: Path) -> Non
     bound = spool.listen_socket(desk.store)
     with hooked(desk, SPEAKING["opencode"]) as process:
         until(lambda: spool.listing(desk.store), 30, "the record")
-        shutil.rmtree(desk.store)
+        remove(desk.store)
         desk.store.mkdir(mode=0o700)
         until(lambda: spool.waiters(desk.store, WAIT) == [process.pid], 30, "its place")
         until(lambda: len(desk.payloads()) == 1, 30, "the record again")

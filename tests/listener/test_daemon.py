@@ -26,6 +26,7 @@ from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from tests.at_once import at_once
+from tests.harness.folders import remove
 from tests.harness.processes import Proc
 from tests.listening import House, a_request, house, question, until
 from tests.stores import a_store
@@ -71,7 +72,7 @@ async def test_plugins_and_hooks_are_told_whether_prompts_are_on(home: House) ->
     home.agent.ask([question()])
     await home.person.sees(ASKED)
     await until(lambda: home.listener._parts.watch._took_prompts, "the file noticed")
-    shutil.rmtree(home.store)
+    remove(home.store)
     await until(lambda: spool.takes_prompts(home.store), "the file made again")
     await home.stop()
     await home.start(prompts={"enabled": False})
@@ -459,7 +460,7 @@ async def test_the_log_tells_when_it_listens(home: House, caplog: pytest.LogCapt
 # --- a store that is removed --------------------------------------------------------------------------------------
 
 
-def remove(store: Path, how: str) -> None:
+def take_away(store: Path, how: str) -> None:
     """Take the folder away, put another one in its place, or remove the listener's lock alone."""
     if how == "lock":
         (store / "locks" / "listener.lock").unlink()
@@ -486,7 +487,7 @@ async def test_a_removed_store_is_made_again_for_what_is_open(home: House, how: 
         await home.listener._store.lock_phone()
         spool.nudge(home.store)
         await until(lambda: home.listener._parts.watch._phone_was_locked, "the lock noticed")
-        remove(home.store, how)
+        take_away(home.store, how)
         spool.nudge(home.store)
         await home.person.sees(store_made_again(2, spool.host()).text)
     assert await home.listener._store.unlock_phone() is True
@@ -508,7 +509,7 @@ async def test_a_listener_whose_store_was_removed_leaves_if_nothing_is_open(
 ) -> None:
     """With one sentence, and without an error if a hook had started it; it makes no folder, and lets go of the bot."""
     await home.start(idle_s=idle_s)
-    remove(home.store, how)
+    take_away(home.store, how)
     spool.nudge(home.store)
     if idle_s is None:
         with pytest.raises(StoreError, match=r"was removed while Hermes listened; nothing was open"):
@@ -526,7 +527,7 @@ async def test_a_store_that_cannot_be_made_again_is_tried_until_it_can(home: Hou
     await home.start()
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
-    remove(home.store, "removed")
+    take_away(home.store, "removed")
     home.store.touch()
     spool.nudge(home.store)
     await until(lambda: not home.listener._locks.has_bot(), "the locks released")
@@ -542,7 +543,7 @@ async def test_a_store_that_cannot_be_made_again_is_tried_until_it_can(home: Hou
 async def test_a_file_in_the_place_of_the_store_ends_the_listener(home: House) -> None:
     """It can make no folder there, and nothing is open that would be lost."""
     await home.start()
-    remove(home.store, "removed")
+    take_away(home.store, "removed")
     home.store.touch()
     spool.nudge(home.store)
     with pytest.raises(StoreError, match="was removed while Hermes listened"):
@@ -554,7 +555,7 @@ async def test_a_file_in_the_place_of_the_store_ends_the_listener(home: House) -
 async def test_what_is_asked_in_a_folder_that_was_just_removed_is_posted(home: House) -> None:
     """A hook makes the folder again for its record, and finds the listener at its socket."""
     await home.start()
-    remove(home.store, "removed")
+    take_away(home.store, "removed")
     home.hook("question.asked", a_request())
     await home.person.sees(ASKED)
     assert not home.person.find("My folder")
@@ -629,7 +630,7 @@ async def test_a_store_that_is_made_again_keeps_its_machine_id(home: House) -> N
     home.agent.ask([question()])
     await home.person.sees(ASKED)
     machine = spool.machine(home.store)
-    remove(home.store, "removed")
+    take_away(home.store, "removed")
     spool.nudge(home.store)
     await home.person.sees("My folder")
     assert spool.machine(home.store) == machine

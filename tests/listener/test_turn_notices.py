@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from hermes.listener.notices import MOST
 from hermes.model.notice import Notice
 from hermes.model.signals import Busy, TurnBegan
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
+from tests.harness.folders import remove
 from tests.listener.gates import unsaved
 from tests.listening import House, a_request, house, until
 
@@ -303,7 +303,7 @@ async def test_notices_are_in_a_store_that_is_made_again(home: House) -> None:
     with home.waiting("que_1"):
         home.hook("question.asked", a_request())
         await home.person.sees("Which database?", buttons=True)
-        shutil.rmtree(home.store)
+        remove(home.store)
         await home.person.sees("I made it again")
     await until(lambda: list((home.store / "notices").glob("*.json")), "the notice in the new store")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.prompt_events import Declined
 from hermes.sandbox.botapi import Chat
 from hermes.sandbox.phone import file_of
+from tests.harness.folders import remove
 from tests.listener.gates import unsaved
 from tests.listening import ANN, BOB, House, a_request, house, living, question, until
 from tests.prompted import PROMPTS, Desked
@@ -427,7 +427,7 @@ async def test_a_prompt_outlives_the_folder_of_the_store(desk: Desked, shop: Sou
     desk.desk.sessions[shop.session_id].is_busy = True
     await replied(desk, shop)
     await desk.home.person.sees("Waits for the current turn")
-    shutil.rmtree(desk.home.store)
+    remove(desk.home.store)
     await until(lambda: list((desk.home.store / "prompts").glob("*.json")), "the prompt in a store that was made again")
     desk.desk.sessions[shop.session_id].is_busy = False
     await desk.looks()
