@@ -39,9 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
 
     Scenes of one version and one half of the files go to one worker, which needs only one shared server for them.
-    Of the older version `make test` plays the gotchas and one story of each file; `make nightly` plays all.
+    Of the older version `make test` plays the gotchas and one story of each file, and of the demo's page in a real
+    browser those marked as stories; `make nightly` plays all.
     """
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()) and item.get_closest_marker("story") is None:
+            item.add_marker("nightly")
         if "opencode_version" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
             parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})

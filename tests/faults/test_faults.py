@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ONE_AT_A_TIME: Final = pytest.mark.xdist_group("faults")
 """Worlds are many processes: one worker plays them all, one after another."""
 SEED: Final = 966
+NIGHTLY: Final = pytest.mark.nightly
 MILD_SEED: Final = 6
 MILD_ROUND: Final = 105
 """One question, answered by its person through its server."""
@@ -193,8 +194,8 @@ PromptFolder.write = write
     [
         pytest.param(ANSWERS_FOR_YOU, "its person meant", SETTLING_S, id="it answers for you"),
         # This one never comes to an end, and is waited for all the time.
-        pytest.param(BELIEVES_ITSELF, "has no end; acknowledged: True", 75.0, id="it believes itself"),
-        pytest.param(LEAVES_BUTTONS, "still has buttons", SETTLING_S, id="it leaves buttons"),
+        pytest.param(BELIEVES_ITSELF, "has no end; acknowledged: True", 75.0, marks=NIGHTLY, id="it believes itself"),
+        pytest.param(LEAVES_BUTTONS, "still has buttons", SETTLING_S, marks=NIGHTLY, id="it leaves buttons"),
     ],
 )
 def test_a_broken_hermes_is_seen(break_it: str, said: str, settling_s: float, tmp_path: Path) -> None:
@@ -212,11 +213,11 @@ def test_a_broken_hermes_is_seen(break_it: str, said: str, settling_s: float, tm
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        pytest.param("", "", id="it is honest"),
-        pytest.param(FORGETS_A_FILE, "of them right, and not the", id="it forgets a file"),
+        pytest.param("", "", marks=NIGHTLY, id="it is honest"),
+        pytest.param(FORGETS_A_FILE, "of them right, and not the", marks=NIGHTLY, id="it forgets a file"),
         pytest.param(TEARS_ALBUMS, "has several lines", id="it tears albums"),
-        pytest.param(KEEPS_FILES, "is kept for no prompt", id="it keeps files"),
-        pytest.param(TELLS_OF_FILES, "the log has a piece of a file", id="it tells of files"),
+        pytest.param(KEEPS_FILES, "is kept for no prompt", marks=NIGHTLY, id="it keeps files"),
+        pytest.param(TELLS_OF_FILES, "the log has a piece of a file", marks=NIGHTLY, id="it tells of files"),
     ],
 )
 def test_a_hermes_that_is_careless_with_files_is_seen(break_it: str, said: str, tmp_path: Path) -> None:

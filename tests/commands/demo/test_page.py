@@ -29,6 +29,7 @@ def let_agent_back(stage: Stage) -> None:
     stage.agent_back_s = time.time()
 
 
+@pytest.mark.story
 def test_one_tap_answers_one_choice(visitor: Visitor) -> None:
     """The tap is acknowledged, the agent gets the label to the letter, and the message keeps the answer."""
     visitor.ask("one")
@@ -123,6 +124,7 @@ def test_a_command_is_copied(visitor: Visitor) -> None:
     assert colours == ["success", "danger"]
 
 
+@pytest.mark.story
 def test_what_is_hostile_is_shown_as_text(visitor: Visitor) -> None:
     """Markup, scripts, links and turned letters of an agent are letters, on the phone and on the computer."""
     title = visitor.page.title()

@@ -29,6 +29,7 @@ def wait_for_turn(visitor: Visitor, title: str, state: str) -> None:
     visitor.row(title).and_(visitor.page.locator(f"[data-state={state}]")).wait_for()
 
 
+@pytest.mark.story
 def test_a_notice_is_answered_with_the_next_prompt(visitor: Visitor) -> None:
     """Notice, reply, its line at work and then done, the next notice; the computer has the prompt to the letter."""
     visitor.ask("finishes")

@@ -31,6 +31,7 @@ def tab(visitor: Visitor, name: str) -> None:
     visitor.page.locator("#topics button", has_text=name).click()
 
 
+@pytest.mark.story
 def test_each_session_has_a_tab(visitor: Visitor) -> None:
     """All messages carry the name of their topic; a tab shows those of its own, and a text in it is a prompt."""
     visitor.ask("one")
