@@ -187,13 +187,15 @@ class Stage:
         install(environ=environ, python=sys.executable, **paths, **switches)
 
     def kill(self) -> None:
-        """`kill -9` of the listener."""
+        """`kill -9` of the listener. From now on a hook that waits may start one of its own."""
         assert self.listener is not None
+        self.unattended = True
         self.listener.sigkill()
 
     def stop(self) -> int:
-        """SIGTERM, and the exit status."""
+        """SIGTERM, and the exit status. From now on a hook that waits may start a listener of its own."""
         assert self.listener is not None
+        self.unattended = True
         return self.listener.sigterm()
 
     def entries(self) -> list[Json]:
