@@ -72,6 +72,7 @@ def seen(url: str) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.story
 def test_a_newcomer_has_answered_within_a_minute(demo: Callable[..., Proc], browser: Browser) -> None:
     """No token, no account, no agent: the page that is printed has a question, and a tap reaches the agent."""
     began = time.monotonic()
