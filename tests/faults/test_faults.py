@@ -213,7 +213,7 @@ def test_a_broken_hermes_is_seen(break_it: str, said: str, settling_s: float, tm
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        pytest.param("", "", marks=NIGHTLY, id="it is honest"),
+        pytest.param("", "", id="it is honest"),
         pytest.param(FORGETS_A_FILE, "of them right, and not the", marks=NIGHTLY, id="it forgets a file"),
         pytest.param(TEARS_ALBUMS, "has several lines", id="it tears albums"),
         pytest.param(KEEPS_FILES, "is kept for no prompt", marks=NIGHTLY, id="it keeps files"),

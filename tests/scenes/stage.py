@@ -193,9 +193,8 @@ class Stage:
         self.listener.sigkill()
 
     def stop(self) -> int:
-        """SIGTERM, and the exit status. From now on a hook that waits may start a listener of its own."""
+        """SIGTERM, and the exit status."""
         assert self.listener is not None
-        self.unattended = True
         return self.listener.sigterm()
 
     def entries(self) -> list[Json]:
