@@ -242,6 +242,15 @@ class Stage:
 
         return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
 
+    def line_of(self, written: int, *texts: str) -> ShownMessage:
+        """Wait until the line of the prompt that this message began has all of `texts`, and buttons."""
+
+        def shown() -> ShownMessage | None:
+            found = [message for message in self.phone.shown(chat=self.chat_id) if message.reply_to == written]
+            return next((one for one in found if one.rows and all(text in one.text for text in texts)), None)
+
+        return self.phone.wait(shown, PATIENCE_S, what=f"a line with {texts}", chat=self.chat_id)
+
     def told(self, text: str) -> ShownMessage:
         """Wait for a notice with this text and buttons, and until Hermes knows its id: an earlier tap is too early."""
         message = self.asked(text)

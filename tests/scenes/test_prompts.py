@@ -165,7 +165,7 @@ def test_what_is_queued_can_be_edited_withdrawn_or_sent_now(prompted: Stage, ope
     prompted.phone.rewrite(edited, say("Edited."))
     prompted.turned(line, "· edited")
     withdrawn = prompted.phone.write(say("Withdrawn."), reply_to=notice)[-1]
-    second = _line_of(prompted, withdrawn)
+    second = prompted.line_of(withdrawn)
     prompted.phone.tap(second, "✖️ Cancel")
     prompted.turned(second, "✖️ Cancelled")
     before = received(opencode, session)
@@ -175,13 +175,6 @@ def test_what_is_queued_can_be_edited_withdrawn_or_sent_now(prompted: Stage, ope
     came(opencode, session, say("Edited."))
     assert say("First.") not in received(opencode, session)
     assert say("Withdrawn.") not in received(opencode, session)
-
-
-def _line_of(stage: Stage, message_id: int) -> ShownMessage:
-    def found() -> ShownMessage | None:
-        return next((one for one in stage.phone.shown() if one.reply_to == message_id and one.rows), None)
-
-    return stage.phone.wait(found, PATIENCE_S, what="the line")
 
 
 def test_send_now_steers_and_stop_ends_the_turn(prompted: Stage, opencode: OpenCode, project: Path) -> None:
