@@ -20,6 +20,7 @@ Rules:
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
   * A prompt is sent once all its files are here. A voice note counts as written when the person agrees with its words.
+  * A turn is stopped right after a look that has found the prompt not over: another turn must not end in its place.
   * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.
 """
 

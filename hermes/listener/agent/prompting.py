@@ -97,6 +97,9 @@ class Prompting:
             case Send():
                 return await self._send(prompt, target, way)
             case Stop():
+                after = await self._seen(prompt, target, way)
+                if after is None or prompts.is_over(after):
+                    return 0.0  # the turn that runs by now is not the one that the person meant
                 return await self._happen(prompt, StopTold(await self._stopped(target, way)))
 
     async def _happen(self, prompt: Prompt, event: PromptEvent) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.errors import AgentRefused
 from hermes.listener.phone.prompt_lines import PROGRESS_S
-from hermes.model.prompt_events import Declined
+from hermes.model.prompt_events import Declined, StopWanted
 from hermes.sandbox.botapi import Chat
 from hermes.sandbox.phone import file_of
 from tests.harness.folders import remove
@@ -553,6 +553,18 @@ async def test_steer_and_stop(desk: Desked, shop: Source) -> None:
     assert await desk.home.person.taps(line, "Yes, stop") == "Stopping"
     await desk.phase("stopped", 2)
     assert desk.desk.stopped == [shop.session_id]
+
+
+async def test_stop_ends_no_other_turn(desk: Desked, shop: Source) -> None:
+    """Between the two taps the turn of the prompt has ended, and the person at the desk has begun another."""
+    await replied(desk, shop, "First")
+    prompt = await desk.phase("running")
+    await desk.kept.prompts.apply(prompt.id, StopWanted())
+    desk.desk.end(shop.session_id)
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await desk.kept.prompts.apply(prompt.id, StopWanted(is_sure=True))
+    await desk.phase("finished")
+    assert not desk.desk.stopped
 
 
 async def test_two_prompts_go_one_after_the_other(desk: Desked, shop: Source) -> None:
