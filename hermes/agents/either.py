@@ -38,7 +38,7 @@ class EitherServer:
 
     @property
     def heard_s(self) -> float:
-        """Return the wall clock time of the last event."""
+        """Return the time (epoch) until which all events of the server of now are known."""
         return self._now.heard_s
 
     @property

@@ -27,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 
 FIRST_S, LONGEST_S = 0.2, 15.0
 """The pauses between two attempts to connect grow from the first to the second."""
+LATE_S = 60.0
+"""An event that is read may be older than all that was read so long before it, but not older than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,23 @@ class Disposed:
 Followed = Connected | Lost | Heard | Disposed
 
 
+class Hearing:
+    """Knows until when the events of a stream are known; heartbeats are events, too.
+
+    That an event is read now says little about the time right before it: the machine may have slept or stood still, the
+    event may be older than that, and what came after it may have been lost with the connection. But it came after
+    everything that was read `LATE_S` earlier.
+    """
+
+    def __init__(self) -> None:
+        self.until_s = self._next_s = 0.0
+
+    def note(self, at_s: float) -> None:
+        """Note that an event was read at this time (epoch)."""
+        if abs(at_s - self._next_s) >= LATE_S:  # the clock may be set back
+            self.until_s, self._next_s = self._next_s, at_s
+
+
 class AgentServer(Protocol):
     """One server of an agent. Each method raises AgentAway, Unauthorized, NotThere or AgentRefused, unless it says."""
 
@@ -78,7 +97,7 @@ class AgentServer(Protocol):
 
     @property
     def heard_s(self) -> float:
-        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
+        """Return the time (epoch) until which all its events are known, see `Hearing`; 0 before the first."""
         ...
 
     @property

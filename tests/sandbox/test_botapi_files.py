@@ -127,6 +127,17 @@ def test_what_get_file_refuses(api: RunningBotApi, raw: RawBot) -> None:
     assert download(api, path).status_code == 404
 
 
+def test_a_file_outlives_its_message(api: RunningBotApi, raw: RawBot) -> None:
+    """Until Telegram loses it."""
+    sent = api.phone.send_document(b"text", "a.txt")
+    file_id = newest(raw)["message"]["document"]["file_id"]
+    api.phone.delete(sent)
+    path = raw("getFile", file_id=file_id)["file_path"]
+    assert download(api, path).content == b"text"
+    api.phone.lose_files(sent)
+    assert download(api, path).status_code == 404
+
+
 def test_a_path_works_for_an_hour_and_with_the_token_alone(api: RunningBotApi, raw: RawBot) -> None:
     """Then the bot asks again."""
     api.phone.send_document(b"text", "notes.tar.gz")

@@ -44,11 +44,6 @@ class Living:
         silent_s = max(abs(now_s - heard_s) for now_s, heard_s in zip(at, self._heard, strict=True))
         return self.is_read and request_id in self._asked and silent_s < SILENT_S
 
-    @property
-    def heard_s(self) -> float:
-        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
-        return self._heard[1]
-
     def forget(self) -> None:
         """Forget all living asks, because the stream broke or begins."""
         self._asked.clear()

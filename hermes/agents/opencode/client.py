@@ -27,7 +27,7 @@ from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
-from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, numbers
+from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, Hearing, numbers
 from hermes.agents.turns import Beginnings
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
@@ -73,6 +73,7 @@ class OpenCodeServer:
         self.host = host
         self.sessions = Sessions()
         self.living = Living()
+        self._hearing = Hearing()
         self.failures = Failures()
         self.beginnings = Beginnings()
         self._sleep = sleep
@@ -203,7 +204,9 @@ class OpenCodeServer:
         Raises:
             ValueError: its properties have another shape.
         """
-        self.living.note(event.type, event.properties, at=self._moment())
+        at = self._moment()
+        self._hearing.note(at[1])
+        self.living.note(event.type, event.properties, at=at)
         self.sessions.note(event)
         self.failures.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
@@ -374,8 +377,8 @@ class OpenCodeServer:
 
     @property
     def heard_s(self) -> float:
-        """Return the wall clock time of the last event, which can be a heartbeat; 0 before the first."""
-        return self.living.heard_s
+        """Return the time (epoch) until which all its events are known; 0 before the first."""
+        return self._hearing.until_s
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""

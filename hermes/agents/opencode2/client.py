@@ -22,7 +22,7 @@ from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
 from hermes.agents.questions import read_reply
-from hermes.agents.server import Connected, Disposed, Heard, numbers
+from hermes.agents.server import Connected, Disposed, Heard, Hearing, numbers
 from hermes.agents.turns import Beginnings
 from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
@@ -75,7 +75,7 @@ class OpenCode2Server:
         self._address: Address | None = None
         self._is_first_shape = False
         self._gives_up_after_s = 0.0
-        self._heard_s = 0.0
+        self._hearing = Hearing()
         self._open: OrderedDict[str, tuple[Field, ...]] = OrderedDict()
         self._replies: OrderedDict[str, Response] = OrderedDict()
         self._swept: OrderedDict[str, None] = OrderedDict()
@@ -137,8 +137,8 @@ class OpenCode2Server:
 
     @property
     def heard_s(self) -> float:
-        """Return the wall clock time of the last event; 0 before the first."""
-        return self._heard_s
+        """Return the time (epoch) until which all its events are known; 0 before the first."""
+        return self._hearing.until_s
 
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
@@ -147,7 +147,7 @@ class OpenCode2Server:
         try:
             async with self.api.listening() as events:
                 async for event in events:
-                    self._heard_s = self._now()
+                    self._hearing.note(self._now())
                     try:
                         read = decode(wire.Event, event.data)
                         heard = await self._signal(read)

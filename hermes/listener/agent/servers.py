@@ -117,12 +117,12 @@ class Follower:
         return Followed(self.server.name, min(self._heard_s, self.turn_ends.unknown_since_s()))
 
     def _note_heard(self) -> None:
-        """While it is connected all is known up to its last event, a heartbeat at least.
+        """While it is connected its events are known as its stream says, and not less than after the last look.
 
         An event that is being saved is not known yet: this process may be stopped, or lose its store, before it is.
         """
         if self.is_connected and not self._is_hearing:
-            self._heard_s = self.server.heard_s
+            self._heard_s = max(self._heard_s, self.server.heard_s)
 
     async def compare(self) -> None:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""

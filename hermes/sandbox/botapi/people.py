@@ -171,9 +171,12 @@ class Control:
             return tuple(sent)
 
     def lose_files(self, message_id: int, *, chat_id: int | None = None) -> None:
-        """Let Telegram no longer have the files of this message."""
+        """Let Telegram no longer have the files of this message, which may be deleted: their ids outlive it."""
         with self.world.lock:
-            self.world.files.lost |= ids_of(self._there(self._chat(chat_id).id, message_id).content)
+            message = self.world.message(self._chat(chat_id).id, message_id)
+            if message is None:
+                raise LookupError(f"there never was a message {message_id}")
+            self.world.files.lost |= ids_of(message.content)
 
     def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None) -> None:
         """Edit a text, or the caption of a file, that a person wrote; the bot gets an edited_message."""
