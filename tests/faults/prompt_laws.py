@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.faults import enclosures
+from tests.faults.person import UNSAVED
 
 if TYPE_CHECKING:
     from tests.faults.letters import Letter
@@ -46,6 +47,8 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
     told = [f"{m.message_id} {m.text[:80]!r}" for m in lines]
     if letter.is_unheard and not lines and not got and (not is_sure or _is_offered(letter, view)):
         return []
+    if letter.is_removed(view) and not got and _was_told_unsaved(letter, view):
+        return []
     if not end:
         told += [f"{m.message_id} {m.text[:80]!r}" for m in view.shown() if m.reply_to in letter.ids]
         return [f"{about} has no end on the phone: {told}; the model got it {len(got)} times"]
@@ -63,6 +66,11 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
     if not least <= len(got) <= most:
         said.append(f"{about} went to the model {len(got)} times, the phone says {end[:80]!r}")
     return said
+
+
+def _was_told_unsaved(letter: Letter, view: View) -> bool:
+    """Tell whether the person has read that a text was not saved; after its topic was deleted that replies to none."""
+    return any(UNSAVED in m.text and m.reply_to in {None, *letter.ids} for m in view.told())
 
 
 def _is_offered(letter: Letter, view: View) -> bool:

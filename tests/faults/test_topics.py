@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults import laws, prompt_laws, topics
 from tests.faults.letters import Letter
-from tests.faults.person import View
+from tests.faults.person import UNSAVED, View
 from tests.faults.playing import played
 from tests.faults.round import STALLED
 from tests.faults.talking import Talk
@@ -134,6 +134,17 @@ def test_a_prompt_whose_topic_was_deleted_goes_to_the_model_once_at_most(got: in
     talk = a_talk(letter, desk=Desk(texts=[letter.written] * got))
     told(iter(prompt_laws._kept(talk, letter, after_removal(MINE, WORKS, then=(DONE,)), is_sure=True)), broken)
     told(iter(prompt_laws._kept(talk, letter, after_removal(MINE, WORKS), is_sure=True)), "has no end on the phone")
+
+
+@pytest.mark.parametrize(("got", "broken"), [(0, ""), (1, "has no end on the phone")])
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_prompt_that_was_not_saved_may_go_with_its_topic(got: int, broken: str, *, is_removed: bool) -> None:
+    """The person has read that it was not saved: before they deleted the topic, or after that, below it."""
+    letter = Letter("Q1tk", "", "topic", ids=(101,))
+    talk = a_talk(letter, desk=Desk(texts=[letter.written] * got))
+    sorry = replace(a_message(f"⚠️ {UNSAVED}", thread_id=5, reply_to=101), message_id=9)
+    view = after_removal(MINE, sorry) if is_removed else after_removal(MINE, then=(replace(sorry, reply_to=None),))
+    told(iter(prompt_laws._kept(talk, letter, view, is_sure=True)), broken)
 
 
 # --- the trouble ----------------------------------------------------------------------------------------------------

@@ -663,8 +663,8 @@ async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ..
     session = workstation.agent.session("Far away")
     card = await card_of(laptop.person, "Far away")
     await workstation.stop()
-    for caption in ("Look", "And look"):
-        laptop.api.control.share([file_of("photo", PHOTO, caption=caption)], reply_to=card.message_id)
+    photos = [file_of("photo", PHOTO, caption=caption) for caption in ("Look", "And look")]
+    _, (last,) = [laptop.api.control.share([photo], reply_to=card.message_id) for photo in photos]
     whole = "SELECT FROM hermes.files GROUP BY prompt HAVING sum(octet_length(data)) = max(size)"
     await until(lambda: len(database.ask(whole)) == 2, "both files")
 
@@ -672,7 +672,7 @@ async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ..
         return [one for one in laptop.person.shown() if any("✖️ Cancel" in row for row in one.labels)]
 
     await until(lambda: len(waiting()) == 2, "both lines")
-    await laptop.person.taps(waiting()[-1], "✖️ Cancel")
+    await laptop.person.taps(next(one for one in waiting() if one.reply_to == last), "✖️ Cancel")
     await until(lambda: len(database.ask("SELECT DISTINCT prompt FROM hermes.files")) == 1, "one file removed")
     await workstation.start(settle=False)
     await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
