@@ -253,7 +253,10 @@ class Person:
     def _write_reply(self, message: ShownMessage) -> None:
         """Reply; a long text goes in two parts, and something happens between them."""
         first, rest = self.ask.text[:PART], self.ask.text[PART:]
-        self._wrote = self.fingers.write(first, reply_to=message)
+        try:
+            self._wrote = self.fingers.write(first, reply_to=message)
+        except LookupError:
+            return  # it was deleted under the finger
         if rest:
             # At once, and not at a later step: the driver may be late, and Hermes does not wait for long.
             self.sleep(self.rng.uniform(0.0, BETWEEN_S))

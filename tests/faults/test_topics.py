@@ -82,6 +82,22 @@ def test_what_a_person_removed_with_its_topic_is_no_longer_owed() -> None:
     told(laws.shows(a_person(an_ask()), [wanted()], a_view(replace(ASKED, deleted=True))), "is not on the phone")
 
 
+def test_a_question_that_goes_under_the_finger_is_answered_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply to it is impossible."""
+    person = a_person(an_ask("reply"))
+    asked = a_message("Q1w: which, 1?", reply_to=None)
+    with monkeypatch.context() as gone:
+        gone.setattr(person.fingers, "write", missing)
+        person._word(asked, [])
+    person._word(asked, [])
+    assert person.fingers.texts == [person.ask.text]  # type: ignore[attr-defined]
+
+
+def missing(*_: object, **__: object) -> tuple[int, ...]:
+    """Write to a message that is no longer there."""
+    raise LookupError
+
+
 def test_what_was_told_before_its_topic_was_deleted_was_told() -> None:
     """Not what was deleted by Hermes."""
     notice = a_message("✅ About q1w is done · 3 s", thread_id=5)
