@@ -59,7 +59,7 @@ class Desk:
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
         self.received: list[tuple[str, Content]] = []
-        self.is_away = self.hangs = False
+        self.is_away = self.hangs = self.is_unreadable = False
         self.keeps = True
         self.refuses: Exception | None = None
         self.objects: Exception | None = None
@@ -106,6 +106,8 @@ class Desk:
     async def look(self, source: Source, record_id: str) -> Sight:
         """As `PromptWay`."""
         await self._answers()
+        if self.is_unreadable:
+            raise AgentAway("the record cannot be read")
         session = self._there(source)
         state = session.record.get(record_id, "absent")
         fresh = f"msg_{len(self.received) + 1}"

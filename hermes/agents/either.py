@@ -38,7 +38,7 @@ class EitherServer:
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all events of the server of now are known."""
+        """Return the time (epoch) until which all events of the version that answers now are known."""
         return self._now.heard_s
 
     @property

@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 FIRST_S, LONGEST_S = 0.2, 15.0
 """The pauses between two attempts to connect grow from the first to the second."""
 LATE_S = 60.0
-"""An event that is read may be older than all that was read so long before it, but not older than that."""
+"""While the machine is awake, every event is read within this time after it happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,10 @@ Followed = Connected | Lost | Heard | Disposed
 
 
 class Hearing:
-    """Knows until when the events of a stream are known; heartbeats are events, too.
+    """Knows until when the events of a stream are known.
 
-    That an event is read now says little about the time right before it: the machine may have slept or stood still, the
-    event may be older than that, and what came after it may have been lost with the connection. But it came after
-    everything that was read `LATE_S` earlier.
+    An event that is read now may have happened before the machine slept or stood still, and what happened meanwhile may
+    be lost with the connection. But it happened after the moment in which an event was read `LATE_S` before.
     """
 
     def __init__(self) -> None:
@@ -77,7 +76,7 @@ class Hearing:
     def note(self, at_s: float) -> None:
         """Note that an event was read at this time (epoch)."""
         if abs(at_s - self._next_s) >= LATE_S:  # the clock may be set back
-            self.until_s, self._next_s = self._next_s, at_s
+            self.until_s, self._next_s = min(self._next_s, at_s), at_s
 
 
 class AgentServer(Protocol):
@@ -97,7 +96,7 @@ class AgentServer(Protocol):
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all its events are known, see `Hearing`; 0 before the first."""
+        """Return the time (epoch) until which all its events are known, see `Hearing`; 0 while nothing is known."""
         ...
 
     @property

@@ -20,7 +20,8 @@ Rules:
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
   * A prompt is sent once all its files are here. A voice note counts as written when the person agrees with its words.
-  * A turn is stopped right after a look that has found the prompt not over: another turn must not end in its place.
+  * Before a turn is stopped, a look tells whether the prompt is over: another turn must not end in its place. If the
+    record cannot be read, the turn is stopped.
   * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.
 """
 

@@ -70,7 +70,7 @@ async def asking(home: House, agent: Speaking, *questions: Json) -> AsyncIterato
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.communicate()
-        # A listener that the hook started is too late for the test's own, and would take its place after the test.
+        # The hook may have started a listener, which would take the place of the test's own after the test.
         await asyncio.to_thread(end, "listen", home.root, signal.SIGKILL)
 
 

@@ -262,7 +262,10 @@ class Person:
             self.sleep(self.rng.uniform(0.0, BETWEEN_S))
             if self.between is not None:
                 self.between()
-            self._wrote += self.fingers.write(rest, reply_to=message)
+            try:
+                self._wrote += self.fingers.write(rest, reply_to=message)
+            except LookupError:
+                self._wrote += self.fingers.write(rest)
 
     def _write_armed(self, message: ShownMessage) -> tuple[int, ...]:
         """Write the text that ✏️ asked for; in a group as a reply to what asks for it, once that is there."""

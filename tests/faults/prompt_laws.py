@@ -70,7 +70,8 @@ def _kept(talk: Talk, letter: Letter, view: View, *, is_sure: bool) -> list[str]
 
 def _was_told_unsaved(letter: Letter, view: View) -> bool:
     """Tell whether the person has read that a text was not saved; after its topic was deleted that replies to none."""
-    return any(UNSAVED in m.text and m.reply_to in {None, *letter.ids} for m in view.told())
+    later = [m for m in view.told() if m.message_id > max(letter.ids)]
+    return any(UNSAVED in m.text and m.reply_to in {None, *letter.ids} for m in later)
 
 
 def _is_offered(letter: Letter, view: View) -> bool:

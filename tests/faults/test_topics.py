@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.faults import laws, prompt_laws, topics
 from tests.faults.letters import Letter
-from tests.faults.person import UNSAVED, View
+from tests.faults.person import UNSAVED, Person, View
 from tests.faults.playing import played
 from tests.faults.round import STALLED
 from tests.faults.talking import Talk
 from tests.faults.test_faults import ONE_AT_A_TIME, violations
-from tests.faults.test_laws import GONE, OPTIONS, a_message, a_person, a_view, an_ask, told, wanted
+from tests.faults.test_laws import GONE, OPTIONS, Fingers, a_message, a_person, a_view, an_ask, told, wanted
 from tests.faults.test_talking import Desk, Pen
 
 if TYPE_CHECKING:
@@ -82,20 +82,24 @@ def test_what_a_person_removed_with_its_topic_is_no_longer_owed() -> None:
     told(laws.shows(a_person(an_ask()), [wanted()], a_view(replace(ASKED, deleted=True))), "is not on the phone")
 
 
-def test_a_question_that_goes_under_the_finger_is_answered_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply to it is impossible."""
-    person = a_person(an_ask("reply"))
-    asked = a_message("Q1w: which, 1?", reply_to=None)
-    with monkeypatch.context() as gone:
-        gone.setattr(person.fingers, "write", missing)
-        person._word(asked, [])
-    person._word(asked, [])
-    assert person.fingers.texts == [person.ask.text]  # type: ignore[attr-defined]
+class Missing(Fingers):
+    """The message to which the first text replies was deleted."""
+
+    def write(self, text: str, **more: Any) -> tuple[int, ...]:
+        """Write, as a client does that has not seen the deletion yet."""
+        ids = super().write(text, **more)
+        if len(self.texts) == 1:
+            raise LookupError
+        return ids
 
 
-def missing(*_: object, **__: object) -> tuple[int, ...]:
-    """Write to a message that is no longer there."""
-    raise LookupError
+def test_a_question_that_goes_under_the_finger_is_answered_when_it_is_back() -> None:
+    """Nobody can reply to a deleted message."""
+    fingers = Missing()
+    person = Person(an_ask("reply"), fingers, Random(1), thinks_s=0.0)
+    for _ in range(3):
+        person._word(a_message("Q1w: which, 1?"), [])
+    assert fingers.texts == [person.ask.text] * 2
 
 
 def test_what_was_told_before_its_topic_was_deleted_was_told() -> None:
@@ -158,9 +162,11 @@ def test_a_prompt_that_was_not_saved_may_go_with_its_topic(got: int, broken: str
     """The person has read that it was not saved: before they deleted the topic, or after that, below it."""
     letter = Letter("Q1tk", "", "topic", ids=(101,))
     talk = a_talk(letter, desk=Desk(texts=[letter.written] * got))
-    sorry = replace(a_message(f"⚠️ {UNSAVED}", thread_id=5, reply_to=101), message_id=9)
+    sorry = replace(a_message(f"⚠️ {UNSAVED}", thread_id=5, reply_to=101), message_id=109)
     view = after_removal(MINE, sorry) if is_removed else after_removal(MINE, then=(replace(sorry, reply_to=None),))
     told(iter(prompt_laws._kept(talk, letter, view, is_sure=True)), broken)
+    earlier = after_removal(MINE, then=(replace(sorry, reply_to=None, message_id=9),))
+    told(iter(prompt_laws._kept(talk, letter, earlier, is_sure=True)), "has no end on the phone")
 
 
 # --- the trouble ----------------------------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ class Stage:
             found = [message for message in self.phone.shown(chat=self.chat_id) if message.reply_to == written]
             return next((one for one in found if one.rows and all(text in one.text for text in texts)), None)
 
-        return self.phone.wait(shown, PATIENCE_S, what=f"a line with {texts}", chat=self.chat_id)
+        return self.phone.wait(shown, PATIENCE_S, what=f"a line of message {written} with {texts}", chat=self.chat_id)
 
     def told(self, text: str) -> ShownMessage:
         """Wait for a notice with this text and buttons, and until Hermes knows its id: an earlier tap is too early."""

@@ -377,7 +377,7 @@ class OpenCodeServer:
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all its events are known; 0 before the first."""
+        """Return the time (epoch) until which all its events, heartbeats too, are known; 0 while nothing is known."""
         return self._hearing.until_s
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:

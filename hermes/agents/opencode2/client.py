@@ -137,7 +137,10 @@ class OpenCode2Server:
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all its events are known; 0 before the first."""
+        """Return the time (epoch) until which all its events are known; 0 while nothing is known.
+
+        Its heartbeats are no events: while nothing happens there, this stays at what happened last.
+        """
         return self._hearing.until_s
 
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:

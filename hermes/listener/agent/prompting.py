@@ -10,7 +10,7 @@ from hermes.agents.prompting import way_name
 from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
-from hermes.errors import AgentAway, AgentRefused, Missing, NotThere
+from hermes.errors import AgentAway, AgentError, AgentRefused, Missing, NotThere
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.files import Attachment
 from hermes.model.prompt import Sight
@@ -97,7 +97,10 @@ class Prompting:
             case Send():
                 return await self._send(prompt, target, way)
             case Stop():
-                after = await self._seen(prompt, target, way)
+                try:
+                    after = await self._seen(prompt, target, way)
+                except AgentError:
+                    after = prompt  # its record cannot be read: what the person wants counts
                 if after is None or prompts.is_over(after):
                     return 0.0  # the turn that runs by now is not the one that the person meant
                 return await self._happen(prompt, StopTold(await self._stopped(target, way)))

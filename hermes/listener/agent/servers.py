@@ -117,18 +117,24 @@ class Follower:
         return Followed(self.server.name, min(self._heard_s, self.turn_ends.unknown_since_s()))
 
     def _note_heard(self) -> None:
-        """While it is connected its events are known as its stream says, and not less than after the last look.
+        """Note until when its events are known: as its stream says, but at least until the last look.
 
         An event that is being saved is not known yet: this process may be stopped, or lose its store, before it is.
         """
         if self.is_connected and not self._is_hearing:
-            self._heard_s = max(self._heard_s, self.server.heard_s)
+            self._heard_s = max(self._known_s(), self.server.heard_s)
+
+    def _known_s(self) -> float:
+        """Return until when its events are known. A time in the future says that the clock was set back."""
+        now_s = self._now()
+        return self._heard_s if self._heard_s <= now_s else now_s - SET_BACK_S
 
     async def compare(self) -> None:
         """Take in what the server lists, and look at all entries of this server. Raises AgentError, StoreError."""
         mine, now_s = self._mine(), self._now()  # what ends while the list is read is told by an event alone
+        self._told_since_s = self._known_s()
         # Asks of the time in which nobody followed count as if they came just now.
-        away_s = min(max(0.0, now_s - self._heard_s), LONGEST_AWAY_S)
+        away_s = min(max(0.0, now_s - self._told_since_s), LONGEST_AWAY_S)
         folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._now))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
@@ -137,8 +143,6 @@ class Follower:
             # A request that is still listed may be dead by now, so the listed ones are looked at, too.
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
-        # If that time is in the future, the clock was set back.
-        self._told_since_s = self._heard_s if self._heard_s <= now_s else now_s - SET_BACK_S
         self.turn_ends.look_back(self._told_since_s)
         self._heard_s = now_s
         log.info("server %s: connected, %d questions are open there", self.server.name, count)

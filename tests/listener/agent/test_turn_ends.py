@@ -26,12 +26,10 @@ def asking(home: House, title: str = "Fix login flow", **more: Any) -> tuple[str
     return session, home.agent.ask([question()], session=session)
 
 
-async def reads(home: House, title: str) -> None:
-    """Let another session of this title begin to work, and wait until the listener has read of it."""
-    server: Any = home.listener._parts.agent.followers[0].server
-    since_s = home.clock.now()
-    home.agent.work(home.agent.session(title))
-    await until(lambda: server._now.living._heard[1] >= since_s, "the event")
+async def reads(home: House, text: str) -> None:
+    """Let another session ask this, and wait until the listener has read of it."""
+    home.agent.ask([question(text)], session=home.agent.session(text))
+    await home.person.sees(text, buttons=True)
 
 
 def phases(home: House) -> list[str]:
@@ -117,7 +115,7 @@ async def test_a_turn_that_ended_while_the_machine_slept_is_told(home: House, as
     home.agent.answer(request, [["SQLite"]])
     home.agent.release_events(lost=True)
     home.clock.advance(asleep_s)
-    await reads(home, "Other")
+    await reads(home, "Which colour?")
     home.agent.cut_events()
     await home.person.sees("✅ Fix login flow is done")
 
@@ -160,6 +158,19 @@ async def test_a_clock_that_was_set_back_silences_no_notice(home: House, is_away
     await home.person.sees("✅ Fix login flow is done")
 
 
+async def test_a_clock_that_was_set_back_and_has_caught_up_silences_no_notice(home: House) -> None:
+    """It was set back while the events were heard; the turn ended when nobody heard any."""
+    home.clock.advance(1.0)
+    home.clock.set_back(2000.0)
+    await reads(home, "Which colour?")
+    await home.stop()
+    _, request = asking(home)
+    home.agent.answer(request, [["SQLite"]])
+    home.clock.advance(3000.0)
+    await home.start()
+    await home.person.sees("✅ Fix login flow is done")
+
+
 async def test_a_session_that_stops_without_a_turn_tells_of_no_old_one(home: House) -> None:
     """Somebody interrupts a session at rest, whose last turn is of yesterday and was never heard of."""
     await home.stop()
@@ -197,10 +208,11 @@ async def test_what_is_not_read_when_the_listener_ends_is_read_by_the_next(home:
     home.agent.answer(request, [["SQLite"]])
     follower = home.listener._parts.agent.followers[0]
     await until(lambda: follower.turn_ends._under_way, "a look")
-    for title in ("Other", "Another"):
+    ended_s = home.clock.now()
+    for text in ("Which colour?", "Which size?"):
         home.clock.advance(100.0)
-        await reads(home, title)
-    assert follower.server.heard_s > home.clock.now() - 150.0
+        await reads(home, text)
+    assert follower.server.heard_s > ended_s
     await home.stop()
     home.agent.clear_faults()
     await home.start()

@@ -567,6 +567,16 @@ async def test_stop_ends_no_other_turn(desk: Desked, shop: Source) -> None:
     assert not desk.desk.stopped
 
 
+async def test_stop_needs_no_record(desk: Desked, shop: Source) -> None:
+    """The agent can be stopped, but its messages cannot be read."""
+    await replied(desk, shop, "First")
+    line = await desk.home.person.sees("▶️ Working")
+    desk.desk.is_unreadable = True
+    await desk.home.person.taps(line, "⏹ Stop")
+    await desk.home.person.taps(line, "Yes, stop")
+    await until(lambda: desk.desk.stopped, "the stop")
+
+
 async def test_two_prompts_go_one_after_the_other(desk: Desked, shop: Source) -> None:
     """The second one when the first is over."""
     shown, _ = await replied(desk, shop, "First")
