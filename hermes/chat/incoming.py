@@ -64,11 +64,13 @@ def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable
 
 
 def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:
-    # For a message that is too old, Telegram still sends the chat and the message id; Hermes needs no more.
     if query.data is None or query.message is None:
         return Other(update_id)
     chat_id, message_id = number(query.message.chat.id), number(query.message.message_id)
-    return Tap(update_id, at_s, _user(query.from_user), chat_id, message_id, _words(query.id), _words(query.data))
+    # For a message that is too old, Telegram still sends the chat and the message id; Hermes needs no more.
+    thread_id = _thread(query.message) if isinstance(query.message, telegram.Message) else 0
+    user, query_id, data = _user(query.from_user), _words(query.id), _words(query.data)
+    return Tap(update_id, at_s, user, chat_id, message_id, query_id, data, thread_id)
 
 
 def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int | None) -> Incoming:

@@ -130,7 +130,10 @@ Event = Tapped | Texted | Ticked | Disarmed | Torn | Matched | Delivered | Faile
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A tapped button, as Telegram reports it. `query_id` is needed for the acknowledgement; `data` is the button's."""
+    """A tapped button, as Telegram reports it. `query_id` is needed for the acknowledgement; `data` is the button's.
+
+    `thread_id`: the topic in which its message stands, 0 if in none, or if the message is very old.
+    """
 
     update_id: int
     at_s: float
@@ -139,6 +142,7 @@ class Tap:
     message_id: int
     query_id: str
     data: str
+    thread_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,6 +262,26 @@ async def test_a_new_copy_of_a_question_stands_in_its_topic(office: Office) -> N
     assert office.topics() == {}
 
 
+async def test_a_question_that_is_tapped_before_it_is_confirmed_stays_in_its_topic(office: Office) -> None:
+    """Telegram is slow to say that it took the message, and the listener is started anew meanwhile."""
+    await office.open()
+    source = office.session("Fix login")
+    first = await office.ask(source, "que_1")
+    office.home.api.control.fault(method="sendMessage", action="hang", hang_s=60, processed=True)
+    request = a_request("que_2", question("Which colour?", multiple=True), session=source.session_id, call="call_2")
+    office.home.hook("question.asked", request, directory=source.directory, context={"title": source.session_title})
+    shown = await office.home.person.sees("Which colour?", chat=office.chat)
+    await office.home.person.taps(shown, "SQLite")
+    await office.home.stop()
+    office.home.api.control.clear_faults()
+    await office.open()
+    await until(lambda: any(one.phone.message_id == shown.message_id for one in office.home.entries()), "its message")
+    office.home.api.control.delete(shown.message_id, chat_id=office.chat)
+    office.home.person.write("/open", chat_id=office.chat)
+    again = await office.home.person.sees("Which colour?", buttons=True, chat=office.chat)
+    assert again.thread_id == shown.thread_id == first.thread_id
+
+
 async def test_an_open_question_stays_when_topics_are_switched_on(office: Office) -> None:
     """Its new copy too; the next question of the same session stands in the topic."""
     await office.open("off")

@@ -79,7 +79,7 @@ class Taps:
             self._outbox.answer(tap.query_id, hints.TOASTS["fresh"])
             return
         # First: if the tap were saved alone, a restart would post the question again.
-        await notice_copy(self._entries, entry, tap.message_id)
+        await notice_copy(self._entries, entry, tap.message_id, tap.thread_id)
         step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
@@ -107,11 +107,16 @@ class Taps:
                 await self._entries.apply(other.id, Disarmed())
 
 
-async def notice_copy(entries: Entries, entry: Entry, message_id: int) -> None:
-    """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted."""
+async def notice_copy(entries: Entries, entry: Entry, message_id: int, thread_id: int) -> None:
+    """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted.
+
+    `thread_id`: the topic in which it stands, 0 if in none.
+    """
     if _is_known(entry.phone, message_id):
         return
-    after = await entries.change(entry.id, lambda found: replace(found, phone=_with_message(found.phone, message_id)))
+    after = await entries.change(
+        entry.id, lambda found: replace(found, phone=_with_message(found.phone, message_id, thread_id))
+    )
     if message_id in after.phone.copies:
         log.info("entry %s: message %d is a second copy", entry.id, message_id)
 
@@ -120,11 +125,12 @@ def _is_known(phone: Phone, message_id: int) -> bool:
     return message_id in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
 
 
-def _with_message(phone: Phone, message_id: int) -> Phone:
+def _with_message(phone: Phone, message_id: int, thread_id: int) -> Phone:
     if _is_known(phone, message_id):
         return phone
     if phone.message_id is None:
         # The send was not confirmed, but its message arrived: adopt it.
-        return replace(phone, message_id=message_id, drawn="", since_id=phone.since_id or message_id)
+        since_id = phone.since_id or message_id
+        return replace(phone, message_id=message_id, drawn="", since_id=since_id, thread_id=thread_id)
     since_id = min(phone.since_id or message_id, message_id)
     return replace(phone, copies=(*phone.copies, message_id), since_id=since_id)

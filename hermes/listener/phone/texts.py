@@ -79,7 +79,7 @@ class Texts:
     async def _apply(self, to: routing.ToAsk, text: Text) -> None:
         entry = self._entries.get(to.entry_id)
         if to.event.how == "reply" and text.reply_to is not None and entry is not None:
-            await notice_copy(self._entries, entry, text.reply_to)
+            await notice_copy(self._entries, entry, text.reply_to, text.thread_id)
         step = await self._entries.apply(to.entry_id, to.event)
         if step.hint is not None:
             self._tell(step.hint.kind, (to.entry_id,), text.message_id)
