@@ -20,8 +20,7 @@ Rules:
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
   * A prompt is sent once all its files are here. A voice note counts as written when the person agrees with its words.
-  * Before a turn is stopped, a look tells whether the prompt is over: another turn must not end in its place. If the
-    record cannot be read, the turn is stopped.
+  * A turn is not stopped if a look shows that its prompt is over: another turn would end in its place.
   * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.
 """
 

@@ -137,10 +137,7 @@ class OpenCode2Server:
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all its events are known; 0 while nothing is known.
-
-        Its heartbeats are no events: while nothing happens there, this stays at what happened last.
-        """
+        """Return the time (epoch) until which its events are known, 0 while nothing is; heartbeats are no events."""
         return self._hearing.until_s
 
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:

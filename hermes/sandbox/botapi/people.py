@@ -101,8 +101,7 @@ class Control:
         """Tap a shown button (by label or place), or send any `data` as if a button had it; return the taps."""
         with self.world.lock:
             chat, person = self._chat(chat_id, user_id), self._person(user_id)
-            if self.world.message(chat.id, message_id) is None:
-                raise LookupError(f"there never was a message {message_id} in chat {chat.id}")
+            self._ever(chat.id, message_id)
             if data is None:
                 data = self._data(chat.id, message_id, label, (row, column))
             return tuple(self._tap(person, chat.id, message_id, data) for _ in range(times))
@@ -173,10 +172,7 @@ class Control:
     def lose_files(self, message_id: int, *, chat_id: int | None = None) -> None:
         """Let Telegram no longer have the files of this message, which may be deleted: their ids outlive it."""
         with self.world.lock:
-            message = self.world.message(self._chat(chat_id).id, message_id)
-            if message is None:
-                raise LookupError(f"there never was a message {message_id}")
-            self.world.files.lost |= ids_of(message.content)
+            self.world.files.lost |= ids_of(self._ever(self._chat(chat_id).id, message_id).content)
 
     def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None) -> None:
         """Edit a text, or the caption of a file, that a person wrote; the bot gets an edited_message."""
@@ -307,6 +303,13 @@ class Control:
         if chat.blocked or chat.migrated_to is not None:
             raise LookupError(f"nobody can write to the bot in chat {chat.id}: it was blocked or has moved")
         return chat
+
+    def _ever(self, chat_id: int, message_id: int) -> Message:
+        """Return a message, which may be deleted. Raises LookupError."""
+        message = self.world.message(chat_id, message_id)
+        if message is None:
+            raise LookupError(f"there never was a message {message_id} in chat {chat_id}")
+        return message
 
     def _there(self, chat_id: int, message_id: int) -> Message:
         message = self.world.message(chat_id, message_id)
