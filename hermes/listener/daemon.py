@@ -253,6 +253,7 @@ class Listener:
             self._chat_id = parts.entries.chat_id
             await phone.connection.recover(by_timer=by_timer)
             if self._store.is_shared:
+                phone.updates.doubt()
                 parts.background.spawn(phone.connection.take_over())
             parts.background.spawn(phone.connection.report_damaged())
         for entry in open_now:

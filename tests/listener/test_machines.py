@@ -679,3 +679,38 @@ async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ..
     assert workstation.agent.texts_of(session) == ["Look"]
     assert workstation.agent.files_of(session) == [(hashlib.sha256(URL.encode()).hexdigest(),)]
     await until(lambda: not database.ask("SELECT FROM hermes.files LIMIT 1"), "no file in the database")
+
+
+async def test_the_next_phone_side_sends_no_text_that_may_lack_a_part(three: tuple[Machine, ...]) -> None:
+    """The one before it may have said that a part was not saved: an answer is offered, and a prompt is not sent."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    session = workstation.agent.session("Far away")
+    card = await card_of(laptop.person, "Far away")
+    request_id = workstation.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED)
+    for message in (shown, card):
+        laptop.person.write("Delete nothing. " * 256, to=message)
+    kept = laptop.listener._parts
+    await until(lambda: any(one.state.joining for one in kept.entries.all()), "the first part of an answer")
+    await until(lambda: any(one.due_s for one in kept.kept.prompts.all()), "the first part of a prompt")
+    await laptop.stop()
+    await until(lambda: workstation.is_phone, "the next phone side")
+    laptop.clock.advance(10)
+    await laptop.person.sees("✖️ Cancelled", buttons=False)
+    await laptop.person.taps(await laptop.person.sees("Is this your answer to", buttons=True), "Use “Delete")
+    await until(lambda: workstation.agent.came_of(request_id), "the answer")
+    assert not workstation.agent.texts_of(session)
+
+
+async def test_a_row_that_no_hermes_has_written_stops_no_clock(three: tuple[Machine, ...], database: Database) -> None:
+    """The user of an agent-only machine can write it."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    await workstation.stop()
+    machine_id = spool.machine(workstation.store)
+    for servers, seen_at in (("5", "infinity"), ("[[1]]", "-infinity")):
+        written = "UPDATE hermes.machines SET servers = %s, seen = %s::timestamptz WHERE id = %s"
+        database.ask(written, servers, seen_at, machine_id)
+        (row,) = [one for one in await laptop.listener._store.machines() if one.id == machine_id]
+        assert (row.servers, 0 <= row.silent_s < 1e10) == ((), True)

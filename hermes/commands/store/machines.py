@@ -67,7 +67,7 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
 
     Raises:
         ConfigError: this machine has no bot, or `which` names no machine, several, or this one.
-        StoreError: nothing has changed.
+        StoreError: it may be half done; it can be done again.
     """
     bot = config.telegram.bot_id
     async with checks.connection_to(address) as connection:
@@ -80,6 +80,9 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
             )
         done = []
         if one.machine:
+            # Before, because a removal that broke off is begun again by the machine's name or id; after, because the
+            # machine may have asked once more.
+            await look(store_of(config), lambda store: _end_questions(store, one.machine))
             await roles.remove_machine(connection, bot, one.machine)
             await look(store_of(config), lambda store: _end_questions(store, one.machine))
             done.append(f"{one.name} is removed. Its open questions have ended.")

@@ -220,7 +220,7 @@ class Errands:
 
     def _advance(self, entry_id: str, fact: Fact) -> Order | None:
         entry = self._entries.get(entry_id)
-        if entry is None:
+        if entry is None or entry.ask.source.agent not in self._adapters:  # a newer Hermes may know that agent
             self._forget(entry_id)
             return None
         known = self.get(entry_id)

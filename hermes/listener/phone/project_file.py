@@ -129,6 +129,8 @@ def _check(found: os.stat_result) -> None:
         raise _RefusedError("folder")
     if not stat.S_ISREG(found.st_mode):
         raise _RefusedError("special")
+    if not found.st_size:  # those of /proc say so, too: they have more secrets than content
+        raise _RefusedError("empty")
     if found.st_size > MOST_BYTES:
         raise _RefusedError("large")
 

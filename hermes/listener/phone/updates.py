@@ -87,6 +87,11 @@ class Updates:
                 self._progress.notify_all()
         return self.poller.goes_on(brought=brought and not stays, took_s=self._entries.now() - began_s)
 
+    def doubt(self) -> None:
+        """Send no text that is being joined now: another process may have told the person that a part is lost."""
+        joining = [entry.id for entry in self._entries.all() if entry.state.due_s is not None]
+        self._phone.torn.update(joining, [prompt.id for prompt in self._prompts.all() if prompt.due_s is not None])
+
     async def take_in(self) -> None:
         """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""
         await self.step(longest_s=0)

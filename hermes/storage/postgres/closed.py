@@ -25,9 +25,10 @@ _AGENT: Final = """
 SELECT agent FROM hermes.entries
 WHERE bot = %(bot)s AND machine = %(machine)s AND wait_id = %(wait_id)s AND closed_s IS NOT NULL LIMIT 1
 """
-_DAY: Final = "to_char(to_timestamp(closed_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+_TIME: Final = "least(greatest(closed_s, 0), 1e11)"  # an agent-only user writes it as it likes
+_DAY: Final = f"to_char(to_timestamp({_TIME}) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 _DAYS: Final = f"""
-SELECT {_DAY}, max(closed_s) FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL GROUP BY 1
+SELECT {_DAY}, max({_TIME}) FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL GROUP BY 1
 """
 _FORGET: Final = f"""
 DELETE FROM hermes.entries

@@ -50,28 +50,26 @@ class Feed:
         """Yield what other processes change, until `close`. A lost connection is made again."""
         pause_s = _PAUSE_S
         while not self._is_closed:
+            listening = None
             try:
-                self._listening = await self._connected()
+                listening = self._listening = await self._connected()
                 pause_s = _PAUSE_S
                 yield Missed()
-                async for change in self._heard(self._listening):
+                async for change in self._heard(listening):
                     yield change
             except (psycopg.Error, StoreError):
                 if not self._is_closed:
                     await self._sleep(pause_s)
                     pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             finally:
-                await self._leave()
+                if listening is not None:  # who follows later may have another one already
+                    await listening.close()
 
     async def close(self) -> None:
         """End `changes`."""
         self._is_closed = True
-        await self._leave()
-
-    async def _leave(self) -> None:
-        listening, self._listening = self._listening, None
-        if listening is not None:
-            await listening.close()
+        if self._listening is not None:
+            await self._listening.close()
 
     async def _connected(self) -> psycopg.AsyncConnection[Row]:
         listening = await connected(self._address)

@@ -24,7 +24,8 @@ ON CONFLICT (bot, id) DO UPDATE
 SET owner = current_user, name = excluded.name, version = excluded.version, seen = clock_timestamp()
 """
 _MACHINES: Final = """
-SELECT id, name, version, extract(epoch FROM clock_timestamp() - seen)::float8,
+SELECT id, name, version,
+       extract(epoch FROM clock_timestamp() - least(greatest(seen, 'epoch'), clock_timestamp()))::float8,
        EXISTS (SELECT FROM hermes.leases
                WHERE leases.bot = machines.bot AND leases.name = 'phone' AND machine = machines.id
                    AND until > clock_timestamp()),
@@ -70,5 +71,12 @@ def written(servers: tuple[tuple[str, bool], ...]) -> str:
 
 
 def _machine(machine_id: str, name: str, version: str, silent_s: float, is_phone: Any, servers: str) -> Machine:
-    state = tuple([(str(server), bool(is_connected)) for server, is_connected in json.loads(servers)])
-    return Machine(machine_id, name, version, max(0.0, silent_s), bool(is_phone), state)
+    return Machine(machine_id, name, version, silent_s, bool(is_phone), _read(servers))
+
+
+def _read(servers: str) -> tuple[tuple[str, bool], ...]:
+    """Return the state of servers; () if it is not one, as an agent-only user writes it as it likes."""
+    try:
+        return tuple([(str(server), bool(is_connected)) for server, is_connected in json.loads(servers)])
+    except (ValueError, TypeError, RecursionError):
+        return ()

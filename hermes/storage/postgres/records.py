@@ -167,7 +167,7 @@ class Records(Generic[R]):
 
     def _values(self, record: R, *, before: int = 0) -> dict[str, object]:
         values = {"machine": plain(record.machine), "revision": record.revision, "before": before}
-        columns = as_columns(self._codec, self._kind, record)
+        columns = as_columns(self._codec, self._kind, record, sees_phone=self._identity.sees_phone)
         return self._key(record.id) | values | columns | self._writer.news(self._kind, record.id)
 
 

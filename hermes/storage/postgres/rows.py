@@ -91,10 +91,14 @@ def _hear(entry: dict[str, Any]) -> None:
         entry["state"] = kept | {name: value for name, value in heard.items() if name in wanted}
 
 
-def as_columns(codec: Codec[Any], kind: Kind, record: Any) -> dict[str, object]:
-    """Return the body and the phone's part of this record."""
+def as_columns(codec: Codec[Any], kind: Kind, record: Any, *, sees_phone: bool) -> dict[str, object]:
+    """Return the body and the phone's part of this record.
+
+    A user of an agent-only machine writes the body alone. It leaves the phone's part there: the row may be one of an
+    earlier Hermes, which has it nowhere else.
+    """
     whole = json.loads(codec.encode(record))
-    phone = _taken(whole[codec.key], _PHONE.get(kind, frozenset()))
+    phone = _taken(whole[codec.key], _PHONE.get(kind, frozenset())) if sees_phone else {}
     return {"body": _written(whole), "phone": _written(phone)}
 
 

@@ -6,18 +6,19 @@ import secrets
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes.commands.store import machines
 from hermes.config import reading as configuration
-from hermes.errors import ConfigError, NotSaved, StoreError
+from hermes.errors import ConfigError, NotSaved, StoreAway, StoreError
 from hermes.sandbox.postgres import programs
+from hermes.storage.postgres import roles
 from hermes.storage.postgres.address import Address
 from tests.commands.test_cli import run
 from tests.harness.postgres import PASSWORD
-from tests.storage.machines import joined, machine
+from tests.storage.machines import asked_at, joined, machine
 
 if TYPE_CHECKING:
     from hermes.config.settings import Config
@@ -103,6 +104,25 @@ async def test_a_machine_that_has_joined_is_removed_by_its_name(
     assert users(database, name) == 0
     with pytest.raises(StoreError, match="does not accept this user and password"):
         await machine(tmp_path, "box", address, bot=None).open()
+
+
+async def test_a_removal_that_breaks_off_leaves_no_question_for_ever(
+    config: Config, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost once the machine is removed: nobody could name it a second time."""
+    remove = roles.remove_machine
+
+    async def last(*words: Any) -> None:
+        await remove(*words)
+        raise StoreAway("the database did not answer in time")
+
+    async with joined(machine(tmp_path, "desk", database.address(), bot=BOT), phone=True) as desk:
+        async with joined(machine(tmp_path, "box", database.address(), bot=BOT)) as box:
+            await box.create(asked_at("box", "aaaa2222"))
+        monkeypatch.setattr(roles, "remove_machine", last)
+        with pytest.raises(StoreAway):
+            await removed(config, "box")
+        assert [entry.state.phase for entry in await desk.open()] == ["settled"]
 
 
 async def test_a_name_is_used_once(config: Config, database: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from contextlib import asynccontextmanager
@@ -551,3 +552,30 @@ async def test_the_server_carries_it_where_both_can(home: House) -> None:
         await home.person.sees("✅ SQLite", buttons=False)
         assert spool.take_answer(home.store, wait) is None
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
+
+
+@pytest.mark.parametrize("phase", ["open", "settled"])
+async def test_an_ask_of_an_agent_that_only_a_newer_hermes_knows_holds_up_no_other(portless: House, phase: str) -> None:
+    """After a downgrade the listener starts, and finds out that the hook of another ask has left."""
+    home = portless
+    with home.waiting("que_1"):
+        home.hook("question.asked", a_request("que_1", question("Which new?")))
+        await home.person.sees("Which new?")
+        with home.waiting("que_2"):
+            home.hook("question.asked", a_request("que_2", question(), session="ses_2", call="call_2"))
+            await home.person.sees(ASKED)
+            await until(lambda: all(one.phone.message_id for one in home.entries()), "both are noted")
+            await home.stop()
+            for path in (home.store / "pending").glob("*.json"):
+                if "Which new?" in path.read_text():
+                    record = json.loads(path.read_text())
+                    record["entry"]["ask"]["source"]["agent"] = "newagent"
+                    record["entry"]["state"]["phase"] = phase
+                    path.write_text(json.dumps(record))
+            await home.start()
+
+        def left() -> bool:
+            home.pass_time(2)
+            return all(one.ask.source.agent == "newagent" for one in home.entries())
+
+        await until(left, "the end of the other ask")

@@ -132,6 +132,11 @@ def test_size_has_two_ends(shop: Path) -> None:
     assert isinstance(fetch(str(shop), "large"), ProjectFile)
 
 
+def test_the_environment_of_hermes_is_no_file_of_a_project() -> None:
+    """It may have the token; an agent in a container often works in the folder /."""
+    assert fault(Path("/"), "proc/self/environ") == "empty"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
 def test_a_file_of_others_is_not_readable(shop: Path) -> None:
     """It is said."""

@@ -149,6 +149,29 @@ async def test_a_record_of_an_earlier_hermes_has_all_in_its_body(database: Datab
     ]
 
 
+async def test_the_agent_side_leaves_a_record_of_an_earlier_hermes_whole(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """It is often the first to write it."""
+    async with joined(agent(database, tmp_path, user)) as ci:
+        made = await phone.cards.create(CARD)
+        database.ask("UPDATE hermes.records SET phone = NULL, body = %s", CARDS.encode(made).decode())
+        busy = await ci.cards.change(made, lambda found: replace(found, state="busy"))
+        assert await phone.cards.all() == [busy] == [replace(made, state="busy", revision=2)]
+
+
+@pytest.mark.parametrize("closed_s", ["1e300", "-1e300", "NaN", "Infinity"])
+async def test_a_time_that_is_none_keeps_no_closed_ask_for_ever(
+    closed_s: str, database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """The user of an agent-only machine can write it."""
+    async with joined(agent(database, tmp_path, user)):
+        await phone.create(asked_at("ci", "aaaa2222", "a2"))
+        database.ask("UPDATE hermes.entries SET closed_s = %s", closed_s)
+        days = await phone.days_done()
+        assert await phone.forget_done(days) == 1
+
+
 @pytest.mark.parametrize("body", ["[]", "1" * 5000, "[" * 3000 + "]" * 3000], ids=["list", "number", "deep"])
 async def test_a_body_that_nobody_can_read_holds_up_no_other(
     body: str, database: Database, phone: PostgresStore, user: str, tmp_path: Path
