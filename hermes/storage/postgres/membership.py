@@ -71,7 +71,7 @@ def written(servers: tuple[tuple[str, bool], ...]) -> str:
 
 
 def _machine(machine_id: str, name: str, version: str, silent_s: float, is_phone: Any, servers: str) -> Machine:
-    return Machine(machine_id, name, version, silent_s, bool(is_phone), _read(servers))
+    return Machine(machine_id, name, version, max(0.0, silent_s), bool(is_phone), _read(servers))
 
 
 def _read(servers: str) -> tuple[tuple[str, bool], ...]:
