@@ -67,7 +67,8 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
 
     Raises:
         ConfigError: this machine has no bot, or `which` names no machine, several, or this one.
-        StoreError: it may be half done; it can be done again.
+        StoreError: it may be half done, and can be done again, unless the machine itself is removed already: then its
+            questions have ended, and its user of the database may be left.
     """
     bot = config.telegram.bot_id
     async with checks.connection_to(address) as connection:
