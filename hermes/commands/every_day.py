@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes.commands.loading import load, read
 from hermes.commands.options import ConfigOption
-from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
 from hermes.model.ask import OnExpiry
-from hermes.storage.store import Store
+
+if TYPE_CHECKING:
+    from hermes.storage.store import Store
 
 PANEL = "Every day"
 
@@ -125,6 +126,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
 @app.command(rich_help_panel=PANEL)
 def lock(*, config: ConfigOption = None) -> None:
     """Take no answers and send no prompts from the phone until `hermes unlock`, as /lock on the phone does."""
+    from hermes.commands.stores import look, store_of
 
     async def locked(store: Store) -> bool:
         was_locked = await store.is_phone_locked()
@@ -140,5 +142,7 @@ def lock(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=PANEL)
 def unlock(*, config: ConfigOption = None) -> None:
     """Take answers and prompts from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
+    from hermes.commands.stores import look, store_of
+
     was_locked = asyncio.run(look(store_of(load(config, log_json=False)), lambda store: store.unlock_phone()))
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")

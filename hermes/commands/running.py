@@ -22,12 +22,10 @@ from hermes.commands.options import (
     TestClockOption,
     What,
 )
-from hermes.commands.stores import home_of
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError, Held
 from hermes.hook import run as hooks, starting
 from hermes.listener.sd_notify import Supervisor
-from hermes.storage.home import LISTENER
 
 PANEL = "Running it"
 
@@ -53,6 +51,8 @@ def mcp(*, config: ConfigOption = None) -> None:
 @app.command(rich_help_panel=PANEL)
 def stop(*, config: ConfigOption = None) -> None:
     """Stop the listener; what is open stays on the phone, and goes on when the next one runs."""
+    from hermes.commands.stores import home_of
+
     stopped = home_of(load(config, log_json=False)).stop_listener()
     typer.echo("Nobody listens." if stopped is None else f"Stopped: {stopped}.")
 
@@ -108,6 +108,8 @@ def reap(
 ) -> None:
     """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
     from hermes.commands import listening
+    from hermes.commands.stores import home_of
+    from hermes.storage.home import LISTENER
 
     followed = configuration.Followed(config, environ=os.environ)
     loaded = load(config, log_json=log_json, store=store, log_file=log_file)

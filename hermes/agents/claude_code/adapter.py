@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.claude_code.permissions import read_permission
+from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import labels, permission_reply, read_questions
 from hermes.errors import PayloadError
@@ -31,8 +32,6 @@ from hermes.model.prompt import PromptAbilities
 from hermes.model.signals import Asked, Quiet, Replied, SessionEnded, Signal, TurnBegan, TurnEnded
 
 AGENT = "claude-code"
-TOOL = "AskUserQuestion"
-ASKING, BEFORE = "PermissionRequest", "PreToolUse"
 
 # The turn goes on after a hook's no, so that a timer's no would be an answer that no person gave: the ask is then left
 # to the dialog. `PostToolUse` always reports the answers to questions; a no or a permission may get no report.

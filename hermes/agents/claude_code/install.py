@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hermes.agents.claude_code.adapter import ASKING, BEFORE, TOOL
-from hermes.agents.claude_code.shape import WAKE_MESSAGE, WAKE_SUMMARY
+from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL, WAKE_MESSAGE, WAKE_SUMMARY
 from hermes.errors import ConfigError
 from hermes.storage.installed_files import interpreter, replace, saving
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-ASKS = frozenset({"PermissionRequest", "PreToolUse"})
+TOOL = "AskUserQuestion"
+ASKING, BEFORE = "PermissionRequest", "PreToolUse"
+ASKS = frozenset({ASKING, BEFORE})
 ENDS = frozenset({"Stop", "StopFailure"})
 CARRIED = (
     "session_id", "agent_id", "prompt_id", "cwd", "hook_event_name", "tool_name", "tool_input",
