@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hermes.sandbox.model_server import ScriptedModel, running_model
 from hermes.sandbox.postgres import ServerMissingError, programs
 from tests.harness.listeners import left_behind
+from tests.harness.home import LONG_LIFE
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
 from tests.harness.postgres import Database, Server
 from tests.harness.processes import SWEEPER
@@ -114,7 +115,7 @@ def opencode(
     For a password, a freeze, a restart, or a plugin in the home: `private_opencode`.
     """
     root = tmp_path_factory.mktemp(f"opencode-{opencode_version}")
-    with OpenCode(Home(root, opencode_version, model.base_url)) as server:
+    with OpenCode(Home(root, opencode_version, model.base_url), environ=LONG_LIFE) as server:
         yield server
 
 

@@ -20,7 +20,9 @@ Json = dict[str, Any]
 
 SHORT_LIVES = {"BUN_JSC_useDFGJIT": "0", "BUN_JSC_numberOfGCMarkers": "1"}
 """For agents that run in Bun: to compile code a second time, and to collect garbage in several threads, costs them a
-fifth of their processor time, and none lives long enough to gain by it."""
+fifth of their processor time, and those of one test live too short to gain by it."""
+LONG_LIFE = {"BUN_JSC_useDFGJIT": "1"}
+"""For a server that many tests share: it gains a third by the second compilation."""
 
 
 class BinaryMissingError(Exception):
@@ -66,6 +68,9 @@ class Home:
         self.projects = root / "projects"
         self.logs = root / "logs"
         opencode_home.make(self.path, version)
+        state = self.path / ".local" / "state" / "opencode"
+        state.mkdir(parents=True)
+        (state / "kv.json").write_text('{"animations_enabled": false}')  # a terminal that waits draws nothing
 
     def environ(self, **extra: str) -> dict[str, str]:
         """Return the whole environment of a process in this home; `extra` is laid over it."""

@@ -1,7 +1,8 @@
 """A real OpenCode for a test: a server in a home of its own, that can be frozen and restarted."""
 
+import contextlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -257,10 +258,11 @@ class OpenCode:
         def pending() -> tuple[list[Json]]:
             listed = self.questions(self._directory_of(session))
             found = [one for one in listed if wanted(one)]
-            assert len(found) == count, f"pending here: {listed}; {self.summary(session)}"
+            assert len(found) == count, f"pending here: {listed}"
             return (found,)  # in a tuple: an empty list is a good answer where none is awaited
 
-        return until(pending, timeout_s, f"{count} questions of {session}")[0]
+        with self._told_of(session):
+            return until(pending, timeout_s, f"{count} questions of {session}")[0]
 
     def wait_question(self, session: str, timeout_s: float = 60, *, text: str | None = None) -> Json:
         """Wait until the session has exactly one pending question (that asks `text`) and return it."""
@@ -309,17 +311,22 @@ class OpenCode:
     def wait_idle(self, session: str, timeout_s: float = 60) -> None:
         """Wait until the session's turn has ended, by completion, rejection, abort or error."""
 
-        def idle() -> bool:
-            assert not self.busy(session), self.summary(session)
-            return True
-
-        until(idle, timeout_s, f"{session} idle")
+        with self._told_of(session):
+            until(lambda: not self.busy(session), timeout_s, f"{session} idle")
 
     def final_text(self, session: str, timeout_s: float = 60) -> str:
         """Wait for the end of the turn and return the text of the last message."""
         self.wait_idle(session, timeout_s)
         parts = self.messages(session)[-1]["parts"]
         return "".join(part["text"] for part in parts if part["type"] == "text")
+
+    @contextlib.contextmanager
+    def _told_of(self, session: str) -> Iterator[None]:
+        """Add the session's summary to the words of a wait that failed, once: to ask at each look costs the server."""
+        try:
+            yield
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {self.summary(session)}") from None
 
     def summary(self, session: str) -> str:
         """Return one line about a session for the message of a failed wait."""
