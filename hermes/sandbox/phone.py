@@ -224,9 +224,11 @@ class Phone:
         """Let Telegram no longer have the files of this message."""
         self._do("lose_files", message_id=message_id, chat_id=chat)
 
-    def rewrite(self, message_id: int, text: str, *, chat: int | None = None) -> None:
-        """Edit a text, or the caption of a file, that a person wrote."""
-        self._do("rewrite", message_id=message_id, text=text, chat_id=chat)
+    def rewrite(
+        self, message_id: int, text: str, *, media: Mapping[str, Any] | None = None, chat: int | None = None
+    ) -> None:
+        """Edit a text, or the caption of a file, that a person wrote; `media` is its file from now on, by `file_of`."""
+        self._do("rewrite", message_id=message_id, text=text, chat_id=chat, **(media or {}))
 
     def delete(self, message: ShownMessage | int, *, chat: int | None = None) -> None:
         """Delete a message for everyone; the bot gets no update."""

@@ -110,6 +110,36 @@ def test_a_caption_is_edited(api: RunningBotApi, raw: RawBot) -> None:
     assert "caption" not in newest(raw)["edited_message"]
 
 
+def test_a_file_takes_the_place_of_another(api: RunningBotApi, raw: RawBot) -> None:
+    """The message stays in its album; each file has ids of its own."""
+    (sent,) = api.phone.share([file_of("photo", PICTURE, caption="one")], album="77")
+    before = newest(raw)["message"]
+    api.phone.rewrite(sent, "two", media=file_of("photo", b"another"))
+    after = newest(raw)["edited_message"]
+    assert (after["message_id"], after["caption"], after["media_group_id"]) == (sent, "two", "77")
+    for key in ("file_id", "file_unique_id"):
+        assert len({size[key] for size in (*before["photo"], *after["photo"])}) == 4
+
+
+def test_a_text_gets_a_file_and_then_one_of_another_kind(api: RunningBotApi, raw: RawBot) -> None:
+    """What was the text is the caption."""
+    (text,) = api.phone.write("look")
+    api.phone.rewrite(text, "look", media=file_of("document", b"text"))
+    assert newest(raw)["edited_message"]["document"]["file_unique_id"]
+    api.phone.rewrite(text, "", media=file_of("photo", PICTURE))
+    assert not newest(raw)["edited_message"].keys() & {"document", "text", "caption"}
+
+
+def test_what_no_app_lets_a_person_replace(api: RunningBotApi) -> None:
+    """A voice note and a sticker, and a picture of an album by another kind of file."""
+    (piece,) = api.phone.share([file_of("photo", PICTURE)], album="77")
+    text, voice, sticker = api.phone.write("look")[0], api.phone.send_voice(b"OggS"), api.phone.send("sticker")
+    photo, document = file_of("photo", PICTURE), file_of("document", b"x")
+    for message, media in ((piece, document), (voice, photo), (sticker, photo), (text, file_of("voice", b"OggS"))):
+        with pytest.raises(LookupError):
+            api.phone.rewrite(message, "", media=media)
+
+
 def test_what_get_file_refuses(api: RunningBotApi, raw: RawBot) -> None:
     """In Telegram's words: more than 20 MB, an id that is none, a file that it does not have."""
     api.phone.send_document(b"", "large.txt", size=LARGEST + 1)

@@ -2,7 +2,8 @@
 
 Facts from tdlib/telegram-bot-api 10.0 and the documentation: a bot downloads 20 MB at most; the path that getFile
 gives works for an hour at least; a file id is long, and each size of a photo has its own; a download that Telegram
-cannot do now and an id that it no longer knows are refused with the same words.
+cannot do now and an id that it no longer knows are refused with the same words. A person may put another photo or
+document into a message, or add one to a text; a voice note stays as it is.
 """
 
 from __future__ import annotations
@@ -110,6 +111,18 @@ class Media:
         file = files.keep("document", content, size=self.size, suffix=f".{suffix}" if stem and dot else "")
         named: Mapping[str, str] = {"file_name": self.name, "mime_type": self.mime}
         return {"document": file.named() | {key: value for key, value in named.items() if value}}
+
+    def put_for(self, content: Mapping[str, Any], files: Files) -> dict[str, Any]:
+        """Keep the file for a message with this content, or with a text alone; return the new fields of the message.
+
+        The message stays in its album, which takes no file of another kind. Raises LookupError: no app offers that.
+        """
+        album = {key: content[key] for key in content if key == "media_group_id"}
+        if self.kind == "voice" or not content.keys() <= {"photo", "document", *album}:
+            raise LookupError("only a text, a photo or a document is edited like that, into a photo or a document")
+        if album and self.kind not in content:
+            raise LookupError(f"this album takes no {self.kind}")
+        return self.kept(files) | album
 
 
 EXAMPLES: Final = {

@@ -174,12 +174,16 @@ class Control:
         with self.world.lock:
             self.world.files.lost |= ids_of(self._ever(self._chat(chat_id).id, message_id).content)
 
-    def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None) -> None:
-        """Edit a text, or the caption of a file, that a person wrote; the bot gets an edited_message."""
+    def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None, **media: Any) -> None:
+        """Edit a text or caption of a person, or the file (the fields of `Media`); the bot gets an edited_message."""
         with self.world.lock:
             message = self._there(self._chat(chat_id).id, message_id)
-            cleaned, entities = prepare(text, (), allow_empty=bool(message.content))
-            changed = replace(message, text=cleaned, entities=entities, edit_date=int(self.world.now()))
+            new = _MEDIA.validate_python([media] if media else [])
+            content = new[0].put_for(message.content, self.world.files) if new else message.content
+            cleaned, entities = prepare(text, (), allow_empty=bool(content))
+            changed = replace(
+                message, text=cleaned, entities=entities, content=content, edit_date=int(self.world.now())
+            )
             self._tell("edited_message", self.world.put(changed))
 
     def delete(self, message_id: int, *, chat_id: int | None = None) -> None:
