@@ -39,6 +39,7 @@ class Other:
     update_id: int
 
 
+_Sent = telegram.PhotoSize | telegram.Voice | telegram.Document | telegram.Video | telegram.Audio
 Incoming = Tap | Text | TextEdit | Migrated | Blocked | Other
 
 
@@ -103,15 +104,19 @@ def _file(message: telegram.Message) -> File | None:
     """Return the file of a message: the largest size of a picture, a voice note, a document, a video or a sound."""
     album, picture = _words(message.media_group_id or ""), max(message.photo, key=_pixels, default=None)
     if picture is not None:
-        return File(_words(picture.file_id), "picture.jpg", "image/jpeg", number(picture.file_size or 0), album)
+        return _named(picture, "picture.jpg", "image/jpeg", album=album)
     if message.voice is not None:
-        size = number(message.voice.file_size or 0)
-        return File(_words(message.voice.file_id), "voice note", "audio/ogg", size, is_voice=True)
+        return _named(message.voice, "voice note", "audio/ogg", is_voice=True)
     file = message.document or message.video or message.audio
     if file is None:
         return None
     name, mime = _words(file.file_name or "")[-_LONGEST_NAME:], _words(file.mime_type or "")[:_LONGEST_NAME]
-    return File(_words(file.file_id), name, mime, number(file.file_size or 0), album)
+    return _named(file, name, mime, album=album)
+
+
+def _named(file: _Sent, name: str, mime: str, *, album: str = "", is_voice: bool = False) -> File:
+    file_id, unique_id, size = _words(file.file_id), _words(file.file_unique_id), number(file.file_size or 0)
+    return File(file_id, name, mime, size, album, is_voice=is_voice, unique_id=unique_id)
 
 
 def _pixels(picture: telegram.PhotoSize) -> int:
@@ -124,8 +129,7 @@ def _edit(update_id: int, message: telegram.Message) -> TextEdit | Other:
     if message.from_user is None or text is None:
         return Other(update_id)
     chat_id, message_id = number(message.chat.id), number(message.message_id)
-    is_voice = file is not None and file.is_voice
-    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), is_voice)
+    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), file)
 
 
 def _thread(message: telegram.Message) -> int:

@@ -88,13 +88,25 @@ def without_sounds(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 def edited(parts: tuple[Part, ...], event: Edited) -> tuple[Part, ...]:
     """Return the parts after an edit: a text cannot be nothing, a caption can, and what was heard stays."""
 
-    def may_change(part: Part) -> bool:
-        return bool(event.text.strip()) if part.file is None else not part.file.is_voice
+    def changed(part: Part) -> Part:
+        if _is_other(part.file, event.file):
+            return replace(part, text=event.text, file=event.file)
+        may_change = bool(event.text.strip()) if part.file is None else not part.file.is_voice
+        return replace(part, text=event.text) if may_change else part
 
-    return tuple(
-        replace(part, text=event.text) if part.message_id == event.message_id and may_change(part) else part
-        for part in parts
-    )
+    return tuple(changed(part) if part.message_id == event.message_id else part for part in parts)
+
+
+def brings_file(parts: Iterable[Part], event: Edited) -> bool:
+    """Tell whether an edit puts a file into a text, or another file into the place of one."""
+    return any(_is_other(part.file, event.file) for part in parts if part.message_id == event.message_id)
+
+
+def _is_other(before: File | None, now: File | None) -> bool:
+    """Tell whether a message has another file now; one whose id is unknown counts as the same."""
+    if now is None or now.is_voice:  # no edit brings a voice note, whose words may stand in its place by now
+        return False
+    return before is None or (bool(before.unique_id and now.unique_id) and before.unique_id != now.unique_id)
 
 
 def _changed(parts: tuple[Part, ...], message_id: int, change: Callable[[File], File]) -> tuple[Part, ...]:

@@ -147,14 +147,14 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """An edit of a message that a person wrote: its text now, or the caption of its file, which may be a voice note."""
+    """An edit of a message that a person wrote: its text now, or its file and the caption of that."""
 
     update_id: int
     user: User
     chat_id: int
     message_id: int
     text: str
-    is_voice: bool = False
+    file: File | None = None
 
 
 @dataclass(frozen=True, slots=True)

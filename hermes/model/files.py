@@ -18,6 +18,8 @@ class File:
     - `size`: in bytes, 0 if Telegram did not tell.
     - `is_here`: the store has it. Of a voice note: it was heard, and its words are the text of its part.
     - `is_voice`: it is a voice note. It goes to no agent: once the person agrees, its words do, as a text.
+    - `unique_id`: Telegram's id of its content, which another `file_id` of the same file shares. "" if unknown: an
+      earlier Hermes did not keep it.
     """
 
     file_id: str
@@ -27,6 +29,7 @@ class File:
     album: str = ""
     is_here: bool = False
     is_voice: bool = False
+    unique_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hermes.model.files import File
 from hermes.model.prompt import Sight, Target
 from hermes.model.state import Part
 
@@ -47,10 +48,11 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The person has edited one of the messages of the prompt."""
+    """The person has edited one of the messages of the prompt. `file` is the file that it has now."""
 
     message_id: int
     text: str
+    file: File | None = None
 
 
 @dataclass(frozen=True, slots=True)

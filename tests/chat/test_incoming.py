@@ -236,7 +236,9 @@ async def test_a_picture_is_read_in_its_largest_size(bot: Bot, api: RunningBotAp
     assert isinstance(read, Text)
     assert (read.text, read.caption) == (None, "look")
     assert read.file is not None
-    assert read.file == File(read.file.file_id, "picture.jpg", "image/jpeg", len(b"a picture"))
+    own, size = read.file, len(b"a picture")
+    assert own == File(own.file_id, "picture.jpg", "image/jpeg", size, unique_id=own.unique_id)
+    assert own.unique_id
     assert await bot.download(read.file.file_id) == b"a picture"
 
 
@@ -261,10 +263,26 @@ async def test_the_edit_of_a_caption_is_read(bot: Bot, api: RunningBotApi) -> No
     read = read_update(await fetched(bot))
     assert isinstance(read, TextEdit)
     assert (read.message_id, read.text) == (sent, "there")
+    before = read.file
     api.phone.rewrite(sent, "", chat=ANN)
     read = read_update(await fetched(bot))
     assert isinstance(read, TextEdit)
-    assert read.text == ""
+    assert (read.text, read.file) == ("", before)
+
+
+async def test_an_edit_tells_of_another_file(bot: Bot, api: RunningBotApi) -> None:
+    """By an id that the same file always has."""
+    sent = api.phone.send_photo(b"a picture", chat=ANN)
+    first = read_update(await fetched(bot))
+    assert isinstance(first, Text)
+    assert first.file is not None
+    api.phone.rewrite(sent, "there", media=file_of("document", b"text", name="a.txt"), chat=ANN)
+    read = read_update(await fetched(bot))
+    assert isinstance(read, TextEdit)
+    assert read.file is not None
+    assert (read.text, read.file.name) == ("there", "a.txt")
+    assert "" not in {first.file.unique_id, read.file.unique_id}
+    assert first.file.unique_id != read.file.unique_id
 
 
 @pytest.mark.parametrize(

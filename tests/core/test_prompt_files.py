@@ -164,6 +164,30 @@ def test_captions_are_the_text() -> None:
     assert prompt_files.lacking(one)
 
 
+def test_an_edit_that_brings_another_file_withdraws_the_prompt() -> None:
+    """Once: if Telegram tells of the edit again, the file is no other one."""
+    first, second = replace(PICTURE, unique_id="u1"), replace(PICTURE, file_id="f2", unique_id="u2")
+    one = prompts.step(prompt(first, first), Edited(8, "", second))
+    assert one.phase == "withdrawn"
+    assert [part.file for part in one.parts] == [first, second]
+    assert not prompt_files.brings_file(one.parts, Edited(8, "", second))
+
+
+def test_a_new_caption_withdraws_nothing() -> None:
+    """Telegram may have a new id for the same file; an earlier Hermes did not keep the one that stays."""
+    known = replace(PICTURE, unique_id="u1")
+    for before, now in ((known, replace(known, file_id="f2")), (PICTURE, known), (known, PICTURE)):
+        one = prompts.step(prompt(before), Edited(7, "Now", now))
+        assert (one.phase, one.is_edited, one.parts[0]) == ("queued", True, Part(7, "Now", file=before))
+
+
+def test_an_edit_that_adds_a_file_to_a_text_withdraws_the_prompt() -> None:
+    """But a voice note is no new file: its words are a text once the person has agreed."""
+    one = replace(prompt(PICTURE), parts=(Part(7, "Look"),))
+    assert prompts.step(one, Edited(7, "", PICTURE)).phase == "withdrawn"
+    assert not prompt_files.brings_file(one.parts, Edited(7, "Look", VOICE))
+
+
 VOICE = File("f1", "voice note", "audio/ogg", 1000, is_voice=True)
 
 

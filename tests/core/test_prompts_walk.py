@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from hermes.model.prompt_events import PromptEvent
 
 EVERYTHING = PromptAbilities(("text", "note"), steers=True, stops=True, makes_sessions=True, files=("picture", "text"))
-PICTURE = File("f1", "picture.jpg", "image/jpeg", 10)
+PICTURE = File("f1", "picture.jpg", "image/jpeg", 10, unique_id="u1")
+OTHER = replace(PICTURE, unique_id="u2")
 VOICE = File("f1", "voice note", "audio/ogg", 10, is_voice=True)
 ALONE = PromptAbilities(("text",))
 QUIET_AGES_S = (0.0, SETTLE_S, NO_EFFECT_S)
@@ -218,6 +219,7 @@ def by_people(prompt: Prompt) -> Iterator[PromptEvent]:
     yield from (StopWanted(), StopWanted(is_sure=True), StopWanted(on=False))
     texts = ("b", "/run", "/task @x y") if not prompt.parts[0].text.startswith("/note") else ("/note",)
     yield from (Edited(7, text) for text in texts)
+    yield from (Edited(7, "b", file) for file in (PICTURE, OTHER))
     if prompt.due_s is not None:
         yield Continued(Part(8, "c"), None)
 

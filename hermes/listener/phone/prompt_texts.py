@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints
 from hermes.chat.screens.topics import takes_no_prompts
-from hermes.core import prompt_routing, prompts
+from hermes.core import prompt_files, prompt_routing, prompts
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
 from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
@@ -214,15 +214,22 @@ class PromptTexts:
     async def edit(self, edit: TextEdit) -> None:
         """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
-        if before is None or any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id):
+        if before is None:
             return
-        if edit.is_voice:
+        event = Edited(edit.message_id, edit.text, edit.file)
+        brings_file = prompt_files.brings_file(before.parts, event)
+        is_same = any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id)
+        if is_same and not brings_file:
+            return
+        if edit.file is not None and edit.file.is_voice:
             self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
             return
-        after = await self._prompts.apply(before.id, Edited(edit.message_id, edit.text))
-        if after == before:
-            said = hints.edited_too_late(was_sent=before.tries > 0)
+        after = await self._prompts.apply(before.id, event) or before
+        if prompt_files.edited(after.parts, event) != after.parts:
+            said = hints.edited_too_late(was_sent=after.tries > 0)
             self._messenger.say(said, reply_to=edit.message_id)
+        elif brings_file:
+            self._messenger.say(hints.edited_file(), reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""

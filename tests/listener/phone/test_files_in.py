@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import sys
 from dataclasses import replace
@@ -174,6 +175,64 @@ async def test_a_caption_is_edited_while_the_prompt_waits(desk: Desked, shop: So
     assert came(desk)[0][0] == "two"
     desk.home.api.control.rewrite(message, "three")
     await desk.home.person.sees("The agent has that prompt already")
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["a picture alone", "one of an album"])
+async def test_a_file_that_an_edit_replaces_cancels_its_prompt(desk: Desked, shop: Source, number: int) -> None:
+    """The person is told once, also if Telegram tells of the edit again; the new message is a prompt."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    other = file_of("photo", JPEG + b"2")
+    message = await sent(desk, shop, *[file_of("photo", JPEG, caption="Look")] * (number + 1)) + number
+    await until(lambda: len(kept(desk)) == number + 1, "the files")
+    for _ in range(2):
+        desk.home.api.control.rewrite(message, "Look", **other)
+        desk.home.api.control.repeat(message)
+    told = await desk.home.person.sees("A file that an edit brings does not count")
+    assert told.reply_to == message
+    await desk.home.person.sees("✖️ Cancelled", buttons=False)
+    await until(lambda: not kept(desk), "no file kept")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await sent(desk, shop, other)
+    await until(lambda: desk.desk.received, "the new prompt at the desk")
+    assert [[file.data for file in files] for _, files in came(desk)] == [[JPEG + b"2"]]
+
+
+async def test_a_file_that_an_edit_adds_to_a_text_cancels_its_prompt(desk: Desked, shop: Source) -> None:
+    """The text alone is not what the person reads any more."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    text = desk.home.person.write("Look", to=await desk.notice(shop))
+    await desk.phase("queued")
+    desk.home.api.control.rewrite(text, "Look", **file_of("document", b"text"))
+    await desk.home.person.sees("A file that an edit brings does not count")
+    await desk.phase("withdrawn")
+
+
+async def test_a_file_that_an_edit_replaces_too_late_is_told(desk: Desked, shop: Source) -> None:
+    """The agent has the one before."""
+    message = await sent(desk, shop, file_of("photo", JPEG))
+    await until(lambda: desk.desk.received, "the prompt at the desk")
+    desk.home.api.control.rewrite(message, "", **file_of("photo", JPEG + b"2"))
+    told = await desk.home.person.sees("The agent has that prompt already")
+    assert told.reply_to == message
+    assert not desk.home.person.find("does not count")
+
+
+async def test_a_file_of_an_earlier_hermes_takes_a_new_caption(desk: Desked, shop: Source) -> None:
+    """Nobody knows whether the picture is another one."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    message = await sent(desk, shop, file_of("photo", JPEG, caption="one"))
+    await until(lambda: kept(desk), "the file")
+    await desk.home.stop()
+    (path,) = (desk.home.store / "prompts").glob("*.json")
+    record = json.loads(path.read_text())
+    assert record["prompt"]["parts"][0]["file"].pop("unique_id")
+    path.write_text(json.dumps(record))
+    await desk.start()
+    desk.home.api.control.rewrite(message, "two")
+    await until(lambda: desk.prompts()[0].is_edited, "the edit")
+    desk.desk.end(shop.session_id)
+    await until(lambda: desk.desk.received or not await_looks(desk), "the prompt at the desk")
+    assert [(text, file.data) for text, (file,) in came(desk)] == [("two", JPEG)]
 
 
 # --- what is not sent ---------------------------------------------------------------------------------------------
