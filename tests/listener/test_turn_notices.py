@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import pytest
 
 from hermes.hook import spool
 from hermes.listener.notices import MOST
-from hermes.model.notice import Notice
-from hermes.model.signals import Busy, TurnBegan
+from hermes.model.ask import Source
+from hermes.model.notice import Notice, Retry
+from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
 from tests.harness.folders import remove
 from tests.listener.gates import unsaved
@@ -196,6 +198,50 @@ async def test_a_notice_that_is_not_noted_yet_shows_its_own_words(claude: Claude
             await until(functools.partial(are_sent, home, len(words)), "the words")
         home.clock.advance(1.0)
         await until(lambda: tells_of(turn_id, claude.notice()), "the notice noted")  # noqa: B023 (this turn's)
+
+
+async def test_a_notice_that_cannot_be_noted_is_posted_once(claude: Claude, home: House) -> None:
+    """However long the disk is full; and the notice of a later turn takes its buttons."""
+    known = home.listener._parts.kept.notices
+    words = "I renamed many things. " * 200
+    with unsaved(known, lambda notice: notice.shown is not None):
+        await claude.works("p1", 300.0, last_assistant_message=words)
+        first = await home.person.sees("shop is done · 5 min", buttons=True)
+        await looks(claude)
+        await claude.works("p2", 600.0, last_assistant_message=words)
+        await until(lambda: (one := claude.notice()) is not None and one.turn and one.turn.id == "p2", "the next turn")
+        await looks(claude)
+    await looks(claude)
+    await home.person.sees("shop is done · 10 min", buttons=True)
+    await until(lambda: not home.person.message(first.message_id).rows, "the first without buttons")
+    assert len(finished(home)) == 2
+
+
+async def test_a_turn_that_keeps_trying_is_told_once(claude: Claude, home: House) -> None:
+    """However long the disk is full; then its message says how it went on."""
+    known = home.listener._parts.kept.notices
+    source = Source("claude-code", "m1", claude.session, "/home/dev/shop", host="laptop")
+    retry = Retry(source, "Claude Code", 4, home.clock.now() + 60.0, "rate limit")
+    with unsaved(known, lambda notice: notice.retry_shown is not None):
+        await known.take(Retrying(retry))
+        shown = await home.person.sees("· 5th try")
+        await looks(claude)
+        await known.take(Retrying(replace(retry, attempt=5)))
+        await looks(claude)
+        assert [one.message_id for one in home.person.shown()] == [shown.message_id]
+    await looks(claude)
+    assert (await home.person.sees("· 6th try")).message_id == shown.message_id
+    await known.take(Quiet(claude.session))
+    await until(lambda: not home.person.message(shown.message_id).text.count("try at"), "that it tries no more")
+    assert [one.message_id for one in home.person.shown()] == [shown.message_id]
+
+
+async def looks(claude: Claude) -> None:
+    """Let the worker look at the notice a few times."""
+    notice = await until(claude.notice, "the notice")
+    for _ in range(4):
+        claude.home.listener._parts.steps.kick("notice", notice.id)
+        await asyncio.sleep(0.05)
 
 
 def are_sent(home: House, size: int) -> bool:

@@ -77,6 +77,8 @@ class Posting:
         self._few = asyncio.Semaphore(POSTS)
         # Messages that were sent but could not be noted (a full disk), by entry id: they must not be sent again.
         self._unnoted: dict[str, _Post] = {}
+        # What notes such a message beside the main one.
+        self._unnoted_beside: dict[str, Callable[[Phone], Phone]] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Make the next change; return the seconds until the next step, or None if nothing is left to do.
@@ -95,6 +97,8 @@ class Posting:
             raise
 
     async def _next(self, entry: Entry) -> float | None:
+        if entry.id in self._unnoted_beside:
+            return await self._note_beside(entry, self._unnoted_beside[entry.id])
         if entry.phone.message_id is None:
             return await self._post(entry)
         if entry.timing.posted_s is None:
@@ -281,7 +285,13 @@ class Posting:
             copies = tuple(copy for copy in phone.copies if copy != message_id)
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies)
 
+        return await self._note_beside(entry, noted)
+
+    async def _note_beside(self, entry: Entry, noted: Callable[[Phone], Phone]) -> float:
+        """Note what was sent. Raises NotSaved: the next step begins with that."""
+        self._unnoted_beside[entry.id] = noted
         await self._note(entry, noted)
+        del self._unnoted_beside[entry.id]
         return AT_ONCE
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:

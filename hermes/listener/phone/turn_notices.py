@@ -15,6 +15,8 @@ from hermes.model.actions import ShowChanges, ShowWhole
 from hermes.model.notice import RetryShown, Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
     from hermes.core.answer_clock import AnswerTimes
@@ -54,8 +56,8 @@ class TurnNotices:
         self._times = times
         self._link = link
         self._messenger = messenger
-        # Messages that were sent but could not be noted (a full disk), by notice id: they must not be sent again.
-        self._unnoted: dict[str, Shown] = {}
+        # What notes a message that was sent, by notice id, while the disk is full: it must not be sent again.
+        self._unnoted: dict[str, Callable[[Notice], Notice]] = {}
 
     async def step(self, notice_id: str) -> float | None:
         """Make the next change; return the seconds until the next step, or None if nothing is left to do.
@@ -65,6 +67,9 @@ class TurnNotices:
         notice = self._notices.get(notice_id)
         if notice is None:
             return None
+        if notice_id in self._unnoted:
+            await self._note(notice_id, self._unnoted[notice_id])
+            return AT_ONCE
         try:
             match notices.due(notice, self._times.post_after_s, self._notices.now()):
                 case Pause(pause_s):
@@ -85,19 +90,21 @@ class TurnNotices:
             raise
 
     async def _post(self, notice: Notice, turn: Turn) -> None:
-        unnoted = self._unnoted.get(notice.id)
-        if unnoted is None or unnoted.turn != turn:
-            chat_id = self._entries.chat_id
-            screen = screens.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
-            silent = self._times.is_quiet()
-            sent = await self._topics.post(chat_id, screen, turn.source, turn.agent_name, silent=silent)
-            self._entries.note_message(sent.message_id)
-            unnoted = self._unnoted[notice.id] = Shown(turn, notice.heard_s, chat_id, sent.message_id)
-        shown = unnoted
-        await self._notices.change(notice.id, lambda found: notices.posted(found, shown))
-        del self._unnoted[notice.id]
+        chat_id = self._entries.chat_id
+        screen = screens.turn_ended(notice.id, turn, self._look, heard_s=notice.heard_s)
+        silent = self._times.is_quiet()
+        sent = await self._topics.post(chat_id, screen, turn.source, turn.agent_name, silent=silent)
+        self._entries.note_message(sent.message_id)
         self._link.sent()
-        log.info("notice %s is message %d", notice.id, shown.message_id)
+        log.info("notice %s is message %d", notice.id, sent.message_id)
+        shown = Shown(turn, notice.heard_s, chat_id, sent.message_id)
+        await self._note(notice.id, lambda found: notices.posted(found, shown))
+
+    async def _note(self, notice_id: str, change: Callable[[Notice], Notice]) -> None:
+        """Note what was sent. Raises NotSaved: the next step begins with that."""
+        self._unnoted[notice_id] = change
+        await self._notices.change(notice_id, change)
+        del self._unnoted[notice_id]
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
         screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
@@ -130,7 +137,7 @@ class TurnNotices:
                 if is_conflict(error) or is_unauthorized(error):
                     raise
                 log.info("notice %s: message %d stays as it is: %s", notice.id, before.message_id, error)
-        await self._notices.change(notice.id, lambda found: notices.retry_told(found, shown))
+        await self._note(notice.id, lambda found: notices.retry_told(found, shown))
 
     async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:
         """Show the agent's last words, whole, or its changes below the notice; return False if this is no notice."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ASKED = "Which database?"
 NOT_SAVED = "nothing was saved"
+TYPE = "Type your answer"
 home = house("new")
 
 
@@ -163,6 +164,30 @@ async def test_a_post_that_could_not_be_noted_still_tells_the_end(home: House) -
         home.agent.abort(home.agent.pending[request_id]["sessionID"])
     await home.person.sees("The agent no longer needs this", buttons=False)
     assert [message.message_id for message in home.person.shown()] == [shown.message_id]
+
+
+async def test_a_message_beside_the_main_one_that_could_not_be_noted_is_not_sent_again(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk is full from the moment on in which it is sent; once there is room, it is deleted with its reason."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
+    await home.person.taps(shown, "✏️ Other")
+    typing = await home.person.sees(TYPE)
+    with unnoted(home):
+        for times in range(1, 4):
+            await until(lambda times=times: caplog.text.count(NOT_SAVED) >= times, "the disk's refusal")  # type: ignore[misc]
+            home.listener._parts.steps.kick("phone", home.entry().id)
+        assert not home.entry().phone.sides
+    home.listener._parts.steps.kick("phone", home.entry().id)
+    await until(lambda: [side.message_id for side in home.entry().phone.sides] == [typing.message_id], "it noted")
+    assert len(sent(home, TYPE)) == 1
+    home.person.write("In words")
+    await home.person.gone(typing)
+    await home.person.sees("✅ “In words”", buttons=False)
 
 
 async def test_waiting_as_long_as_telegram_says(home: House) -> None:
