@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import hermes
-from hermes.errors import ChatRefused, Conflict, HermesError, NotSaved, StoreError, TooNew
+from hermes.errors import ChatError, ChatRefused, Conflict, HermesError, NotSaved, StoreError, TooNew
 from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.background import Background
@@ -188,6 +188,8 @@ class Listener:
             phone = self._parts.phone_side
             try:
                 if phone is not None:
+                    with suppress(ChatError):  # the polls say it, too
+                        await phone.commands.learn_name(phone.bot)
                     await phone.updates.take_in()
                 await self._loops.take_inbox()
                 await self._loops.compare_servers()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints, presence as presence_words
 from hermes.chat.screens.machines import Listening, status
-from hermes.errors import ChatError
+from hermes.errors import ChatAway, ChatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from hermes.chat.bot import Bot
     from hermes.chat.screens.screen import Look, Screen
@@ -30,6 +32,10 @@ _COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(?:\s+(.*))?\Z", re.IGNORECAS
 _GREETINGS: Final = {"start": "help"}
 _ARGUMENTS: Final = {"start": r"[\w-]+", "get": r"(?s:.+)"}
 """A pairing link that is pressed again sends "/start CODE"."""
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 60.0
+NAMED_S: Final = 2.0
+"""A command with the name of a bot waits at most this long for the name of ours, which a start asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +69,37 @@ class Commands:
         self._machine = machine
         self._connected = connected
         self._username = ""
+        self._is_named = asyncio.Event()
 
-    async def introduce(self, bot: Bot) -> None:
-        """Ask for the names of bot and chat, and register the commands with Telegram; a ChatError is only logged."""
-        try:
-            self._username = (await bot.me()).username
-            chat = await bot.name(self._entries.chat_id)
-            told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
-            log.info("listening as @%s", self._username, extra={"told": told})
-            prompts = hints.PROMPT_COMMANDS if self._files.prompts.is_on else {}
-            await bot.set_commands({**hints.COMMANDS, **prompts})
-        except ChatError as error:
-            told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
-            log.info("the commands were not registered: %s", error, extra={"told": told})
+    async def introduce(self, bot: Bot, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Ask for the names of bot and chat, and register the commands with Telegram; try again until it works."""
+        pause_s, said = FIRST_PAUSE_S, ""
+        while True:
+            try:
+                await self._register(bot)
+            except ChatError as error:
+                if str(error) != said:
+                    said = str(error)
+                    told = f"Listening, but: {error}. It is tried again. Ctrl-C stops."
+                    log.info("the commands are not registered yet: %s", error, extra={"told": told})
+                wanted_s = error.retry_after_s if isinstance(error, ChatAway) else None
+                await sleep(pause_s if wanted_s is None else wanted_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            else:
+                return
+
+    async def _register(self, bot: Bot) -> None:
+        await self.learn_name(bot)
+        chat = await bot.name(self._entries.chat_id)
+        prompts = hints.PROMPT_COMMANDS if self._files.prompts.is_on else {}
+        await bot.set_commands({**hints.COMMANDS, **prompts})
+        told = f"Listening as @{self._username} for {chat or self._entries.chat_id}. Ctrl-C stops."
+        log.info("listening as @%s", self._username, extra={"told": told})
+
+    async def learn_name(self, bot: Bot) -> None:
+        """Ask for the name of the bot, which tells its commands from those of other bots. Raises ChatError."""
+        self._username = (await bot.me()).username
+        self._is_named.set()
 
     async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError.
@@ -89,12 +113,19 @@ class Commands:
         name = _GREETINGS.get(name, name)
         if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS} or (name == "get" and is_answer):
             return None
-        if bot and self._username and bot.lower() != self._username.lower():
+        if bot and not await self._is_ours(bot):
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
         if name in hints.PROMPT_COMMANDS:
             return Ran(await self._answer_about_sessions(name, argument, text))
         return Ran(await self._answer(name))
+
+    async def _is_ours(self, bot: str) -> bool:
+        """Tell whether this is the name of our bot. While that is not known, each named bot counts as another one."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NAMED_S):
+                await self._is_named.wait()
+        return bot.lower() == self._username.lower()
 
     async def _answer_about_sessions(self, name: str, argument: str, text: Text) -> Screen | None:
         if not self._files.prompts.is_on:

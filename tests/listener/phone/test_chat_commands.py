@@ -1,0 +1,77 @@
+"""The name of the bot, which tells its commands from those of other bots, and the list of its commands."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from tests.listening import House, house, until
+
+if TYPE_CHECKING:
+    import pytest
+
+home = house("new")
+OUR_LOCK, OTHER_LOCK = "/lock@hermes_demo_bot", "/lock@another_bot"
+
+
+async def pauses_of(home: House) -> list[float]:
+    """Introduce the bot; the pauses between the tries."""
+    pauses: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    async with home.still() as listener:
+        phone = listener._parts.phone
+        await phone.commands.introduce(phone.bot, sleep=sleep)
+    return pauses
+
+
+async def test_the_name_is_asked_for_until_telegram_tells_it(home: House, caplog: pytest.LogCaptureFixture) -> None:
+    """After longer and longer pauses, of a minute at most; the log says why once."""
+    caplog.set_level(logging.INFO)
+    home.api.control.fault(method="getMe", action="cut", times=9)
+    assert await pauses_of(home) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert len(home.api.control.calls("setMyCommands")) == 1
+    assert caplog.text.count("the commands are not registered yet") == 1
+    assert "listening as @hermes_demo_bot" in caplog.text
+
+
+async def test_the_commands_are_registered_when_telegram_says(home: House) -> None:
+    """It asks for a pause that is longer than ours."""
+    home.api.control.fault(method="setMyCommands", status=429, retry_after_s=90)
+    assert await pauses_of(home) == [90]
+    assert len(home.api.control.calls("setMyCommands")) == 2
+
+
+async def test_a_start_does_not_wait_for_the_name(home: House) -> None:
+    """Meanwhile a plain command works, and one that names a bot counts as another's."""
+    home.api.control.fault(method="getMe", action="cut", times=99)
+    await home.start()
+    home.person.write(OTHER_LOCK)
+    home.person.write("/help")
+    await home.person.sees("/lock – take no answers")
+    assert not await home.listener._store.is_phone_locked()
+    home.api.control.clear_faults()
+    await until(lambda: home.api.control.calls("setMyCommands"), "the registration")
+    home.person.write(OUR_LOCK)
+    await home.person.sees("hermes unlock")
+
+
+async def test_a_command_that_comes_before_the_name_waits_for_it(home: House) -> None:
+    """It was sent while nobody listened, and Telegram tells the name a moment later."""
+    home.person.write(OUR_LOCK)
+    home.api.control.fault(method="getMe", action="hang", hang_s=0.5, processed=True)
+    await home.start()
+    await home.person.sees("hermes unlock")
+
+
+async def test_a_reaper_knows_its_bots_commands(home: House) -> None:
+    """It obeys no others."""
+    home.person.write(OTHER_LOCK)
+    await home.new().run_once()
+    reaper = home.new()
+    assert not await reaper._store.is_phone_locked()
+    home.person.write(OUR_LOCK)
+    await reaper.run_once()
+    assert await reaper._store.is_phone_locked()
