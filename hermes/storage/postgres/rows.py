@@ -1,7 +1,8 @@
 """Asks and records as rows: their bodies as the codec writes them, but for what is the phone side's alone.
 
 That has a column of its own, which a user of an agent-only machine cannot write: what a person writes goes to the ask
-or the session whose message it replies to, or that waits for a text, and no other machine may draw it to itself.
+or the session whose message it replies to, or that waits for a text, and no other machine may draw it to itself. The
+time to answer is there, too: the clock of all asks starts after the newest of these times.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def as_row(entry: Entry) -> dict[str, object]:
     record = json.loads(ENTRIES.encode(entry))
     phone = record["entry"].pop("phone")
     phone["heard"] = {name: record["entry"]["state"].pop(name) for name in _HEARD}
+    phone["timing"] = record["entry"].pop("timing")
     source = entry.ask.source
     wait_id = "" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
     return {
@@ -72,6 +74,8 @@ def as_entry(entry_id: str, machine: str, code: str, body: str, phone: str | Non
     if isinstance(record.get("entry"), dict):
         record["entry"] |= {"code": code, "phone": json.loads(_NO_PHONE if phone is None else phone)}
         _hear(record["entry"])
+        # A row of an earlier Hermes has no timing there: its time to answer starts again.
+        record["entry"]["timing"] = record["entry"]["phone"].pop("timing", {})
     try:
         entry = ENTRIES.decode(_written(record).encode())
     except TooNew as error:
