@@ -221,8 +221,8 @@ def _checked(prompt: Prompt) -> Prompt:
     return _failed(prompt, why, None) if why else prompt
 
 
-def _withdrawn(prompt: Prompt, _: Withdrawn) -> Prompt:
-    return replace(prompt, phase="withdrawn", choices=(), due_s=None) if is_free(prompt) else prompt
+def _withdrawn(prompt: Prompt, event: Withdrawn) -> Prompt:
+    return replace(prompt, phase="withdrawn", choices=(), due_s=None, reason=event.why) if is_free(prompt) else prompt
 
 
 def _hurried(prompt: Prompt, event: Hurried) -> Prompt:

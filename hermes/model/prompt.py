@@ -130,7 +130,7 @@ class Prompt:
     - `began_s`, `ended_s`: when its turn was seen to begin and to end. `seen_s`: the last look that changed something.
     - `quiet_s`: since then each look has shown neither a turn that answers it nor its end; None: the last look did.
     - `is_away`: the agent could not be reached at the last look.
-    - `tool`, `reason`: the tool that its turn uses now, and why it failed.
+    - `tool`, `reason`: the tool that its turn uses now, and why it failed, or was not sent.
     - `again_of`: the prompt that failed before and is sent again with this one.
     - `revision`: grows with each write.
     """

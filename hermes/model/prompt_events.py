@@ -65,7 +65,9 @@ class Addressed:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """The person does not want it sent."""
+    """The person does not want it sent, or it may lack a part: `why` says that in words."""
+
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -697,7 +697,7 @@ async def test_the_next_phone_side_sends_no_text_that_may_lack_a_part(three: tup
     await laptop.stop()
     await until(lambda: workstation.is_phone, "the next phone side")
     laptop.clock.advance(10)
-    await laptop.person.sees("✖️ Cancelled", buttons=False)
+    await laptop.person.sees("✖️ Cancelled: a part of it may be lost. Please send it again.", buttons=False)
     await laptop.person.taps(await laptop.person.sees("Is this your answer to", buttons=True), "Use “Delete")
     await until(lambda: workstation.agent.came_of(request_id), "the answer")
     assert not workstation.agent.texts_of(session)

@@ -25,6 +25,8 @@ from hermes.model.entry import Entry
 from hermes.model.state import HintKind, Toast
 
 TOAST_UNITS: Final = 200
+TORN: Final = "a part of it may be lost. Please send it again."
+"""Why a text is not sent to an agent."""
 _ANSWER: Final = 300
 
 

@@ -70,7 +70,7 @@ def apart(labels: Sequence[str], first: int = 1) -> list[str]:
 
 def _whom(prompt: Prompt) -> Screen:
     if prompt.phase == "withdrawn":
-        return note("All right, I send it to nobody")
+        return note(*_cancelled(prompt)) if prompt.reason else note("All right, I send it to nobody")
     names = [_choice(target) for target in prompt.choices]
     longer = [_with_place(name, target) for name, target in zip(names, prompt.choices, strict=True)]
     is_clear = len(set(names)) == len(names) or len(set(longer)) < len(longer)
@@ -108,7 +108,11 @@ def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
             words = passage(prompt.reason, _WHY)
             return line("❌ ", "" if prompt.tries else "Not sent: ", words), _rows([_again(prompt)])
         case _:
-            return line("✖️ Cancelled"), ()
+            return line(*_cancelled(prompt)), ()
+
+
+def _cancelled(prompt: Prompt) -> tuple[str | Span, ...]:
+    return ("✖️ Cancelled", ": " if prompt.reason else "", passage(prompt.reason, _WHY))
 
 
 def _goes_by_itself(prompt: Prompt, now_s: float) -> bool:

@@ -209,7 +209,7 @@ class PromptTexts:
 
     async def tear(self, prompt_id: str) -> None:
         """Cancel a prompt that lacks a part: the rest is not what the person said. Raises NotSaved."""
-        await self._prompts.apply(prompt_id, Withdrawn())
+        await self._prompts.apply(prompt_id, Withdrawn(hints.TORN))
 
     async def edit(self, edit: TextEdit) -> None:
         """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
+from hermes.chat.screens.hints import TORN
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.listener.wakes import ANSWER_FIRST_S
@@ -135,7 +136,7 @@ class Updates:
         if after is None or after.due_s != prompt.due_s:
             return 0.0
         if prompt_id in self._phone.torn:
-            await self._prompts.apply(prompt_id, Withdrawn())
+            await self._prompts.apply(prompt_id, Withdrawn(TORN))
             self._phone.torn.discard(prompt_id)
         else:
             await self._prompts.apply(prompt_id, Joined())

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.hints import TORN
 from hermes.chat.screens.prompts import prompt_line
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
@@ -105,6 +106,7 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
         ),
         (prompt("failed", reason="no such agent"), 1, "❌ Not sent: no such agent\n{}\n[ 🔁 Send again ]"),
         (prompt("withdrawn"), 1, "✖️ Cancelled\n{}"),
+        (prompt("withdrawn", reason=TORN), 1, "✖️ Cancelled: a part of it may be lost. Please send it again.\n{}"),
     ],
 )
 def test_each_phase_is_said_in_plain_words(given_: Prompt, passed_s: float, said: str) -> None:
@@ -123,6 +125,8 @@ def test_the_choice_of_a_session() -> None:
     assert (
         shown(prompt_line(replace(asked, phase="withdrawn", choices=()), ASKED_S)) == "All right, I send it to nobody"
     )
+    torn = replace(asked, phase="withdrawn", choices=(), reason=TORN)
+    assert shown(prompt_line(torn, ASKED_S)) == "✖️ Cancelled: a part of it may be lost. Please send it again."
 
 
 def test_sessions_of_one_name_are_offered_with_their_projects() -> None:

@@ -340,7 +340,7 @@ async def test_a_text_that_lost_a_part_to_the_lock_is_not_sent(desk: Desked, sho
     await desk.home.person.sees("Locked")
     await desk.store.unlock_phone()
     await desk.phase("withdrawn")
-    await desk.home.person.sees("✖️ Cancelled", buttons=False)
+    await desk.home.person.sees("✖️ Cancelled: a part of it may be lost.", buttons=False)
     assert not desk.desk.received
 
 
