@@ -314,7 +314,7 @@ def _told(state: State, event: Event) -> State:
         case Delivered() if state.phase == "sending":
             return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
         case Failed() if state.phase == "sending":
-            return replace(state, away=True)
+            return replace(state, away=True, unknown=event.is_unknown)
         case Ended() if state.phase != "settled":
             return _settled(state, Outcome(event.kind, event.at_s, event.answers, event.reason, event.proof))
         case Worked() if state.phase in {"sending", "settled"}:

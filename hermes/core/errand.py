@@ -69,6 +69,9 @@ def advance(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms
 
     `now_s` is the steady clock. Never raises; a fact that is stale or foreign changes nothing that counts.
     """
+    if not terms.is_known:
+        is_told = entry.state.phase != "sending" or entry.state.unknown
+        return errand, None if is_told else Happen(Failed(terms.at_s, is_unknown=True))
     known = learn(entry, errand, fact, now_s, terms)
     return known, _next(entry, known, now_s, terms)
 
@@ -90,7 +93,7 @@ def _next(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | N
     if order is not None and not isinstance(order, Wait):
         return order
     # The rest must not hold up an answer: another server may be slow, and the disk full.
-    if errand.failures and not entry.state.away:
+    if errand.failures and not _is_told_of_absence(entry):
         return Happen(Failed(terms.at_s))
     return _worked(entry, errand, terms) or _sooner(order, _next_elsewhere(errand, now_s))
 
@@ -204,13 +207,13 @@ def _next_by_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> O
         return _next_without_hook(entry, errand, now_s, terms) or Wait(look_in_s)
     laid_s = -math.inf if errand.laid_s is None else errand.laid_s
     if errand.hook == "has text":
-        late = now_s - laid_s > UNTAKEN_S and not entry.state.away
+        late = now_s - laid_s > UNTAKEN_S and not _is_told_of_absence(entry)
         return Happen(Failed(terms.at_s)) if late else Wait(look_in_s)
     # A hook may wait again after it took the text: its plugin had no success with it, or died on the way.
     in_vain = errand.first_laid_s is not None and now_s - errand.first_laid_s > NO_EFFECT_S
     if now_s - laid_s > (LONGEST_RETRY_S if in_vain else LAY_AGAIN_S):
         return LayReady() if entry.route == "waiter" else SetRoute("waiter")
-    return Happen(Failed(terms.at_s)) if in_vain and not entry.state.away else Wait(look_in_s)
+    return Happen(Failed(terms.at_s)) if in_vain and not _is_told_of_absence(entry) else Wait(look_in_s)
 
 
 def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms) -> Order | None:
@@ -226,6 +229,10 @@ def _next_without_hook(entry: Entry, errand: Errand, now_s: float, terms: Terms)
         grace_s = 0.0 if errand.heard is not None else _hook_grace_s(entry)
         return AskVerdict() if alone_s >= grace_s else None
     return _settle(entry, errand, Dead("left"), terms) if alone_s > _hook_grace_s(entry) else None
+
+
+def _is_told_of_absence(entry: Entry) -> bool:
+    return entry.state.away and not entry.state.unknown
 
 
 def _may_send(errand: Errand, now_s: float) -> bool:

@@ -26,6 +26,7 @@ News = Replied | Dismissed | Quiet
 class Terms:
     """The circumstances of one entry, which change with its decision, the configuration and the clock only.
 
+    `is_known` is false if only a newer Hermes knows its agent: nothing is done for it then.
     `meant` is the verdict that proves its decision. `is_served` is true if its server is configured, `restarts_hooks`
     if its agent's plugin starts a dead hook again. A call gets `tries` quick looks for its request, `delay_s` apart.
     `neighbours_word` is the last lasting word (`ends.lasting_word`) for another permission of its session. `at_s` is
@@ -39,6 +40,7 @@ class Terms:
     neighbours_word: LastingWord = ""
     tries: int = 1
     delay_s: float = 0.0
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

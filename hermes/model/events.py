@@ -86,9 +86,13 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The decision could not be delivered now. The delivery will be tried again."""
+    """The decision could not be delivered now. The delivery will be tried again.
+
+    `is_unknown`: this version of Hermes does not know the agent.
+    """
 
     at_s: float
+    is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class State:
     - `confirm`: the action that waits for its second tap.
     - `due_s`: the time at which `joining` ends.
     - `away`: a delivery has failed, so that the phone shows that the agent cannot be reached. It stays true.
+    - `unknown`: it has failed because this version of Hermes does not know the agent.
     - `working`: the agent was seen working again.
     - `declined`: the agent's words about an answer that it did not take; "" once another one is sent.
     - `whole`: the person wants to see the whole text of a permission that its message cuts.
@@ -95,6 +96,7 @@ class State:
     due_s: float | None = None
     decision: Decision | None = None
     away: bool = False
+    unknown: bool = False
     outcome: Outcome | None = None
     working: bool = False
     declined: str = ""

@@ -105,6 +105,7 @@ def events(an_ask: Ask, state: State) -> Iterator[Event]:
         Matched(100.0),
         Delivered(100.0),
         Failed(100.0),
+        Failed(100.0, is_unknown=True),
         Worked(100.0),
     )
     yield from (Ended(100.0, kind) for kind in ("answered_at_desk", "rejected_at_desk", "gone"))
@@ -174,8 +175,11 @@ def nothing_leaves_sending_but_the_end(before: State, event: Event, after: State
         assert after.phase == "settled"
         assert after.outcome is not None
     else:
-        assert meaning(after) == meaning(replace(before, away=after.away, working=after.working)), event
+        assert meaning(after) == meaning(
+            replace(before, away=after.away, unknown=after.unknown, working=after.working)
+        ), event
         assert after.away == (before.away or isinstance(event, Failed))
+        assert after.unknown == (event.is_unknown if isinstance(event, Failed) else before.unknown)
         assert after.working == (before.working or isinstance(event, Worked))
 
 

@@ -141,6 +141,21 @@ def test_a_delay_that_cannot_be_saved_holds_up_no_answer() -> None:
     assert story.learn(Judged(StillOpen(), story.now_s)) == Send()
 
 
+def test_an_answer_to_an_agent_that_this_version_does_not_know_is_told_of_once() -> None:
+    """Nothing else is done, whatever comes; an upgrade delivers it, or tells why that fails now."""
+    story = Story(QUESTION, is_sent=True, route="server")
+    story.terms = replace(story.terms, meant=None, is_known=False)
+    assert story.learn(Woke()) == Happen(Failed(1000.0, is_unknown=True))
+    state = dialog.step(story.entry.ask, story.entry.state, Failed(1000.0, is_unknown=True)).state
+    story.entry = replace(story.entry, state=state)
+    assert story.learn(HookSeen(waits=True), NewsCame(THEIRS), Unreached()) is None
+    assert story.later(1e6) is None
+    story.terms = Story(QUESTION, is_sent=True).terms
+    assert isinstance(story.learn(Woke()), AskVerdict)
+    assert story.learn(Unreached()) == Happen(Failed(1000.0))
+    assert not dialog.step(story.entry.ask, state, Failed(1000.0)).state.unknown
+
+
 def test_a_session_at_work_that_cannot_be_saved_holds_up_no_end() -> None:
     """The end comes first."""
     story = Story(QUESTION, is_sent=True, route="server")

@@ -6,7 +6,7 @@ from typing import Final
 from hermes.chat.screens.permission import word_on
 from hermes.chat.screens.review import answer_list, title
 from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided, project, subject
-from hermes.chat.screens.side_messages import expired, is_out_of_reach
+from hermes.chat.screens.side_messages import expired, is_out_of_reach, out_of_reach
 from hermes.chat.screens.text import Line, Span, dotted, line, phrase, plain
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
@@ -66,7 +66,7 @@ def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
         gets = "it is told"
     else:
         gets = "it gets your answers" if not answer.text else "it gets your answer"
-    return (*what, ". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
+    return (*what, *out_of_reach(entry, gets))
 
 
 def _settled(entry: Entry, look: Look, answer: Span) -> Line:

@@ -188,8 +188,15 @@ def expired(entry: Entry, look: Look) -> tuple[str | Span, ...]:
         said = (*said, " · recommended: ", Span(decided(entry, _ANSWER), "bold"))
     if entry.state.phase == "sending" and is_out_of_reach(entry):
         gets = "it is told" if decision is None or decision.kind != "answer" else "it gets that answer"
-        return (*said, ". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
+        return (*said, *out_of_reach(entry, gets))
     return said
+
+
+def out_of_reach(entry: Entry, gets: str) -> tuple[str | Span, ...]:
+    """Return why an answer waits, and until when; `gets` says what the agent gets then."""
+    if entry.state.away and entry.state.unknown:
+        return (". ", agent(entry.ask), f" is unknown to this version of Hermes; {gets} once Hermes is upgraded.")
+    return (". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
 
 
 def is_out_of_reach(entry: Entry) -> bool:

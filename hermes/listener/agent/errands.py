@@ -220,7 +220,7 @@ class Errands:
 
     def _advance(self, entry_id: str, fact: Fact) -> Order | None:
         entry = self._entries.get(entry_id)
-        if entry is None or entry.ask.source.agent not in self._adapters:  # a newer Hermes may know that agent
+        if entry is None:
             self._forget(entry_id)
             return None
         known = self.get(entry_id)
@@ -229,19 +229,20 @@ class Errands:
 
     def _terms(self, entry: Entry) -> Terms:
         source, decision = entry.ask.source, entry.state.decision
-        adapter = self._adapters[source.agent]
+        adapter = self._adapters.get(source.agent)  # a newer Hermes may know that agent
         meant: Verdict | None = None
-        if entry.state.phase == "sending" and decision is not None:
+        if entry.state.phase == "sending" and decision is not None and adapter is not None:
             is_dismissal = decision.kind == "reject" and entry.ask.permission is None
             meant = WasDismissed(proof="") if is_dismissal else AnsweredWith(adapter.answers(entry.ask, decision), "")
         return Terms(
             self._entries.now(),
             meant,
             is_served=source.server in self._servers,
-            restarts_hooks=adapter.goodbye is None,
+            restarts_hooks=adapter is not None and adapter.goodbye is None,
             neighbours_word=self._neighbours_word(entry) if entry.ask.permission is not None else "",
             tries=self._matching.tries,
             delay_s=self._matching.delay,
+            is_known=adapter is not None,
         )
 
     def _neighbours_word(self, entry: Entry) -> LastingWord:

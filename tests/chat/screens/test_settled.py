@@ -73,6 +73,21 @@ def test_what_is_saved_is_said(decision: Decision, away: bool, said: str) -> Non
     assert shown(main(entry(DATABASE, state=state), LOOK)) == TITLE + said
 
 
+@pytest.mark.parametrize(
+    ("decision", "said", "gets"),
+    [
+        (SQLITE, "💾 **SQLite** saved. ", "it gets your answer"),
+        (STOP, "💾 **Stop** saved. ", "it is told"),
+        (timed(STOP), "⌛ Expired 18:40. ", "it is told"),
+    ],
+)
+def test_an_agent_that_this_version_does_not_know_needs_an_upgrade(decision: Decision, said: str, gets: str) -> None:
+    """The person reads why the answer waits, and what to do."""
+    state = State(phase="sending", answers=(Answer(),), decision=decision, away=True, unknown=True)
+    why = f"OpenCode on laptop is unknown to this version of Hermes; {gets} once Hermes is upgraded. #k7"
+    assert shown(main(entry(DATABASE, state=state), LOOK)) == TITLE + said + why
+
+
 def test_saved_answers_to_several_questions_are_listed() -> None:
     """In the form of the review."""
     state = State(phase="sending", answers=GIVEN, decision=ALL)

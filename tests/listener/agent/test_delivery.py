@@ -554,6 +554,16 @@ async def test_the_server_carries_it_where_both_can(home: House) -> None:
     assert home.agent.effects == [Effect(request_id, (("SQLite",),))]
 
 
+def rewrite(home: House, agent: str, **state: str) -> None:
+    """Give the question "Which new?" to this agent, while no listener runs."""
+    for path in (home.store / "pending").glob("*.json"):
+        record = json.loads(path.read_text())
+        if "Which new?" in path.read_text():
+            record["entry"]["ask"]["source"]["agent"] = agent
+            record["entry"]["state"] |= state
+            path.write_text(json.dumps(record))
+
+
 @pytest.mark.parametrize("phase", ["open", "settled"])
 async def test_an_ask_of_an_agent_that_only_a_newer_hermes_knows_holds_up_no_other(portless: House, phase: str) -> None:
     """After a downgrade the listener starts, and finds out that the hook of another ask has left."""
@@ -566,12 +576,7 @@ async def test_an_ask_of_an_agent_that_only_a_newer_hermes_knows_holds_up_no_oth
             await home.person.sees(ASKED)
             await until(lambda: all(one.phone.message_id for one in home.entries()), "both are noted")
             await home.stop()
-            for path in (home.store / "pending").glob("*.json"):
-                if "Which new?" in path.read_text():
-                    record = json.loads(path.read_text())
-                    record["entry"]["ask"]["source"]["agent"] = "newagent"
-                    record["entry"]["state"]["phase"] = phase
-                    path.write_text(json.dumps(record))
+            rewrite(home, "newagent", phase=phase)
             await home.start()
 
         def left() -> bool:
@@ -579,3 +584,25 @@ async def test_an_ask_of_an_agent_that_only_a_newer_hermes_knows_holds_up_no_oth
             return all(one.ask.source.agent == "newagent" for one in home.entries())
 
         await until(left, "the end of the other ask")
+
+
+async def test_an_answer_to_an_agent_that_only_a_newer_hermes_knows_waits_for_it(portless: House) -> None:
+    """The phone says so once; the newer version delivers the answer."""
+    home = portless
+    with home.waiting("que_1") as wait:
+        home.hook("question.asked", a_request("que_1", question("Which new?")))
+        shown = await home.person.sees("Which new?")
+        await home.noted(shown)
+        await home.stop()
+        rewrite(home, "newagent")
+        await home.start()
+        await home.person.taps(shown, "SQLite")
+        told = await home.person.sees("is unknown to this version of Hermes; it gets your answer once")
+        assert told.message_id == shown.message_id
+        await home.stop()
+        assert spool.take_answer(home.store, wait) is None
+        rewrite(home, "opencode")
+        await home.start()
+        await laid_ready(home, wait)
+        replied(home, "SQLite")
+        await home.person.sees("✅ Delivered to")
