@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from hermes.sandbox.model_server import ScriptedModel, running_model
 from hermes.sandbox.postgres import ServerMissingError, programs
-from tests.harness.listeners import left_behind
 from tests.harness.home import LONG_LIFE
+from tests.harness.listeners import left_behind
 from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
 from tests.harness.postgres import Database, Server
 from tests.harness.processes import SWEEPER

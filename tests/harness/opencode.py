@@ -310,7 +310,6 @@ class OpenCode:
 
     def wait_idle(self, session: str, timeout_s: float = 60) -> None:
         """Wait until the session's turn has ended, by completion, rejection, abort or error."""
-
         with self._told_of(session):
             until(lambda: not self.busy(session), timeout_s, f"{session} idle")
 
