@@ -5,6 +5,10 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 # Tests that wait leave the two cores to others: six workers. Each would compile all tests if none could save the result.
 export PYTHONDONTWRITEBYTECODE =
+# What is made ready before the tests waits for other things than processors: for downloads, and for one another.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += --jobs=3
+endif
 PYTEST_ARGS ?= -n 6 --dist loadgroup
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
@@ -23,17 +27,17 @@ WHEELED := .cache/wheel/.ready
 QUICK := tests/core tests/storage tests/config tests/chat/screens tests/agents \
 	--ignore-glob='*/test_plugin.py' --ignore=tests/agents/test_contract.py
 
-.PHONY: test quick nightly demo pictures bench faults soak check scenes opencode format cover lock wheel clean
+.PHONY: test quick nightly collect demo pictures bench faults soak check scenes opencode format cover lock wheel clean
 
 # The tests run against the built wheel; PYTHONSAFEPATH keeps what lies in this folder from standing in for it.
-test: check scenes $(WHEELED)
+test: check scenes collect $(WHEELED)
 	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS) -m "not nightly"
 
 quick: $(READY)
 	$(BIN)/python -m pytest -q -m "not scene" $(QUICK)
 
 # Every test with every version, then the fault suite, the soak and the bench.
-nightly: check scenes $(WHEELED)
+nightly: check scenes collect $(WHEELED)
 	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS)
 	$(MAKE) faults
 	$(MAKE) soak
@@ -64,6 +68,10 @@ check: $(READY)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+
+# pytest compiles each test file with more to say in its asserts, and keeps that. Else each of six workers would do it.
+collect: $(READY)
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 # Without the binaries the scenes are skipped; HERMES_REQUIRE_SCENES=1 (as in CI) makes that a failure.
 scenes:

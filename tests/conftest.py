@@ -25,7 +25,7 @@ from tests.harness.tui import Tui
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")  # how long an example takes says nothing on a machine that does much else
 
-HALVES = 2
+PARTS = 3
 """One worker alone would play the scenes of a version for longer than the others play all the rest."""
 
 
@@ -39,7 +39,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
 
-    Scenes of one version and one half of the files go to one worker, which needs only one shared server for them.
+    Scenes of one version and a third of the files go to one worker, which needs only one shared server for them.
     Of the older version `make test` plays the gotchas and one story of each file, and of the demo's page in a real
     browser those marked as stories; `make nightly` plays all.
     """
@@ -49,11 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "opencode_version" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
             parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-            half = zlib.crc32(item.path.name.encode()) % HALVES
+            part = zlib.crc32(item.path.name.encode()) % PARTS
             is_kept = item.path.name == "test_gotchas.py" or item.get_closest_marker("story") is not None
             if parameters.get("opencode_version") == VERSIONS[-1] and not is_kept:
                 item.add_marker("nightly")
-            item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}-{half}"))
+            item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}-{part}"))
 
 
 @pytest.hookimpl(tryfirst=True)

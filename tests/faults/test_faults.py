@@ -45,6 +45,7 @@ def violations(outcomes: list[Outcome]) -> list[str]:
     return [f"seed {one.seed} round {one.number}: {violation}" for one in outcomes for violation in one.violations]
 
 
+@NIGHTLY
 @ONE_AT_A_TIME
 @pytest.mark.timeout(1200)
 def test_nothing_is_lost_in_ten_rounds_of_trouble() -> None:

@@ -39,6 +39,7 @@ INSERT INTO hermes.files (bot, prompt, message, piece, size, data) VALUES (42, '
 """
 
 
+@pytest.mark.nightly
 @ONE_AT_A_TIME
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("postgres_programs")

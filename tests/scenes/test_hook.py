@@ -109,11 +109,14 @@ def test_a_call_is_found_among_equal_questions_of_its_session(
 @pytest.mark.parametrize(
     ("args", "end"),
     [
-        ({"questions": [{"question": "No header?", "options": []}]}, "its call never became a request"),
-        ({"questions": "none"}, "put it into"),
-        ({}, "put it into"),
+        pytest.param(
+            {"questions": [{"question": "No header?", "options": []}]},
+            "its call never became a request",
+            id="no header",
+        ),
+        pytest.param({"questions": "none"}, "put it into", id="no list", marks=pytest.mark.nightly),
+        pytest.param({}, "put it into", id="nothing", marks=pytest.mark.nightly),
     ],
-    ids=["no header", "no list", "nothing"],
 )
 def test_a_call_that_never_becomes_a_question_is_not_posted(
     args: Json, end: str, stage: Stage, desk: OpenCode, model: ScriptedModel

@@ -521,7 +521,7 @@ def test_a_repositorys_own_modules_are_not_executed(
 # --- the other engine -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["plugin", "server"])
+@pytest.mark.parametrize("way", ["plugin", pytest.param("server", marks=pytest.mark.nightly)])
 def test_a_question_of_the_second_engine_is_for_the_computer(
     way: str, stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
 ) -> None:

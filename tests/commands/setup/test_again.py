@@ -236,7 +236,7 @@ QUESTIONS = ["Keep this bot?", "Keep this?", "Connect OpenCode?", "May this phon
 
 
 @pytest.mark.parametrize("prompt", QUESTIONS)
-@pytest.mark.parametrize("keys", [CTRL_C, CTRL_D])
+@pytest.mark.parametrize("keys", [CTRL_C, pytest.param(CTRL_D, marks=pytest.mark.nightly)])
 def test_ctrl_c_leaves_what_was_there(desk: Desk, prompt: str, keys: str) -> None:
     """A configuration stays byte for byte, whatever was answered before."""
     desk.has_opencode()

@@ -204,7 +204,7 @@ def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) ->
     assert desk.config.read_bytes() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("prompt", ["Waiting for you to press Start", "Let Ann"])
 def test_our_own_listener_comes_back_after_a_signal(
     desk: Desk, listener: Proc, number: signal.Signals, prompt: str
