@@ -24,7 +24,8 @@ Text = Annotated[str, BeforeValidator(_sound)]
 class Wire(BaseModel):
     """A shape; other fields are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    # A start builds none of the shapes: that would be a twentieth of its time, and few processes read all.
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, defer_build=True)
 
 
 @cache

@@ -8,8 +8,7 @@
     running       a turn of the agent answers it             → failed, stopped, finished
     finished, failed, stopped, withdrawn                     nothing changes any more
 
-`step` applies an event, `due` tells what to do next. Both depend on the saved prompt alone, so a restart at any line
-leads to the same end.
+`step` applies an event, `due` tells what to do next. Both depend on the saved prompt alone: a restart changes no end.
 
 Rules:
   * A prompt is sent under an id of our own. It is sent again only after a look at the agent's record has shown, since
@@ -146,8 +145,7 @@ def due(prompt: Prompt, *, is_next: bool, now_s: float) -> PromptOrder | None:
             return None
         return MakeSession() if not target.source.session_id else Look()
     if prompt.phase == "sending":
-        is_fresh = 0 <= now_s - prompt.seen_s < FRESH_S
-        return Send() if prompt.is_clear and is_fresh else Look(CONFIRM_S)
+        return Send() if prompt.is_clear and 0 <= now_s - prompt.seen_s < FRESH_S else Look(CONFIRM_S)
     if prompt.stop == "asked":
         return Stop()
     return Look(CONFIRM_S if prompt.phase == "admitted" else LOOK_S)
@@ -202,10 +200,8 @@ def _with_parts(prompt: Prompt, parts: tuple[Part, ...]) -> Prompt:
 
 
 def _addressed(prompt: Prompt, event: Addressed) -> Prompt:
-    if prompt.phase != "unaddressed":
-        return prompt
     queued = replace(prompt, phase="queued", target=event.target, choices=(), starts_until_s=event.at_s + STARTS_S)
-    return _checked(queued)
+    return _checked(queued) if prompt.phase == "unaddressed" else prompt
 
 
 def _checked(prompt: Prompt) -> Prompt:
@@ -226,9 +222,8 @@ def _withdrawn(prompt: Prompt, event: Withdrawn) -> Prompt:
 
 
 def _hurried(prompt: Prompt, event: Hurried) -> Prompt:
-    if prompt.phase != "queued":
-        return prompt
-    return replace(prompt, is_hurried=True, starts_until_s=event.at_s + STARTS_S)
+    wanted = replace(prompt, is_hurried=True, starts_until_s=event.at_s + STARTS_S)
+    return wanted if prompt.phase == "queued" else prompt
 
 
 def _stop_wanted(prompt: Prompt, event: StopWanted) -> Prompt:

@@ -181,9 +181,8 @@ class Control:
             new = _MEDIA.validate_python([media] if media else [])
             content = new[0].put_for(message.content, self.world.files) if new else message.content
             cleaned, entities = prepare(text, (), allow_empty=bool(content))
-            changed = replace(
-                message, text=cleaned, entities=entities, content=content, edit_date=int(self.world.now())
-            )
+            at_s = int(self.world.now())
+            changed = replace(message, text=cleaned, entities=entities, content=content, edit_date=at_s)
             self._tell("edited_message", self.world.put(changed))
 
     def delete(self, message_id: int, *, chat_id: int | None = None) -> None:
