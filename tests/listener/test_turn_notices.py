@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,8 @@ from tests.listener.gates import unsaved
 from tests.listening import House, a_request, house, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections={"opencode2": {"enabled": False}})
@@ -51,6 +52,12 @@ class Claude:
         """What is kept of the session."""
         known = self.home.listener._parts.kept.notices._known.values()
         return next((one for one in known if one.session_id == self.session), None)
+
+    def looks(self) -> None:
+        """Let the worker look at the notice."""
+        notice = self.notice()
+        assert notice is not None
+        self.home.listener._parts.steps.kick("notice", notice.id)
 
     async def begun(self, prompt: str) -> None:
         """Wait until the beginning of this turn is kept."""
@@ -203,15 +210,15 @@ async def test_a_notice_that_is_not_noted_yet_shows_its_own_words(claude: Claude
 async def test_a_notice_that_cannot_be_noted_is_posted_once(claude: Claude, home: House) -> None:
     """However long the disk is full; and the notice of a later turn takes its buttons."""
     known = home.listener._parts.kept.notices
-    words = "I renamed many things. " * 200
-    with unsaved(known, lambda notice: notice.shown is not None):
+    words, refused = "I renamed many things. " * 200, Refused(lambda notice: notice.shown is not None)
+    with unsaved(known, refused):
         await claude.works("p1", 300.0, last_assistant_message=words)
         first = await home.person.sees("shop is done · 5 min", buttons=True)
-        await looks(claude)
+        await refused.thrice(claude)
         await claude.works("p2", 600.0, last_assistant_message=words)
         await until(lambda: (one := claude.notice()) is not None and one.turn and one.turn.id == "p2", "the next turn")
-        await looks(claude)
-    await looks(claude)
+        await refused.thrice(claude)
+    claude.looks()
     await home.person.sees("shop is done · 10 min", buttons=True)
     await until(lambda: not home.person.message(first.message_id).rows, "the first without buttons")
     assert len(finished(home)) == 2
@@ -222,26 +229,41 @@ async def test_a_turn_that_keeps_trying_is_told_once(claude: Claude, home: House
     known = home.listener._parts.kept.notices
     source = Source("claude-code", "m1", claude.session, "/home/dev/shop", host="laptop")
     retry = Retry(source, "Claude Code", 4, home.clock.now() + 60.0, "rate limit")
-    with unsaved(known, lambda notice: notice.retry_shown is not None):
+    refused = Refused(lambda notice: notice.retry_shown is not None)
+    with unsaved(known, refused):
         await known.take(Retrying(retry))
         shown = await home.person.sees("· 5th try")
-        await looks(claude)
+        await refused.thrice(claude)
         await known.take(Retrying(replace(retry, attempt=5)))
-        await looks(claude)
+        await refused.thrice(claude)
         assert [one.message_id for one in home.person.shown()] == [shown.message_id]
-    await looks(claude)
+    claude.looks()
     assert (await home.person.sees("· 6th try")).message_id == shown.message_id
     await known.take(Quiet(claude.session))
     await until(lambda: not home.person.message(shown.message_id).text.count("try at"), "that it tries no more")
     assert [one.message_id for one in home.person.shown()] == [shown.message_id]
 
 
-async def looks(claude: Claude) -> None:
-    """Let the worker look at the notice a few times."""
-    notice = await until(claude.notice, "the notice")
-    for _ in range(4):
-        claude.home.listener._parts.steps.kick("notice", notice.id)
-        await asyncio.sleep(0.05)
+class Refused:
+    """Refuse to save the notices that this is true of, and keep them."""
+
+    def __init__(self, is_refused: Callable[[Notice], bool]) -> None:
+        self._is_refused = is_refused
+        self.notices: list[Notice] = []
+
+    def __call__(self, notice: Notice) -> bool:
+        """Tell whether it is refused."""
+        is_refused = self._is_refused(notice)
+        self.notices += [notice] if is_refused else []
+        return is_refused
+
+    async def thrice(self, claude: Claude) -> None:
+        """Let the worker look until it was refused three times more."""
+        wanted = len(self.notices) + 3
+        while len(self.notices) < wanted:
+            before = len(self.notices)
+            claude.looks()
+            await until(lambda before=before: len(self.notices) > before, "the disk's refusal")  # type: ignore[misc]
 
 
 def are_sent(home: House, size: int) -> bool:
