@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes.storage.reading import Survey
 
 _CLOSED: Final = """
-SELECT id, machine, code, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL
+SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL
 """
 _AGENT: Final = """
 SELECT agent FROM hermes.entries

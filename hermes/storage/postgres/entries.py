@@ -61,9 +61,9 @@ _FORGET: Final = f"""
 DELETE FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
 RETURNING {TELL}
 """
-_OPEN: Final = (
-    "SELECT id, machine, code, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
-)
+_OPEN: Final = """
+SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL
+"""
 _HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
 _NEXT: Final = " AND id > %(after)s ORDER BY id LIMIT 500"
 """The asks are read in portions, because thousands of them are large as text."""

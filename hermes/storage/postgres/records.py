@@ -27,7 +27,9 @@ R = TypeVar("R", bound=Record)
 
 _LONGEST_ID: Final = 255
 
-_ALL: Final = "SELECT id, machine, body::text, phone::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
+_ALL: Final = """
+SELECT id, machine, revision, body::text, phone::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s
+"""
 _CREATE: Final = f"""
 INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body {{phone}})
 SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json {{phone_value}} WHERE {IS_HELD}
@@ -152,7 +154,7 @@ class Records(Generic[R]):
                     self._log_once(f"{self._kind}/{row[0]}", error)
         return found
 
-    def _decoded(self, record_id: str, machine: str, body: str, phone: str | None) -> R:
+    def _decoded(self, record_id: str, machine: str, revision: int, body: str, phone: str | None) -> R:
         record = as_record(self._codec, self._kind, body, phone)
         if record.id != record_id:
             raise Unreadable(f"it holds another record, {record.id}")
@@ -160,7 +162,7 @@ class Records(Generic[R]):
             record = of_machine(record, machine)
         if plain(record.machine) != machine:
             raise Unreadable("it is of another machine than its row")
-        return record
+        return _at(record, revision)  # whatever its body says: a change names the revision of the row
 
     def _key(self, record_id: str) -> dict[str, object]:
         return {"bot": self._identity.bot, "kind": self._kind, "id": record_id}

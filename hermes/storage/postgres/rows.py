@@ -65,10 +65,10 @@ def as_row(entry: Entry) -> dict[str, object]:
     }
 
 
-def as_entry(entry_id: str, machine: str, code: str, body: str, phone: str | None) -> Entry:
+def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, phone: str | None) -> Entry:
     """Return the ask in this row; `phone` is None if this user may not see it. Raises Unreadable, TooNew.
 
-    The columns decide: no two asks have one code, whatever a body says.
+    The columns decide, whatever a body says: no two asks have one code, and a change names the revision of the row.
     """
     record = _loaded(body)
     if isinstance(record.get("entry"), dict):
@@ -82,7 +82,7 @@ def as_entry(entry_id: str, machine: str, code: str, body: str, phone: str | Non
         raise TooNew(f"the ask {entry_id} is left alone: {error}; upgrade this one") from None
     if entry.id != entry_id:
         raise Unreadable(f"it holds another entry, {entry.id}")
-    return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)))
+    return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)), revision=revision)
 
 
 def _hear(entry: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def _written(value: Any) -> str:
 
 
 def surveyed(rows: Iterable[tuple[Any, ...]]) -> Survey:
-    """Read rows of id, machine, code, body and phone; the names of those that cannot be read are `entries/ID`."""
+    """Read rows of all that `as_entry` needs; the names of those that cannot be read are `entries/ID`."""
     entries, damaged, too_new = [], [], []
     for entry_id, *columns in rows:
         try:

@@ -91,7 +91,7 @@ async def test_an_ask_draws_no_texts_to_itself(
         own = await phone.create(replace(asked_at("ci", "aaaa2222", "a2"), phone=Phone(7, message_id=70)))
         evil = replace(own, code=other.code, state=replace(own.state, page=1, armed=ARMED, joining=JOINING, seen=(9,)))
         ci.writes("entries", own.id, ENTRIES.encode(evil).decode())
-        assert await phone.get(own.id) == replace(own, state=replace(own.state, page=1))
+        assert await phone.get(own.id) == replace(own, state=replace(own.state, page=1), revision=2)
 
 
 @pytest.mark.parametrize("set_at", [1e300, float("inf"), 1e9])
@@ -149,14 +149,27 @@ async def test_a_record_draws_no_texts_to_itself(
     async with thief(database, user, tmp_path) as ci:
         saved = await records.create(made)
         ci.writes("records", made.id, codec.encode(evil).decode())
-        assert await records.get(made.id) == replace(saved, revision=evil.revision)
+        assert await records.get(made.id) == replace(saved, revision=saved.revision + 1)
         new = replace(evil, id="eeee2222")
         ci.makes(kind, new.id, codec.encode(new).decode())
         if kind == "notices":
-            assert await records.get(new.id) == replace(new, earlier=())
+            assert await records.get(new.id) == replace(new, earlier=(), revision=1)
         else:
             with pytest.raises(Unreadable):
                 await records.get(new.id)
+
+
+async def test_the_revision_of_a_body_is_not_believed(
+    database: Database, phone: PostgresStore, user: str, tmp_path: Path
+) -> None:
+    """With a false one, no change of the phone side would ever be the next one."""
+    async with thief(database, user, tmp_path) as ci:
+        own = await phone.create(asked_at("ci", "aaaa2222", "a2"))
+        card = await phone.cards.create(CARD)
+        ci.writes("entries", own.id, ENTRIES.encode(replace(own, revision=99)).decode())
+        ci.writes("records", card.id, CARDS.encode(replace(card, revision=99)).decode())
+        assert (await phone.change(own.id, lambda found: replace(found, waits=True), own)).revision == 3
+        assert (await phone.cards.change(card, lambda found: replace(found, is_muted=True))).revision == 3
 
 
 async def test_both_sides_change_a_record(database: Database, phone: PostgresStore, user: str, tmp_path: Path) -> None:
