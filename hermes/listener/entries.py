@@ -281,9 +281,17 @@ class Entries:
         except (NotSaved, StoreAway, Deposed):
             raise
         except StoreError as error:
-            if self._said.get(entry_id) != str(error):
-                self._said[entry_id] = str(error)
+            if self._is_news(entry_id, str(error)):
                 log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
+        except Exception as error:  # the guard around one entry: its content may fit together in no way
+            if self._is_news(entry_id, repr(error)):
+                log.exception("entry %s could not be handled", entry_id)
+
+    def _is_news(self, entry_id: str, said: str) -> bool:
+        """Note what is said about an entry; tell whether that is another thing than the last time."""
+        is_news = self._said.get(entry_id) != said
+        self._said[entry_id] = said
+        return is_news
 
     def _index(self, entry: Entry) -> None:
         self._open[entry.id] = entry

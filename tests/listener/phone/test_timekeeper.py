@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -188,6 +189,19 @@ async def test_the_end_of_one_file_stops_no_other(home: House, how: str) -> None
         if how == "stuck":
             (home.store / "quarantine").rmdir()
             (home.store / "quarantine").write_text("in the way")
+        await home.ticks(TTL_S)
+        assert is_over(home, second)
+
+
+async def test_an_ask_whose_content_does_not_fit_together_stops_no_other(home: House) -> None:
+    """The user of an agent-only machine can write it: here it has a question, and no place for the answer."""
+    async with home.still():
+        await asked(home, "One?", "Two?")
+        first, second = home.entries()
+        await home.ticks(CALL_S + 30)
+        await until(lambda: all(entry.phone.sides for entry in home.entries()), "the calls noted")
+        ask, state = replace(first.ask, on_expiry="recommended"), replace(first.state, answers=())
+        await home.listener._parts.entries.change(first.id, lambda found: replace(found, ask=ask, state=state))
         await home.ticks(TTL_S)
         assert is_over(home, second)
 
