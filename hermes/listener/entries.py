@@ -52,8 +52,8 @@ class Unsaved:
 class Entries:
     """All entries that are not closed. The memory that it takes does not grow with the number of closed asks.
 
-    `recently_closed` has the last closed asks, the newest at its end. `unsaved` tells of new asks that could not be
-    saved.
+    `recently_closed` has the last closed asks of this machine, the newest at its end. `unsaved` tells of new asks that
+    could not be saved.
 
     `arriving` is held while it is decided to which entry an ask belongs, so that no ask gets two. `chat_id` is the chat
     for new asks, `newest_message` the highest message id known there. `now` is the epoch clock of the store.
@@ -299,7 +299,8 @@ class Entries:
             self._by_identity.update(dict.fromkeys(identities(entry.ask.source), entry.id))
 
     def _remember_closed(self, entry: Entry) -> None:
-        self.recently_closed.append(in_short(entry))
+        if self.is_ours(entry):
+            self.recently_closed.append(in_short(entry))
         self._seen_by_closed.extend(entry.state.seen)
 
 

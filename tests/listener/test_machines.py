@@ -107,6 +107,17 @@ async def test_a_question_of_another_machine_is_answered_there(three: tuple[Mach
     assert not laptop.agent.pending
 
 
+async def test_a_machine_remembers_no_closed_ask_of_another_one(three: tuple[Machine, ...]) -> None:
+    """Both may have the same session ids, if a home folder was copied."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    workstation.agent.ask([question()])
+    await laptop.person.taps(await laptop.person.sees(ASKED), "SQLite")
+    here, there = laptop.listener._parts.entries, workstation.listener._parts.entries
+    await until(lambda: there.recently_closed and not here.all(), "the end on both machines")
+    assert not here.recently_closed
+
+
 async def started(*machines: Machine, **sections: Any) -> None:
     """Start them, the first as the phone side."""
     first, *others = machines
