@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.errors import Conflict, Missing, StoreError, Stuck, TooNew, Unreadable
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.entries import OWNER, with_phone
 from hermes.storage.postgres.identity import plain
@@ -97,7 +97,7 @@ class Records(Generic[R]):
         return wanted
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
-        """Apply `fn` to the newest version of a record. Raises Missing, NotSaved, Deposed."""
+        """Apply `fn` to the newest version of a record. Raises as `get`, Stuck, NotSaved, Deposed."""
         await self._writer.ready()
         record = known
         for _ in range(MOST_TRIES):
@@ -113,7 +113,7 @@ class Records(Generic[R]):
                 record = await surely(self.get(known.id))
                 if record == wanted:
                     return wanted
-        raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
+        raise Stuck(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
         """Write a record from memory if the database has lost it or is behind. Raises NotSaved, Deposed."""
