@@ -32,7 +32,7 @@ from hermes.storage.home import Home
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
 from tests.listener.gates import fails_once, held
-from tests.listening import ANN, BOB, STRANGER, Clock, House, Person, a_request, question, until
+from tests.listening import ANN, BOB, STRANGER, Clock, House, a_request, question, until
 from tests.prompted import Desk
 
 if TYPE_CHECKING:
@@ -212,6 +212,7 @@ async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...
     for machine, title in ((workstation, "Paint the shop"), (server, "Count the stock")):
         with machine.agent.lock:
             machine.agent.session(title)
+    await lists_of(laptop, workstation, server)
     laptop.person.write("/sessions")
     shown = await laptop.person.sees("Paint the shop")
     assert "Count the stock" in shown.text
@@ -539,11 +540,19 @@ PHOTO = b"\xff\xd8\xff\xe0" + secrets.token_bytes(600_000)
 URL = f"data:image/jpeg;base64,{base64.b64encode(PHOTO).decode()}"
 
 
-async def card_of(person: Person, title: str) -> ShownMessage:
-    """The card of this session."""
-    person.write("/sessions")
-    await person.taps(await person.sees(title), title)
-    return await person.sees(f"{title} 💤", buttons=True)
+async def lists_of(phone: Machine, *machines: Machine) -> None:
+    """Wait until the phone side has heard of these machines, whose sessions it lists from then on."""
+    lists = phone.listener._parts.kept.lists
+    for machine in machines:
+        await until(lambda machine=machine: lists.get(spool.machine(machine.store)), "the list of a machine")  # type: ignore[misc]
+
+
+async def card_of(phone: Machine, machine: Machine, title: str) -> ShownMessage:
+    """The card of this session of the machine."""
+    await lists_of(phone, machine)
+    phone.person.write("/sessions")
+    await phone.person.taps(await phone.person.sees(title), title)
+    return await phone.person.sees(f"{title} 💤", buttons=True)
 
 
 async def test_a_photo_goes_to_the_agent_of_another_machine(three: tuple[Machine, ...], database: Database) -> None:
@@ -561,7 +570,7 @@ async def test_a_photo_goes_to_the_agent_of_another_machine(three: tuple[Machine
         await until(lambda: workstation.agent.sinks, "an event stream")
         session = workstation.agent.session("Far away")
         workstation.agent.take_time(session)
-        card = await card_of(laptop.person, "Far away")
+        card = await card_of(laptop, workstation, "Far away")
         media = [file_of("photo", PHOTO, caption="Look"), file_of("document", b"text", name="a.txt")]
         laptop.api.control.share(media, reply_to=card.message_id)
         await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
@@ -585,7 +594,7 @@ async def test_a_photo_outlives_the_phone_side_that_got_it(three: tuple[Machine,
     await until(lambda: workstation.agent.sinks, "an event stream")
     session = workstation.agent.session("Far away")
     workstation.agent.take_time(session)
-    card = await card_of(laptop.person, "Far away")
+    card = await card_of(laptop, workstation, "Far away")
     laptop.person.write("First this", to=card)
     await until(lambda: workstation.agent.texts_of(session), "the first prompt")
     control = laptop.api.control
@@ -607,7 +616,7 @@ async def a_prompt_waits_at(machine: Machine, phone: Machine) -> str:
     """Start both, stop the machine, and write a prompt for a session there; return the id of the session."""
     await started(phone, machine, prompts={"enabled": True})
     session = machine.agent.session("Far away")
-    card = await card_of(phone.person, "Far away")
+    card = await card_of(phone, machine, "Far away")
     await machine.stop()
     phone.person.write("Go on", to=card)
     await phone.person.sees("Waits for the current turn")
@@ -672,7 +681,7 @@ async def test_a_photo_waits_for_a_machine_that_is_away(three: tuple[Machine, ..
     laptop, workstation, _ = three
     await started(laptop, workstation, prompts={"enabled": True})
     session = workstation.agent.session("Far away")
-    card = await card_of(laptop.person, "Far away")
+    card = await card_of(laptop, workstation, "Far away")
     await workstation.stop()
     photos = [file_of("photo", PHOTO, caption=caption) for caption in ("Look", "And look")]
     _, (last,) = [laptop.api.control.share([photo], reply_to=card.message_id) for photo in photos]
@@ -697,7 +706,7 @@ async def test_the_next_phone_side_sends_no_text_that_may_lack_a_part(three: tup
     laptop, workstation, _ = three
     await started(laptop, workstation, prompts={"enabled": True})
     session = workstation.agent.session("Far away")
-    card = await card_of(laptop.person, "Far away")
+    card = await card_of(laptop, workstation, "Far away")
     request_id = workstation.agent.ask([question()])
     shown = await laptop.person.sees(ASKED)
     for message in (shown, card):
