@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import hermes
-from hermes.errors import AgentError, Deposed, HermesError, StoreError, TooNew, Unreadable
+from hermes.errors import AgentError, Deposed, HermesError, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
 from hermes.listener.wakes import ANSWER_FIRST_S, due
@@ -316,8 +315,7 @@ class Loops:
 
     async def _take_in(self, change: Changed) -> None:
         if change.kind != "entries":
-            with suppress(Unreadable, TooNew):  # each look for what was missed logs such a record
-                await self._parts.kept.refresh(change.kind, change.id)
+            await self._parts.kept.refresh(change.kind, change.id)
             return
         entries = self._parts.entries
         with entries.apart(change.id):

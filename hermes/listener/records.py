@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from hermes.errors import Missing
+from hermes.errors import Missing, Stuck, TooNew, Unreadable
 from hermes.storage.store import Record
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hermes.storage.store import RecordStore
 
 R = TypeVar("R", bound=Record)
+
+_LOST: Final = (Missing, Unreadable, TooNew, Stuck)
+"""Another process has forgotten the record, or made it one with which nothing can be done here: it stops no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Records(Generic[R]):
             known = self._known.get(record_id)
             try:
                 record = await self._store.get(record_id)
-            except Missing:
+            except _LOST:
                 self._known.pop(record_id, None)
                 return
             if known is None or known.revision < record.revision:
@@ -123,20 +126,20 @@ class Records(Generic[R]):
         async with self._lock:
             found = next((record for record in self.all() if find(record)), None)
             if found is not None:
-                with suppress(Missing):  # another process has forgotten it
+                with suppress(*_LOST):
                     return await self._changed(found, fn)
                 del self._known[found.id]
             return await self._noted(await self._store.create(fn(new())))
 
     async def change(self, record_id: str, fn: Callable[[R], R]) -> R | None:
-        """Change a record; return it, on disk, or None if it is unknown. `fn` is pure. Raises NotSaved."""
+        """Change a record; return it, on disk, or None if it is unknown or lost. `fn` is pure. Raises NotSaved."""
         async with self._lock:
             record = self._known.get(record_id)
             if record is None:
                 return None
-            with suppress(Missing):
+            with suppress(*_LOST):
                 return await self._changed(record, fn)
-            del self._known[record_id]  # another process has forgotten it
+            del self._known[record_id]
             return None
 
     async def _changed(self, known: R, fn: Callable[[R], R]) -> R:

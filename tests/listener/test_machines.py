@@ -450,6 +450,22 @@ async def test_a_record_that_cannot_be_read_holds_no_other_up(three: tuple[Machi
     await until(lambda: lists.get(machine_id) is None, "the news of the list")
 
 
+@pytest.mark.parametrize("written", ["body = '[]', revision = revision + 1", "revision = 9223372036854775807"])
+async def test_a_record_with_which_nothing_can_be_done_stops_no_list(
+    three: tuple[Machine, ...], database: Database, written: str
+) -> None:
+    """The user of an agent-only machine can write it."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    laptop.agent.session("Paint the shop")
+    await lists_of(laptop, workstation)
+    await workstation.stop()
+    statement = "UPDATE hermes.records SET {written} WHERE machine = %s"
+    database.ask(statement.format(written=written), spool.machine(workstation.store))
+    laptop.person.write("/sessions")
+    await laptop.person.sees("Paint the shop")
+
+
 async def test_changes_are_taken_in_although_not_all_can_be_looked_for(three: tuple[Machine, ...]) -> None:
     """After a few tries the next ones have their turn."""
     laptop, workstation, _ = three
