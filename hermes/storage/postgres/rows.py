@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+MOST_S: Final = 6e10
+"""So far from the epoch, in seconds, is a time that can still be shown as a date."""
 _NO_PHONE: Final = '{"chat_id":0}'
 _HEARD: Final = ("armed", "joining", "due_s", "seen")
 """The parts of an ask's state that say which texts are its own."""
@@ -82,6 +84,7 @@ def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, p
         raise TooNew(f"the ask {entry_id} is left alone: {error}; upgrade this one") from None
     if entry.id != entry_id:
         raise Unreadable(f"it holds another entry, {entry.id}")
+    _check_times(entry)
     return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)), revision=revision)
 
 
@@ -112,7 +115,9 @@ def as_record(codec: Codec[T], kind: Kind, body: str, phone: str | None) -> T:
     if phone is not None and isinstance(whole.get(codec.key), dict):
         _taken(whole[codec.key], _PHONE.get(kind, frozenset()))
         whole[codec.key] |= json.loads(phone)
-    return codec.decode(_written(whole).encode())
+    record = codec.decode(_written(whole).encode())
+    _check_times(record)
+    return record
 
 
 def _taken(values: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
@@ -146,6 +151,21 @@ def of_machine(value: T, machine: str) -> T:
         parts = {field.name: of_machine(getattr(value, field.name), machine) for field in fields(value)}
         changed = replace(value, **parts)
     return cast("T", changed)
+
+
+def _check_times(value: object) -> None:
+    """Raise Unreadable for a time with which nothing can be done: one row of such a user would stop all others.
+
+    All floats are seconds. The database takes no NaN, and what is too far away cannot be shown as a date.
+    """
+    if isinstance(value, float) and not abs(value) <= MOST_S:
+        raise Unreadable("it contains a time that is none")
+    if isinstance(value, tuple):
+        for one in value:
+            _check_times(one)
+    elif is_dataclass(value):
+        for field in fields(value):
+            _check_times(getattr(value, field.name))
 
 
 def _written(value: Any) -> str:

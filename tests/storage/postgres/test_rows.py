@@ -6,14 +6,27 @@ import asyncio
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from hermes.errors import Unreadable
+from hermes.model.answer import User
+from hermes.model.ask import Source
+from hermes.model.card import Card, Listed, MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.notice import Notice, Turn
+from hermes.model.prompt import Prompt, PromptAbilities, Target
+from hermes.storage import codec as codecs
+from hermes.storage.postgres.rows import as_entry, as_record, as_row
 from tests.harness.postgres import Database
 from tests.storage.machines import BOT, joined, machine
 from tests.storage.store_process import an_entry
+
+if TYPE_CHECKING:
+    from hermes.storage.codec import Codec
+    from hermes.storage.store import Kind
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 
@@ -49,3 +62,36 @@ async def _round(database: Database, texts: list[str]) -> None:
             assert desk.servers == ((name, True),)
             await store.settle(entry.id)
             assert await store.done(entry.id) == entry
+
+
+NONE = ['"nan"', "NaN", '"Infinity"', "-Infinity", "1e999", "1e300", "-1e300", "7e10"]
+"""What a body can have in the place of a time."""
+SOURCE = Source("opencode", "desk", "ses_1")
+TARGET = Target(SOURCE, "OpenCode", PromptAbilities())
+TIMED: list[tuple[Kind, Codec[Any], Any]] = [
+    ("notices", codecs.NOTICES, Notice("nnnn2222", "opencode", "s", turn=Turn(SOURCE, "OpenCode", "m", None, 7.5))),
+    ("prompts", codecs.PROMPTS, Prompt("pppp2222", User(1, "Ann"), 7, (), 7.5)),
+    ("cards", codecs.CARDS, Card("cccc2222", 7, TARGET, used_s=7.5)),
+    ("lists", codecs.LISTS, MachineList("desk", "desk", found=(Listed(TARGET, "idle", 7.5),))),
+]
+"""Of each kind of record: one with this time in it."""
+
+
+@pytest.mark.parametrize("time", NONE)
+def test_an_ask_with_a_time_that_is_none_is_damaged(time: str) -> None:
+    """It could not be saved again, or not be shown as a date."""
+    entry = an_entry()
+    row = as_row(replace(entry, ask=replace(entry.ask, ttl_s=7.5)))
+    body = str(row["body"]).replace("7.5", time)
+    with pytest.raises(Unreadable, match="a time that is none"):
+        as_entry(entry.id, "desk", "k7", 1, body, str(row["phone"]))
+
+
+@pytest.mark.parametrize("time", NONE)
+@pytest.mark.parametrize(("kind", "codec", "value"), TIMED, ids=[kind for kind, _, _ in TIMED])
+def test_a_record_with_a_time_that_is_none_is_damaged(kind: Kind, codec: Codec[Any], value: Any, time: str) -> None:
+    """Not even beside others, in a list of them."""
+    body = codec.encode(value).decode()
+    assert as_record(codec, kind, body, None) == value
+    with pytest.raises(Unreadable, match="a time that is none"):
+        as_record(codec, kind, body.replace("7.5", time), None)
