@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 # Tests that wait leave the two cores to others: six workers. Each would compile all tests if none could save the result.
 export PYTHONDONTWRITEBYTECODE =
 # What is made ready before the tests waits for other things than processors: for downloads, and for one another.
-ifeq ($(MAKELEVEL),0)
+ifeq ($(MAKELEVEL) $(words $(MAKECMDGOALS)),0 1)
 MAKEFLAGS += --jobs=3
 endif
 PYTEST_ARGS ?= -n 6 --dist loadgroup
@@ -71,7 +71,7 @@ check: $(READY)
 
 # pytest compiles each test file with more to say in its asserts, and keeps that. Else each of six workers would do it.
 collect: $(READY)
-	@$(BIN)/python -m pytest --collect-only -qq >/dev/null
+	@said=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$said" | tail -50 >&2; exit 1; }
 
 # Without the binaries the scenes are skipped; HERMES_REQUIRE_SCENES=1 (as in CI) makes that a failure.
 scenes:

@@ -8,7 +8,7 @@
     │   ├── StoreAway          the database cannot be reached or read now
     │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
     │   ├── NoRoom             the files that wait to be sent take all the room that they may take
-    │   ├── Stuck              one file or row cannot be read, replaced or put aside; others can be saved
+    │   ├── Stuck              one file cannot be read, replaced or moved to quarantine; others can be saved
     │   ├── Conflict           another process changed the entry first
     │   ├── Deposed            another process has taken over what this one held; it wrote nothing
     │   ├── Missing            there is no such entry
@@ -73,7 +73,7 @@ class NoRoom(StoreError):
 
 
 class Stuck(StoreError):
-    """One file or row cannot be read, replaced or put aside, so it is left as it is. Others can be saved."""
+    """One file cannot be read, replaced or moved to quarantine, so it is left as it is. Other files can be saved."""
 
 
 class Conflict(StoreError):

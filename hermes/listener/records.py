@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes.errors import Missing, Stuck, TooNew, Unreadable
+from hermes.errors import Missing, TooNew, Unreadable
 from hermes.storage.store import Record
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from hermes.storage.store import RecordStore
 
 R = TypeVar("R", bound=Record)
-
-_LOST: Final = (Missing, Unreadable, TooNew, Stuck)
-"""Another process has forgotten the record, or made it one with which nothing can be done here: it stops no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class Records(Generic[R]):
             known = self._known.get(record_id)
             try:
                 record = await self._store.get(record_id)
-            except _LOST:
+            except (Missing, Unreadable, TooNew):  # each look for what was missed logs one that cannot be read
                 self._known.pop(record_id, None)
                 return
             if known is None or known.revision < record.revision:
@@ -126,24 +123,31 @@ class Records(Generic[R]):
         async with self._lock:
             found = next((record for record in self.all() if find(record)), None)
             if found is not None:
-                with suppress(*_LOST):
+                with suppress(Missing):
                     return await self._changed(found, fn)
-                del self._known[found.id]
             return await self._noted(await self._store.create(fn(new())))
 
     async def change(self, record_id: str, fn: Callable[[R], R]) -> R | None:
-        """Change a record; return it, on disk, or None if it is unknown or lost. `fn` is pure. Raises NotSaved."""
+        """Change a record; return it, on disk, or None if there is none. `fn` is pure.
+
+        Raises:
+            NotSaved: it stays as it was.
+            Unreadable, TooNew: another process has made it one that cannot be read here; it is unknown from now on.
+        """
         async with self._lock:
             record = self._known.get(record_id)
             if record is None:
                 return None
-            with suppress(*_LOST):
+            with suppress(Missing):
                 return await self._changed(record, fn)
-            del self._known[record_id]
             return None
 
     async def _changed(self, known: R, fn: Callable[[R], R]) -> R:
-        saved = await self._store.change(known, fn)
+        try:
+            saved = await self._store.change(known, fn)
+        except (Missing, Unreadable, TooNew):
+            del self._known[known.id]
+            raise
         return known if saved == known else await self._noted(saved)
 
     async def _noted(self, saved: R) -> R:

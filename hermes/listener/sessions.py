@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hermes.errors import TooNew, Unreadable
 from hermes.listener.records import Records, Workers
 from hermes.model.card import MachineList
 
@@ -65,7 +67,8 @@ class SessionLists(Records[MachineList]):
         now_s = self.now()
         awaited = tuple(one.id for one in self.all() if one.listed_s >= one.wanted_s)
         for one in self.all():
-            await self.change(one.id, lambda found: replace(found, wanted_s=max(now_s, found.wanted_s + 0.001)))
+            with suppress(Unreadable, TooNew):  # it is unknown from now on, and nobody waits for its machine
+                await self.change(one.id, lambda found: replace(found, wanted_s=max(now_s, found.wanted_s + 0.001)))
         self.wishes.append(ListWish(wanted, message_id, now_s, awaited))
         self._wakes.put(ID, "listed")
 

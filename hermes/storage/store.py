@@ -264,7 +264,7 @@ class Store(Protocol):
 
         Raises:
             Missing, Unreadable, TooNew: as `get`.
-            Stuck: this ask cannot be saved now, but others can.
+            Stuck: the damaged ask cannot be replaced.
         """
         ...
 

@@ -451,7 +451,7 @@ async def test_a_record_that_cannot_be_read_holds_no_other_up(three: tuple[Machi
 
 
 @pytest.mark.parametrize("written", ["body = '[]', revision = revision + 1", "revision = 9223372036854775807"])
-async def test_a_record_with_which_nothing_can_be_done_stops_no_list(
+async def test_a_list_that_cannot_be_read_stops_no_other(
     three: tuple[Machine, ...], database: Database, written: str
 ) -> None:
     """The user of an agent-only machine can write it."""
@@ -464,6 +464,24 @@ async def test_a_record_with_which_nothing_can_be_done_stops_no_list(
     database.ask(statement.format(written=written), spool.machine(workstation.store))
     laptop.person.write("/sessions")
     await laptop.person.sees("Paint the shop")
+
+
+async def test_an_ask_of_another_machine_shifts_no_time_to_answer(
+    three: tuple[Machine, ...], database: Database
+) -> None:
+    """The clock of all asks starts after the newest time of this machine's: users of others write what they like."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    workstation.agent.ask([question()])
+    await laptop.noted(await laptop.person.sees(ASKED))
+    await workstation.stop()
+    await laptop.stop()
+    assert database.ask("""
+        UPDATE hermes.entries SET body = jsonb_set(body::jsonb, '{entry,timing,set_at}', '1e9'), revision = revision + 1
+        RETURNING id
+    """)
+    await laptop.start()
+    assert laptop.listener._parts.times.clock.counted_s < 1e6
 
 
 async def test_changes_are_taken_in_although_not_all_can_be_looked_for(three: tuple[Machine, ...]) -> None:

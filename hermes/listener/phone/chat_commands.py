@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -34,8 +33,6 @@ _ARGUMENTS: Final = {"start": r"[\w-]+", "get": r"(?s:.+)"}
 """A pairing link that is pressed again sends "/start CODE"."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
-NAMED_S: Final = 2.0
-"""A command with the name of a bot waits at most this long for the name of ours, which a start asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,6 @@ class Commands:
         self._machine = machine
         self._connected = connected
         self._username = ""
-        self._is_named = asyncio.Event()
 
     async def introduce(self, bot: Bot, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Ask for the names of bot and chat, and register the commands with Telegram; try again until it works."""
@@ -97,9 +93,11 @@ class Commands:
         log.info("listening as @%s", self._username, extra={"told": told})
 
     async def learn_name(self, bot: Bot) -> None:
-        """Ask for the name of the bot, which tells its commands from those of other bots. Raises ChatError."""
+        """Ask for the name of the bot, which tells its commands from those of other bots. Raises ChatError.
+
+        While it is not known, a command that names any bot counts: to lock once too often does no harm.
+        """
         self._username = (await bot.me()).username
-        self._is_named.set()
 
     async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError.
@@ -113,19 +111,12 @@ class Commands:
         name = _GREETINGS.get(name, name)
         if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS} or (name == "get" and is_answer):
             return None
-        if bot and not await self._is_ours(bot):
+        if bot and self._username and bot.lower() != self._username.lower():
             return Ran(None)
         log.info("command /%s of user %d", name, text.user.id)
         if name in hints.PROMPT_COMMANDS:
             return Ran(await self._answer_about_sessions(name, argument, text))
         return Ran(await self._answer(name))
-
-    async def _is_ours(self, bot: str) -> bool:
-        """Tell whether this is the name of our bot. While that is not known, each named bot counts as another one."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(NAMED_S):
-                await self._is_named.wait()
-        return bot.lower() == self._username.lower()
 
     async def _answer_about_sessions(self, name: str, argument: str, text: Text) -> Screen | None:
         if not self._files.prompts.is_on:

@@ -75,7 +75,7 @@ class Connection:
         raise AssertionError
 
     async def write(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
-        """Return the rows of a statement that changes something. Raises NotSaved, Stuck, Conflict, UnknownError."""
+        """Return the rows of a statement that changes something. Raises NotSaved, Conflict, UnknownError."""
         return await self._run(statement, values, writes=True)
 
     async def repeat(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:

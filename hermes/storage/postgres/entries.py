@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError, Stuck
+from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError
 from hermes.model.entry import Phone
 from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
@@ -182,7 +182,7 @@ class OpenEntries:
                 entry = await surely(self.get(entry_id))
                 if entry == wanted:
                     return wanted
-        raise Stuck(f"nothing was saved: other processes change the ask {entry_id} all the time")
+        raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
 
     async def keep(self, entry: Entry) -> Entry:
         """Write an open ask from memory if the database has lost it or is behind.

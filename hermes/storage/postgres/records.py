@@ -6,12 +6,12 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from hermes.errors import Conflict, Missing, StoreError, Stuck, TooNew, Unreadable
+from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.entries import OWNER, with_phone
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine
+from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine, usable
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
 from hermes.storage.store import Record
 
@@ -97,7 +97,7 @@ class Records(Generic[R]):
         return wanted
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
-        """Apply `fn` to the newest version of a record. Raises as `get`, Stuck, NotSaved, Deposed."""
+        """Apply `fn` to the newest version of a record. Raises Missing, NotSaved, Deposed."""
         await self._writer.ready()
         record = known
         for _ in range(MOST_TRIES):
@@ -113,7 +113,7 @@ class Records(Generic[R]):
                 record = await surely(self.get(known.id))
                 if record == wanted:
                     return wanted
-        raise Stuck(f"nothing was saved: other processes change the record {known.id} all the time")
+        raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
         """Write a record from memory if the database has lost it or is behind. Raises NotSaved, Deposed."""
@@ -162,7 +162,7 @@ class Records(Generic[R]):
             record = of_machine(record, machine)
         if plain(record.machine) != machine:
             raise Unreadable("it is of another machine than its row")
-        return _at(record, revision)  # whatever its body says: a change names the revision of the row
+        return _at(record, usable(revision))  # whatever its body says: a change names the revision of the row
 
     def _key(self, record_id: str) -> dict[str, object]:
         return {"bot": self._identity.bot, "kind": self._kind, "id": record_id}

@@ -1,8 +1,7 @@
 """Asks and records as rows: their bodies as the codec writes them, but for what is the phone side's alone.
 
 That has a column of its own, which a user of an agent-only machine cannot write: what a person writes goes to the ask
-or the session whose message it replies to, or that waits for a text, and no other machine may draw it to itself. The
-time to answer is there, too: the clock of all asks starts after the newest of these times.
+or the session whose message it replies to, or that waits for a text, and no other machine may draw it to itself.
 """
 
 from __future__ import annotations
@@ -30,8 +29,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-MOST_S: Final = 6e10
-"""So far from the epoch, in seconds, is a time that can still be shown as a date."""
+FIRST_S: Final = -6e10
+LAST_S: Final = 1e11
+"""All times (seconds from the epoch) that can be shown as a date, with room for a duration."""
+MOST_REVISION: Final = 2**62
+"""The column of a row has room for this one, and for all that follow."""
 _NO_PHONE: Final = '{"chat_id":0}'
 _HEARD: Final = ("armed", "joining", "due_s", "seen")
 """The parts of an ask's state that say which texts are its own."""
@@ -50,7 +52,6 @@ def as_row(entry: Entry) -> dict[str, object]:
     record = json.loads(ENTRIES.encode(entry))
     phone = record["entry"].pop("phone")
     phone["heard"] = {name: record["entry"]["state"].pop(name) for name in _HEARD}
-    phone["timing"] = record["entry"].pop("timing")
     source = entry.ask.source
     wait_id = "" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
     return {
@@ -76,8 +77,6 @@ def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, p
     if isinstance(record.get("entry"), dict):
         record["entry"] |= {"code": code, "phone": json.loads(_NO_PHONE if phone is None else phone)}
         _hear(record["entry"])
-        # A row of an earlier Hermes has no timing there: its time to answer starts again.
-        record["entry"]["timing"] = record["entry"]["phone"].pop("timing", {})
     try:
         entry = ENTRIES.decode(_written(record).encode())
     except TooNew as error:
@@ -85,7 +84,8 @@ def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, p
     if entry.id != entry_id:
         raise Unreadable(f"it holds another entry, {entry.id}")
     _check_times(entry)
-    return replace(entry, ask=replace(entry.ask, source=of_machine(entry.ask.source, machine)), revision=revision)
+    source = of_machine(entry.ask.source, machine)
+    return replace(entry, ask=replace(entry.ask, source=source), revision=usable(revision))
 
 
 def _hear(entry: dict[str, Any]) -> None:
@@ -153,13 +153,20 @@ def of_machine(value: T, machine: str) -> T:
     return cast("T", changed)
 
 
-def _check_times(value: object) -> None:
-    """Raise Unreadable for a time with which nothing can be done: one row of such a user would stop all others.
+def usable(revision: int) -> int:
+    """Return the revision. Raises Unreadable: the next one may have no room, so that nothing could be saved."""
+    if revision > MOST_REVISION:
+        raise Unreadable("it has a revision that cannot be")
+    return revision
 
-    All floats are seconds. The database takes no NaN, and what is too far away cannot be shown as a date.
+
+def _check_times(value: object) -> None:
+    """Raise Unreadable for a time that cannot be: a row with one can be neither saved again nor shown as a date.
+
+    An agent-only user could write such a row, and it would stop the work on all others. All floats are seconds.
     """
-    if isinstance(value, float) and not abs(value) <= MOST_S:
-        raise Unreadable("it contains a time that is none")
+    if isinstance(value, float) and not FIRST_S <= value <= LAST_S:  # true for NaN, too
+        raise Unreadable("it contains a time that cannot be")
     if isinstance(value, tuple):
         for one in value:
             _check_times(one)

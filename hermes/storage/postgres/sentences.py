@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from hermes.errors import Conflict, NotSaved, StoreAway, StoreError, Stuck
+from hermes.errors import Conflict, NotSaved, StoreAway, StoreError
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
 
 _DISK_FULL: Final = "53100"
 _UNIQUE: Final = "23505"
-_WRONG_VALUE: Final = "22"
 
 _SENTENCES: Final = {
     _DISK_FULL: "the disk of the database is full; free some space there, then try again",
@@ -39,7 +38,6 @@ _PROOF: Final = (
 )
 _OF_CLASSES: Final = {
     "08": "the connection to the database broke; Hermes tries again",
-    _WRONG_VALUE: "the row holds a value that the database does not take; remove the row",
     "28": "the database does not accept this user and password",
     "40": "the database could not do that beside other changes; Hermes tries again",
     "53": "the database is short of resources; look at its log",
@@ -65,8 +63,6 @@ def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
     words = sentence(error, address)
     if error.sqlstate == _UNIQUE:
         return Conflict("the database has such a row already: another process was first")
-    if writes and (error.sqlstate or "").startswith(_WRONG_VALUE):
-        return Stuck(f"nothing was saved: {words}")  # others can be saved
     if writes:
         return NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
     return StoreAway(words)

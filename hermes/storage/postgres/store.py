@@ -177,7 +177,7 @@ class PostgresStore:
         return await self._open.get(entry_id)
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
-        """Apply `fn` to the newest version of an open ask. Raises as `get`, Stuck, NotSaved, Deposed."""
+        """Apply `fn` to the newest version of an open ask. Raises as `get`, NotSaved, Deposed."""
         await self._ready()
         return await self._open.change(entry_id, fn, known)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, Stuck, TooNew, Unreadable
+from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.leases import FENCE
 
@@ -87,7 +87,7 @@ async def surely(work: Awaitable[T]) -> T:
         return await work
     except UnknownError as error:
         raise NotSaved(f"it is not known whether this was saved: {error}") from None
-    except (Conflict, Deposed, Missing, NotSaved, Stuck, Unreadable, TooNew):
+    except (Conflict, Deposed, Missing, NotSaved, Unreadable, TooNew):
         raise
     except StoreError as error:
         raise NotSaved(f"it is not known whether this was saved: {error}") from None

@@ -174,7 +174,7 @@ async def test_a_message_beside_the_main_one_that_could_not_be_noted_is_not_sent
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await home.noted(shown)
-    home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=3.0, processed=True)
     await home.person.taps(shown, "✏️ Other")
     typing = await home.person.sees(TYPE)
     with unnoted(home):

@@ -13,7 +13,7 @@ from hermes.errors import Unreadable
 from hermes.model.answer import User
 from hermes.model.ask import Source
 from hermes.model.card import Card
-from hermes.model.entry import Phone, Timing
+from hermes.model.entry import Phone
 from hermes.model.notice import Notice, Place
 from hermes.model.prompt import Prompt, PromptAbilities, PromptLine, Target
 from hermes.model.state import Armed, Joining, Part, State
@@ -57,14 +57,6 @@ class Thief:
         statement = f"UPDATE hermes.{table} SET body = %s, revision = revision + 1 WHERE id = %s"
         assert self._connection.execute(statement.encode(), [body, thing_id]).rowcount == 1
 
-    def asks(self, entry_id: str, body: str) -> None:
-        """Make an ask."""
-        statement = """
-            INSERT INTO hermes.entries (bot, id, machine, agent, wait_id, code, phase, revision, asked_s, body)
-            VALUES (42, %s, 'ci', 'opencode', '', '', 'open', 1, 1, %s)
-        """
-        self._connection.execute(statement, [entry_id, body])
-
     def makes(self, kind: str, thing_id: str, body: str) -> None:
         """Make a record."""
         statement = (
@@ -92,45 +84,6 @@ async def test_an_ask_draws_no_texts_to_itself(
         evil = replace(own, code=other.code, state=replace(own.state, page=1, armed=ARMED, joining=JOINING, seen=(9,)))
         ci.writes("entries", own.id, ENTRIES.encode(evil).decode())
         assert await phone.get(own.id) == replace(own, state=replace(own.state, page=1), revision=2)
-
-
-@pytest.mark.parametrize("set_at", [1e300, float("inf"), 1e9])
-async def test_an_ask_shifts_no_time_to_answer(
-    set_at: float, database: Database, phone: PostgresStore, user: str, tmp_path: Path
-) -> None:
-    """The clock of all asks starts after the newest start of a time to answer, also of an ask that is new."""
-    timing = Timing(posted_s=1.0, set_at=50.0, expires_at=1850.0, until_s=1801.0)
-    evil = replace(timing, set_at=set_at, reminded=9999)
-    async with thief(database, user, tmp_path) as ci:
-        own = await phone.create(replace(asked_at("ci", "aaaa2222", "a2"), timing=timing))
-        ci.writes("entries", own.id, ENTRIES.encode(replace(own, timing=evil)).decode().replace("Infinity", "1e999"))
-        assert (await phone.get(own.id)).timing == timing
-        new = asked_at("ci", "bbbb2222", "b2")
-        ci.asks(new.id, ENTRIES.encode(replace(new, timing=evil)).decode().replace("Infinity", "1e999"))
-        assert (await phone.get(new.id)).timing == Timing()
-        assert (await phone.get(own.id)).timing == timing
-
-
-async def test_the_agent_side_leaves_the_time_to_answer_as_it_is(
-    database: Database, phone: PostgresStore, user: str, tmp_path: Path
-) -> None:
-    """It does not see it."""
-    timing = Timing(posted_s=1.0, set_at=50.0, expires_at=1850.0, until_s=1801.0)
-    async with joined(agent(database, tmp_path, user)) as ci:
-        own = await phone.create(replace(asked_at("ci", "aaaa2222", "a2"), timing=timing))
-        assert (await ci.get(own.id)).timing == Timing()
-        await ci.change(own.id, lambda found: replace(found, waits=True))
-        assert await phone.get(own.id) == replace(own, waits=True, revision=2)
-
-
-async def test_an_ask_of_an_earlier_hermes_has_its_time_to_answer_again(
-    database: Database, phone: PostgresStore
-) -> None:
-    """That Hermes wrote it into the body, which is not believed; the phone side starts the time of such an ask."""
-    own = await phone.create(replace(asked_at("desk", "aaaa2222", "a2"), phone=Phone(7, message_id=70)))
-    body = ENTRIES.encode(replace(own, timing=Timing(posted_s=1.0, set_at=50.0))).decode()
-    database.ask("UPDATE hermes.entries SET body = %s, phone = %s", body, '{"chat_id":7,"message_id":70}')
-    assert await phone.get(own.id) == own
 
 
 @pytest.mark.parametrize(("kind", "codec", "made", "evil"), DRAWN, ids=[kind for kind, *_ in DRAWN])
