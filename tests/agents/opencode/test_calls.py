@@ -282,9 +282,17 @@ def test_the_folder_is_there_while_prompts_are_on(start: Callable[..., Process],
     folder = process.folder()
     assert answer(lay(folder))["status"] == 200
     (tmp_path / "store" / "takes-prompts").unlink()
-    there = lay(folder, "later.json")
-    with pytest.raises(AssertionError):
-        until(there.exists, 2.5, "an answer")
+    # A look that had begun before may still take the first one.
+    assert any(is_left_lying(folder, name) for name in ("later.json", "last.json"))
+
+
+def is_left_lying(folder: Path, name: str) -> bool:
+    """Lay a call, and tell whether it gets no answer in the time of two looks."""
+    try:
+        until(lay(folder, name).exists, 2.5, "an answer")
+    except AssertionError:
+        return True
+    return False
 
 
 async def test_a_call_that_nobody_took_is_withdrawn(start: Callable[..., Process]) -> None:
