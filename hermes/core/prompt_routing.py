@@ -205,8 +205,9 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
     """Tell whether `text`, which replies to a message of `target`, is the next part of a prompt that still arrives.
 
     Each part of a split text, or of an album, replies to the same message (`is_aimed`), or stands in the same topic.
+    The first part has no target if that message could be noted only after it, because the disk was full.
     """
-    if is_aimed and not _is_same(target, prompt.target):
+    if is_aimed and prompt.target is not None and not _is_same(target, prompt.target):
         return False
     last = prompt.parts[-1]
     if prompt.due_s is None or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:

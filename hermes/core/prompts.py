@@ -18,7 +18,7 @@ Rules:
     jump. A prompt is missing, or unanswered, only if all looks of some seconds agree.
   * A session gets one prompt at a time, in the order in which they were written, and only while it is idle. "Send now"
     overrules that, if the agent takes a prompt in a running turn.
-  * An edit that brings another file withdraws the prompt: neither file may be the one that the person means.
+  * An edit that brings another file withdraws the prompt: it is not clear which file the person wants to send.
   * A prompt is sent once all its files are here. A voice note counts as written when the person agrees with its words.
   * A turn is not stopped if a look shows that its prompt is over: another turn would end in its place.
   * After `STARTS_S` a prompt no longer begins by itself: the person may have forgotten it. Nor is it sent again.

@@ -327,6 +327,21 @@ def test_the_pictures_of_an_album_are_one_prompt(said: Text, *, is_part: bool) -
     assert route(said, over) != ToPrompt("p1")
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(Part(40, "Look", 999.0, File("f1", album="a1")), picture(reply_to=77), id="an album"),
+        pytest.param(Part(40, LONG, 999.0), text("rest", reply_to=77, message_id=41, date_s=999.5), id="a long text"),
+    ],
+)
+def test_parts_stay_together_if_their_card_becomes_known_between_them(first: Part, second: Text) -> None:
+    """The first one is offered to all sessions: a full disk kept the card to which it replies from being noted."""
+    offered_first = prompt(parts=(first,), phase="unaddressed", target=None, due_s=1002.0)
+    noted = Card("c1", CHAT, Target(BLOG, "OpenCode", CAN), messages=(77,))
+    both = Sessions([offered_first], [noted], [], {"opencode": CAN})
+    assert route(second, both) == ToPrompt("p1")
+
+
 def test_a_text_behind_a_single_picture_is_no_part_of_it() -> None:
     """Nor is a picture behind a long text."""
     alone = Sessions([prompt(parts=(Part(40, LONG, 999.0),), due_s=1002.0)], [], [], {"opencode": CAN})
