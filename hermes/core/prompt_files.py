@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 20 << 20
 """Telegram gives a bot no larger file. All files of one prompt together may be as large as that."""
 TOO_LARGE: Final = "its files are larger than 20 MB; Telegram gives me no more"
+EDITED: Final = "a file that an edit brings does not count. Please send it again as a new message."
 PDF: Final = "application/pdf"
 TEXT: Final = "text/plain"
 _BEGINS: Final = (

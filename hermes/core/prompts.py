@@ -190,7 +190,7 @@ def _agreed(prompt: Prompt, event: Agreed) -> Prompt:
 def _edited(prompt: Prompt, event: Edited) -> Prompt:
     parts = prompt_files.edited(prompt.parts, event)
     if is_free(prompt) and prompt_files.brings_file(prompt.parts, event):
-        return replace(_withdrawn(prompt, Withdrawn()), parts=parts)
+        return replace(_withdrawn(prompt, Withdrawn(prompt_files.EDITED)), parts=parts)
     after = _with_parts(prompt, parts)
     return prompt if after == prompt else replace(after, is_edited=True)
 

@@ -70,7 +70,7 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
     here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
     target = _replied_to(text, here)
     if text.text is None or not text.text.strip():
-        return Tell("no_words") if target or not text.group else Ignore()
+        return Ignore() if text.group and not target else Tell("no_words", (target.id,) if target else ())
     for entry in here:
         if _is_part(text, entry, target):
             return _to(entry, text, "part")

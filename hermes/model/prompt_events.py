@@ -65,7 +65,7 @@ class Addressed:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """The person does not want it sent, or it may lack a part: `why` says that in words."""
+    """The person does not want it sent, or it is not what they said: `why` says that in words, with a full stop."""
 
     why: str = ""
 

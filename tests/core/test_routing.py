@@ -198,7 +198,7 @@ def test_what_has_no_words_is_told_so() -> None:
     assert route(text(None), [opened()]) == Tell("no_words")
     assert route(text("  "), [opened()]) == Tell("no_words")
     assert route(text(None, group=True), [opened()]) == Ignore()
-    assert route(text(None, group=True, reply_to=500), [opened()]) == Tell("no_words")
+    assert route(text(None, group=True, reply_to=500), [opened()]) == Tell("no_words", ("e1",))
 
 
 def test_people_who_talk_in_a_group_are_left_alone() -> None:

@@ -241,13 +241,6 @@ def edited_too_late(*, was_sent: bool) -> Screen:
     return note("That prompt was not sent, and your edit does not change that. Please write it again.")
 
 
-def edited_file() -> Screen:
-    """Return the answer to an edit that brings a file into a prompt that was not sent yet."""
-    return note(
-        "A file that an edit brings does not count, so I cancelled that prompt. Please send it again as a new message."
-    )
-
-
 def edited_voice() -> Screen:
     """Return the answer to the edit of the text below a voice note, at any time."""
     return note("An edit below a voice note changes nothing. To say something else, please send a new prompt.")

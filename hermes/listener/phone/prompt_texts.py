@@ -217,9 +217,8 @@ class PromptTexts:
         if before is None:
             return
         event = Edited(edit.message_id, edit.text, edit.file)
-        brings_file = prompt_files.brings_file(before.parts, event)
         is_same = any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id)
-        if is_same and not brings_file:
+        if is_same and not prompt_files.brings_file(before.parts, event):
             return
         if edit.file is not None and edit.file.is_voice:
             self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
@@ -228,8 +227,6 @@ class PromptTexts:
         if prompt_files.edited(after.parts, event) != after.parts:
             said = hints.edited_too_late(was_sent=after.tries > 0)
             self._messenger.say(said, reply_to=edit.message_id)
-        elif brings_file:
-            self._messenger.say(hints.edited_file(), reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""
@@ -263,7 +260,7 @@ class PromptTexts:
 
     async def _changed(self, prompt: Prompt, event: PromptEvent, said: str) -> str:
         after = await self._prompts.apply(prompt.id, event)
-        return said if after != prompt else hints.TOASTS["page_changed"]
+        return said if after is not None and after != prompt else hints.TOASTS["page_changed"]
 
     async def _again(self, prompt: Prompt) -> None:
         """Send a prompt that failed as a new one, once for each failure. Its files were removed with it."""

@@ -91,17 +91,16 @@ class Texts:
                 return True
             case routing.Tell("none_open" | "settled" | "how_to_answer"):
                 return await self._prompts.offer(text)
-            case routing.Tell("no_words"):
-                return self._is_for_no_ask(text) and await self._prompts.offer(text)
-            case routing.Ignore() | routing.Tell("too_early" | "two_open"):
+            case routing.Tell("no_words") if not self._is_asked():
+                return await self._prompts.offer(text)
+            case routing.Ignore() | routing.Tell("too_early" | "two_open") | routing.Tell("no_words", ()):
                 return await self._offer_unknown(text)
             case _:
                 return False
 
-    def _is_for_no_ask(self, text: Text) -> bool:
-        """Tell whether a message has a file, and no ask is open that it may be meant for."""
-        is_asked = any(open_to_people(entry.ask, entry.state) for entry in self._entries.all())
-        return text.file is not None and not is_asked
+    def _is_asked(self) -> bool:
+        """Tell whether an ask is open that a message without words may be meant for."""
+        return any(open_to_people(entry.ask, entry.state) for entry in self._entries.all())
 
     async def _offer_unknown(self, text: Text) -> bool:
         """Ask what a reply to an unknown message of ours is for: Telegram may never have confirmed a notice."""

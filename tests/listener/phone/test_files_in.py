@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from hermes.listener.phone import downloads
 from hermes.model.prompt import PromptAbilities
 from hermes.sandbox.phone import file_of
 from hermes.storage.prompt_files import PromptFolder
+from tests.listener.gates import unsaved
 from tests.listening import a_request, house, question, until
 from tests.prompted import PROMPTS, Desked
 
@@ -179,7 +181,7 @@ async def test_a_caption_is_edited_while_the_prompt_waits(desk: Desked, shop: So
 
 @pytest.mark.parametrize("number", [0, 1], ids=["a picture alone", "one of an album"])
 async def test_a_file_that_an_edit_replaces_cancels_its_prompt(desk: Desked, shop: Source, number: int) -> None:
-    """The person is told once, also if Telegram tells of the edit again; the new message is a prompt."""
+    """The line says why, also if Telegram tells of the edit again; the new message is a prompt."""
     desk.desk.sessions[shop.session_id].is_busy = True
     other = file_of("photo", JPEG + b"2")
     message = await sent(desk, shop, *[file_of("photo", JPEG, caption="Look")] * (number + 1)) + number
@@ -187,9 +189,7 @@ async def test_a_file_that_an_edit_replaces_cancels_its_prompt(desk: Desked, sho
     for _ in range(2):
         desk.home.api.control.rewrite(message, "Look", **other)
         desk.home.api.control.repeat(message)
-    told = await desk.home.person.sees("A file that an edit brings does not count")
-    assert told.reply_to == message
-    await desk.home.person.sees("✖️ Cancelled", buttons=False)
+    await desk.home.person.sees("✖️ Cancelled: a file that an edit brings does not count.", buttons=False)
     await until(lambda: not kept(desk), "no file kept")
     desk.desk.sessions[shop.session_id].is_busy = False
     await sent(desk, shop, other)
@@ -203,8 +203,8 @@ async def test_a_file_that_an_edit_adds_to_a_text_cancels_its_prompt(desk: Deske
     text = desk.home.person.write("Look", to=await desk.notice(shop))
     await desk.phase("queued")
     desk.home.api.control.rewrite(text, "Look", **file_of("document", b"text"))
-    await desk.home.person.sees("A file that an edit brings does not count")
     await desk.phase("withdrawn")
+    await desk.home.person.sees("✖️ Cancelled: a file that an edit brings does not count.")
 
 
 async def test_a_file_that_an_edit_replaces_too_late_is_told(desk: Desked, shop: Source) -> None:
@@ -480,6 +480,30 @@ async def test_a_file_alone_is_offered(desk: Desked, shop: Source) -> None:
     await until(lambda: desk.desk.received, "the prompt at the desk")
     ((text, files),) = came(desk)
     assert (text, len(files)) == ("Look", 2)
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["one question", "two questions"])
+async def test_an_album_for_a_card_that_is_not_noted_stays_together(desk: Desked, shop: Source, number: int) -> None:
+    """It is no answer, although questions are open. The card is noted between its pieces."""
+    person, jobs = desk.home.person, desk.home.listener._parts.steps
+    with ExitStack() as open_ones:
+        for name in ("que_1", "que_2")[:number]:
+            open_ones.enter_context(desk.home.waiting(name))
+            desk.home.hook("question.asked", a_request(name, question(f"{name}?")))
+            await desk.home.noted(await person.sees(f"{name}?", buttons=True))
+        person.write("/sessions")
+        await person.taps(await person.sees("Your sessions"), shop.session_title)
+        with unsaved(desk.kept.cards, lambda card: card.shown is not None):
+            card = await person.sees("waits for you", buttons=True)
+            desk.home.api.control.share([file_of("photo", JPEG, caption="Look")], reply_to=card.message_id, album="7")
+            await until(lambda: any(one.due_s for one in desk.prompts()), "the first piece")
+        jobs.kick("card", desk.kept.cards.all()[0].id)
+        await until(lambda: desk.kept.cards.all()[0].shown == card.message_id, "the card noted")
+        desk.home.api.control.share([file_of("photo", JPEG)], reply_to=card.message_id, album="7")
+        await person.taps(await person.sees("What is this for?", buttons=True), shop.session_title)
+        await until(lambda: desk.desk.received, "the prompt at the desk")
+        ((text, files),) = came(desk)
+        assert (text, len(files)) == ("Look", 2)
 
 
 # --- voice notes --------------------------------------------------------------------------------------------------
