@@ -492,8 +492,9 @@ async def test_an_album_for_a_card_that_is_not_noted_stays_together(desk: Desked
             desk.home.hook("question.asked", a_request(name, question(f"{name}?")))
             await desk.home.noted(await person.sees(f"{name}?", buttons=True))
         person.write("/sessions")
-        await person.taps(await person.sees("Your sessions"), shop.session_title)
+        sessions = await person.sees("Your sessions")
         with unsaved(desk.kept.cards, lambda card: card.shown is not None):
+            await person.taps(sessions, shop.session_title)
             card = await person.sees("waits for you", buttons=True)
             desk.home.api.control.share([file_of("photo", JPEG, caption="Look")], reply_to=card.message_id, album="7")
             await until(lambda: any(one.due_s for one in desk.prompts()), "the first piece")
