@@ -40,6 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
 
     Scenes of one version and a third of the files go to one worker, which needs only one shared server for them.
+    Files are played in no order: those that mostly wait stand beside those that mostly work.
     Of the older version `make test` plays the gotchas and one story of each file, and of the demo's page in a real
     browser those marked as stories; `make nightly` plays all.
     """
@@ -54,6 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if parameters.get("opencode_version") == VERSIONS[-1] and not is_kept:
                 item.add_marker("nightly")
             item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}-{part}"))
+    items.sort(key=lambda item: zlib.crc32(item.path.name.encode()))
 
 
 @pytest.hookimpl(tryfirst=True)
