@@ -14,7 +14,7 @@ from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
 from hermes.model.ask import Ask
 from hermes.model.notice import Turn
-from hermes.model.verdicts import Verdict
+from hermes.model.verdicts import Dead, Verdict
 
 
 class EitherServer:
@@ -25,6 +25,7 @@ class EitherServer:
         self._first = first
         self._second = second
         self._now: AgentServer = first
+        self._has_connected = False
 
     @property
     def agent(self) -> str:
@@ -61,7 +62,8 @@ class EitherServer:
             try:
                 async with contextlib.aclosing(server.listen()) as stream:
                     async for one in stream:
-                        is_connected, self._now = True, server
+                        is_connected = self._has_connected = True
+                        self._now = server
                         yield one
             except Unauthorized:
                 raise
@@ -100,7 +102,9 @@ class EitherServer:
         return self._of(ask).sees_open(ask)
 
     async def verdict(self, ask: Ask) -> Verdict:
-        """Return the state of an ask."""
+        """Return the state of an ask, which ends with the process of its version."""
+        if self._has_connected and self._of(ask) is not self._now:
+            return Dead()
         return await self._of(ask).verdict(ask)
 
     async def reply(self, ask: Ask, answers: Response) -> None:

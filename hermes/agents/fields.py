@@ -99,6 +99,14 @@ def flag_of(record: Record, key: str, where: str, *, absent: bool) -> bool:
     return value
 
 
+def json_of(value: object, *, indent: int | None = None) -> str:
+    """Return a value as JSON for people."""
+    try:
+        return sound(json.dumps(value, ensure_ascii=False, indent=indent))
+    except RecursionError:
+        raise PayloadError("a value is nested too deeply") from None
+
+
 def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
     """Yield one line, `key: value`, for each parameter of a tool that is not in `known`.
 
@@ -107,7 +115,7 @@ def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
     for key, value in given.items():
         if key not in known:
             plain = isinstance(value, str) and len(value.splitlines()) <= 1
-            shown = value if plain else json.dumps(value, ensure_ascii=False)
+            shown = value if plain else json_of(value)
             yield sound(f"{key if key.isidentifier() else json.dumps(key)}: {shown}")
 
 

@@ -100,11 +100,18 @@ class Api:
         """Close all connections."""
         await self._http.aclose()
 
+    @contextlib.contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        if self._http.is_closed:  # by another task; httpx raises a RuntimeError then
+            raise AgentAway(f"{what}: the connection was closed")
+        with translated(what):
+            yield
+
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[httpx_sse.ServerSentEvent]]:
         """Subscribe to the events of all directories. Raises AgentAway after 45 s without data."""
         what = f"OpenCode {self.name!r}: GET {self._events}"
-        with translated(what):
+        with self._translated(what):
             async with contextlib.AsyncExitStack() as stack:
                 try:
                     async with asyncio.timeout(_HEADERS_S):
@@ -146,7 +153,7 @@ class Api:
         """Send one request and return the JSON of its answer, not yet decoded; of a 204, nothing."""
         what = f"OpenCode {self.name!r}: {method} {path}"
         headers = {"x-opencode-directory": quote(directory)} if directory else {}
-        with translated(what):
+        with self._translated(what):
             async with self._http.stream(
                 method, path, headers=headers, params=params, json=body, timeout=timeout
             ) as response:
@@ -161,7 +168,7 @@ class Api:
     async def seen(self, path: str, *, params: Params | None = None) -> tuple[int, str, bytes]:
         """Send a GET request, and return status, content type and content of its answer, whatever they are."""
         what = f"OpenCode {self.name!r}: GET {path}"
-        with translated(what):
+        with self._translated(what):
             async with self._http.stream("GET", path, params=params, timeout=BOOT) as response:
                 return response.status_code, _kind(response), await _body(what, response)
 

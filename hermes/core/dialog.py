@@ -97,6 +97,8 @@ def step(ask: Ask, state: State, event: Event) -> Step:
             return Step(_expired(ask, state, event))
         case Declined() if state.phase == "sending" and state.decision is not None:
             return _declined(ask, state, state.decision, event)
+        case Matched() if state.phase == "matching":
+            return Step(replace(state, phase="open", answers=start(ask).answers))  # perhaps of other questions
         case _:
             return Step(_told(state, event))
 
@@ -309,8 +311,6 @@ def _told(state: State, event: Event) -> State:
             return replace(state, armed=None)
         case Torn() if state.phase == "open" and state.joining is not None:
             return replace(state, joining=replace(state.joining, offered=True))
-        case Matched() if state.phase == "matching":
-            return replace(state, phase="open")
         case Delivered() if state.phase == "sending":
             return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
         case Failed() if state.phase == "sending":

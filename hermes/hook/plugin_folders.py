@@ -112,7 +112,7 @@ def _plugin(folder: str) -> Plugin | None:
         pid, start = told["pid"], told["start"]
         directories = tuple(one for one in told["directories"] if isinstance(one, str))
         sessions = {one: float(at_ms) for one, at_ms in told["sessions"].items() if isinstance(at_ms, int | float)}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, OverflowError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if told.get("v") != _VERSION or not isinstance(pid, int) or pid <= 1 or not isinstance(start, str):
         return None

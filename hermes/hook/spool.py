@@ -61,9 +61,17 @@ def drop(root: str | Path, record: dict[str, object]) -> str:
     data = json.dumps({"machine": machine(root)} | record).encode()
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError("the record is too long")
-    path = os.path.join(_folder(root, "inbox"), f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}.json")
+    folder = _folder(root, "inbox")
+    number = max(time.time_ns(), _newest(folder) + 1)  # the clock may have been set back
+    path = os.path.join(folder, f"{number:020d}-{os.getpid()}-{os.urandom(4).hex()}.json")
     disk.write(path, data)
     return path
+
+
+def _newest(folder: str) -> int:
+    """Return the number of the newest record in the inbox, 0 if it is empty."""
+    number = max((name for name in names_in(folder) if name.endswith(".json")), default="").partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def listing(root: str | Path) -> list[Path]:

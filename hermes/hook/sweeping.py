@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEFTOVER_AFTER_S = 60.0
 ENDED_AFTER_S = 30 * 86400.0
-"""The mark of a session that has ended stays for so long."""
+"""The mark of a session that has ended, and an answer that no hook has taken, stay for so long."""
 
 
 def sweep(root: str | Path, *, now: float | None = None) -> int:
@@ -35,8 +35,8 @@ def sweep(root: str | Path, *, now: float | None = None) -> int:
     rooms = [os.path.join(root, room) for room in ("inbox", "wait")]
     files = [(folder, name) for folder in rooms for name in spool.names_in(folder)]
     unfinished = [os.path.join(*each) for each in files if each[1].startswith(".")]
-    ended = [os.path.join(*each) for each in files if each[1].endswith(".ended")]
-    unfinished += [path for path in ended if _older(path, now_s - ENDED_AFTER_S)]
+    over = [os.path.join(*each) for each in files if each[1].endswith((".ended", ".answer"))]
+    unfinished += [path for path in over if _older(path, now_s - ENDED_AFTER_S)]
     locks = [os.path.join(*each) for each in files if each[1].endswith(".lock")]
     return sum([_remove(path) for path in unfinished if _older(path, old_s)] + [*map(_remove_unheld, locks)])
 

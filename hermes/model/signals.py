@@ -55,9 +55,13 @@ class Dismissed:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The session stopped (idle, error, deleted), and waits for none of its asks any more."""
+    """The session stopped (idle, error, deleted), and waits for none of its asks any more.
+
+    With a `request_id`, that is known of this request alone: the session may ask something else in another process.
+    """
 
     session_id: str
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Terminal:
         """Let the session stop: nobody waits for the answer any more. Tells whether somebody did."""
         pending = self.asks[request_id]
         was_open = pending.open
-        self._close(pending, "session.idle", {"sessionID": pending.ask.session})
+        self._close(pending, "session.idle", {"sessionID": pending.ask.session, "requestID": request_id})
         return was_open
 
     def came_of(self, request_id: str) -> list[Answers | None]:

@@ -95,7 +95,10 @@ def test_a_plugin_that_tells_something_else_is_none(tmp_path: Path, told: dict[s
     assert plugin_folders.plugins(tmp_path) == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"pid": 1}', "null"], ids=lambda text: text[:9])
+HUGE = '{"v": 1, "pid": 2, "start": "", "directories": [], "sessions": {"ses_1": 1' + "0" * 400 + "}}"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"pid": 1}', "null", HUGE], ids=lambda text: text[:9])
 def test_a_damaged_file_is_no_plugin(tmp_path: Path, text: str) -> None:
     """And holds up no other."""
     (a_folder(tmp_path) / "plugin.json").write_text(text)

@@ -79,6 +79,15 @@ def test_records_are_listed_in_the_order_of_their_dropping(root: Path) -> None:
     assert [spool.read(path)["number"] for path in spool.listing(root)] == list(range(20))
 
 
+def test_a_clock_that_was_set_back_does_not_change_the_order(root: Path) -> None:
+    """The end of an ask would be read before it."""
+    spool.drop(root, {"number": 0})
+    (first,) = spool.listing(root)
+    first.rename(first.with_name(f"{time.time_ns() + 3600 * 10**9:020d}-1-a.json"))
+    spool.drop(root, {"number": 1})
+    assert [spool.read(path)["number"] for path in spool.listing(root)] == [0, 1]
+
+
 def test_folders_and_files_are_closed_to_others(root: Path) -> None:
     """0700 and 0600, whatever the umask says."""
     before = os.umask(0)
@@ -373,6 +382,13 @@ def test_sweeping_takes_only_what_is_old_and_unfinished(root: Path) -> None:
     assert sweeping.sweep(root, now=time.time() + 61) == 2
     assert len(spool.listing(root)) == 1
     assert spool.take_answer(root, WAIT) == "x"
+
+
+def test_sweeping_takes_an_answer_that_nobody_takes(root: Path) -> None:
+    """Its hook was killed, and no other one has that id: after a month."""
+    spool.put_answer(root, WAIT, "x")
+    assert sweeping.sweep(root, now=time.time() + sweeping.ENDED_AFTER_S - 60) == 0
+    assert sweeping.sweep(root, now=time.time() + sweeping.ENDED_AFTER_S + 60) == 1
 
 
 def test_sweeping_takes_the_sockets_of_the_dead(root: Path) -> None:

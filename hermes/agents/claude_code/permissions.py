@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes.agents.fields import Record, more_of, sound
+from hermes.agents.fields import Record, json_of, more_of, sound
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
@@ -55,7 +55,7 @@ def read_permission(tool: str, given: Record) -> Permission:
     kind = _KINDS.get(tool, "other")
     what = next((said for key in _NAMED.get(kind, ()) if (said := _said(given, key))), "")
     if kind == "other" or not what:
-        more = sound(json.dumps(given, ensure_ascii=False, indent=1)) if given else ""
+        more = json_of(given, indent=1) if given else ""
         return Permission(tool, "other", tool, more, patterns=(tool,))
     shown = {key for key in _SHOWN[tool] if _is_readable(key, given.get(key))}
     detail = (*_conditions(tool, given), *more_of(given, shown), *(_changes(given) if kind == "change" else ()))

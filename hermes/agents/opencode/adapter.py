@@ -165,8 +165,8 @@ def _announced(record: Record, kind: str, origin: Source) -> Signal:
 
 
 def _quiet(record: Record, kind: str, _: Source) -> Signal:
-    # A session.error may name no session: the id is then "", which stops no session.
-    return Quiet(words_of(record, "sessionID", kind))
+    # A session.error may name no session: the id is then "", which stops no session. The plugin adds the request's id.
+    return Quiet(words_of(record, "sessionID", kind), words_of(record, "requestID", kind))
 
 
 def _deleted(record: Record, kind: str, _: Source) -> Signal:

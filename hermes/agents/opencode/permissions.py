@@ -15,11 +15,10 @@ For bash, `patterns` holds the single commands of the command line; the phone sh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, more_of, sound, text_of, texts_of
+from hermes.agents.fields import Record, id_of, json_of, more_of, sound, text_of, texts_of
 from hermes.model.answer import Refused
 from hermes.model.ask import DeedKind, Permission
 
@@ -79,7 +78,7 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
         case "fetch":
             return _said(metadata, "url") or listed, "\n".join(more)
         case _:
-            return listed, sound(json.dumps(metadata, ensure_ascii=False, indent=1)) if metadata else ""
+            return listed, json_of(metadata, indent=1) if metadata else ""
 
 
 def _files(metadata: Record) -> Iterator[str]:

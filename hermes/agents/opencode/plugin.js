@@ -167,9 +167,7 @@ function quiet(directory, type, properties) {
     })
     const dead = (await Promise.all(checked)).flat()
     dead.forEach(end)
-    const own = isAsking(sessionID) ? [] : dead.filter((request) => request.sessionID === sessionID)
-    if (own.length) await run(lineOf(directory, type, properties))
-    for (const request of dead) if (!own.includes(request)) await tellGone(request)
+    for (const request of dead) await tellGone(request)
   })
 }
 
@@ -338,12 +336,9 @@ function gone(request) {
   inOrder(() => tellGone(request))
 }
 
-// "The session is quiet" ends all that it asked. Where it asks something else that is alive, the end of a
-// waiting hook's input says the same of this request alone.
-async function tellGone(request) {
-  const { directory, sessionID, id } = request
-  if (!isAsking(sessionID)) return run(lineOf(directory, "session.idle", { sessionID, requestID: id }))
-  if (request.line) return run(request.line, ["--wait"])
+// Of this request alone: its session may ask something else, here or in another process.
+function tellGone({ directory, sessionID, id }) {
+  return run(lineOf(directory, "session.idle", { sessionID, requestID: id }))
 }
 
 async function isOver(request) {
@@ -439,10 +434,6 @@ async function look(directory) {
 
 function isListed({ id }, listed) {
   return Array.isArray(listed) && listed.some((one) => one?.id === id)
-}
-
-function isAsking(sessionID) {
-  return [...state.open.values()].some((request) => request.sessionID === sessionID)
 }
 
 // ---- what the phone shows beside the request

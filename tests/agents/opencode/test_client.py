@@ -53,6 +53,19 @@ RAISED = sorted(
 )
 
 
+async def test_a_connection_that_another_task_has_closed_is_away() -> None:
+    """The server was found anew meanwhile."""
+    closed = Api("desk", "http://desk")
+    await closed.aclose()
+    with pytest.raises(AgentAway, match="was closed"):
+        await closed.call("GET", "/question")
+    with pytest.raises(AgentAway, match="was closed"):
+        await closed.seen("/question")
+    with pytest.raises(AgentAway, match="was closed"):
+        async with closed.listening():
+            pass
+
+
 def test_the_list_of_what_httpx_raises_is_whole() -> None:
     """No exception that httpx and httpx-sse export is left out of the next test."""
     exported = {getattr(module, name) for module in (httpx, httpx_sse) for name in module.__all__}

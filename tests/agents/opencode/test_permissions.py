@@ -40,6 +40,16 @@ def test_each_kind_is_read_as_what_it_is_about() -> None:
     assert shown(permission="skill", patterns=["pdf"], metadata={"n": 1}) == ("other", "pdf", '{\n "n": 1\n}')
 
 
+@pytest.mark.parametrize("kind", ["doom_loop", "bash"])
+def test_what_is_nested_too_deeply_is_refused(kind: str) -> None:
+    """A model chooses the input of its tools. An error of another kind would end the event stream."""
+    deep: object = 1
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(PayloadError, match="nested too deeply"):
+        shown(permission=kind, metadata={"input": deep})
+
+
 def test_what_is_not_known_is_shown() -> None:
     """Every key of the metadata but for those that are shown elsewhere, or say nothing of what would be done."""
     told = {"timeout": 5, "env": "A=1\nB=2"}

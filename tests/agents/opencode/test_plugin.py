@@ -1008,11 +1008,11 @@ def test_an_answer_is_posted_once_and_only_to_a_question_that_is_alive(
         ["/question/{requestID}/reject", {"requestID": "que_no"}, {}],
         ["/question/{requestID}/reply", {"requestID": "que_alive"}, {"answers": [["A"]]}],
     ]
-    assert phone.told("waiter.gone", waitID=wait_id(phone.store, "que_dead"))
+    assert phone.told("session.idle", requestID="que_dead")
 
 
 def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugin: Path, tmp_path: Path) -> None:
-    """The session is quiet" would end the living one too."""
+    """Without its id, "the session is quiet" would end the living one, too."""
     code = """
     const hooks = await start("/x", world({ dead: "error", alive: "running" }))
     await tell(hooks, asks("dead"))
@@ -1022,10 +1022,8 @@ def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugi
     console.log(...state().open.keys())
     """
     assert node(tmp_path, code, plugin) == "que_alive\n"
-    gone = [one for one in phone.payloads() if one["type"] == "waiter.gone"]
-    assert wait_id(phone.store, "que_dead") in {one["waitID"] for one in gone}
+    assert [one["properties"]["requestID"] for one in phone.told("session.idle")] == ["que_dead"]
     assert phone.told("session.error") == []
-    assert phone.told("session.idle") == []
 
 
 def test_a_reply_that_reached_nobody_is_not_told_as_an_answer(phone: Phone, plugin: Path, tmp_path: Path) -> None:

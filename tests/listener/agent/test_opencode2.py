@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
+from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.opencode2.routes import Refusal
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
 from tests.listening import House, house, question, until
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 ASKED = "Which database?"
 home = house()
+PASSWORD = "a-password-of-its-own"
 SHAPES = ("august", "released")
 
 
@@ -408,6 +411,29 @@ async def test_a_restart_asks_again_in_place_of_the_old_message(home: House, age
     await home.person.taps(new, "SQLite")
     await home.person.sees("✅ SQLite", buttons=False)
     assert len(home.person.shown()) == 1
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+async def test_a_question_ends_with_the_server_of_its_version(home: House, *, is_second: bool) -> None:
+    """A person has updated OpenCode, or gone back: the other version answers at the same place."""
+
+    def run(*, is_second: bool, port: int = 0) -> Any:
+        if is_second:
+            return running_opencode2(shape="released", password=PASSWORD, port=port, now=home.clock.now)
+        return running_agent(manner="new", password=PASSWORD, port=port, now=home.clock.now)
+
+    with run(is_second=is_second) as before:
+        home.connect(before, password=PASSWORD)
+        await home.start()
+        before.ask([question()])
+        await home.person.sees(ASKED, buttons=True)
+        port = httpx.URL(before.url).port or 0
+    with run(is_second=not is_second, port=port) as after:
+        home.agents.clear()
+        await until(lambda: after.sinks, "an event stream")
+        home.clock.advance(61)
+        await home.person.sees("The agent no longer needs this")
+        await home.stop()
 
 
 # --- what a gap or an odd server may not do ---------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -644,6 +645,19 @@ async def test_a_plugin_tells_of_its_own_desk(portless: House) -> None:
     await portless.closed()
 
 
+async def test_what_one_process_says_of_its_question_ends_no_other(portless: House) -> None:
+    """Two terminals have one session open, each asks, and the turn of one is stopped."""
+    with portless.waiting("que_1") as wait:
+        portless.hook("question.asked", a_request("que_1"))
+        shown = await portless.person.sees(ASKED)
+        portless.hook("question.asked", a_request("que_2", question("Other?"), call="call_2"))
+        await portless.person.sees("Other?")
+        portless.hook("session.idle", {"sessionID": "ses_1", "requestID": "que_2"})
+        await portless.person.sees("The agent no longer needs this")
+        await portless.person.taps(shown, "SQLite")
+        await until(lambda: spool.take_answer(portless.store, wait), "an answer")
+
+
 async def test_what_only_the_desk_can_answer_is_shown_without_buttons(portless: House) -> None:
     """A question of the second engine: no hook is missed, and the desk's answer closes it."""
     portless.hook("question.v2.asked", a_request("que_1"))
@@ -673,6 +687,23 @@ async def test_a_call_of_an_agent_without_a_port_waits_for_its_request(portless:
     portless.hook("question.asked", a_request("que_1", call="call_7"))
     await portless.person.sees(ASKED)
     assert portless.entry().ask.source.request_id == "que_1"
+
+
+@pytest.mark.parametrize("told", [1, 2])
+async def test_a_call_that_asks_another_number_of_questions_is_answered(portless: House, told: int) -> None:
+    """Another plugin may change what a call asks, behind the hook that told of it."""
+    both = question(), question("Which features?", ("Auth", "Cache"))
+    asked = both[: 3 - told]
+    call(portless, "call_1", "ses_1", *both[:told])
+    await portless.phase("matching")
+    with portless.waiting("que_1") as wait:
+        portless.hook("question.asked", a_request("que_1", *asked))
+        await portless.person.taps(await portless.person.sees(ASKED), "SQLite")
+        if len(asked) > 1:
+            await portless.person.taps(await portless.person.sees("Which features?"), "Auth")
+            await portless.person.taps(await portless.person.sees("Ready to send?"), "Send")
+        text = await until(lambda: spool.take_answer(portless.store, wait), "an answer")
+    assert json.loads(text)["answers"] == [["SQLite"], ["Auth"]][: len(asked)]
 
 
 # --- a disk that refuses ------------------------------------------------------------------------------------------
