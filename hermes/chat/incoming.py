@@ -97,6 +97,7 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         file=file,
         caption=_words(message.caption or "") if file else "",
         thread_id=0 if message.forward_origin else _thread(message),
+        is_forwarded=bool(message.forward_origin),
     )
 
 

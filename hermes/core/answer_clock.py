@@ -183,18 +183,22 @@ class AnswerTimes:
         """Return the timing of an ask whose time to answer starts (again) now; it is `extra_s` longer than usual."""
         timing = entry.timing if entry.timing.posted_s is not None else None
         ttl_s = self.pace.ttl_s if entry.ask.ttl_s is None else entry.ask.ttl_s
-        return self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
+        begun = self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
+        return replace(begun, until_s=None) if self.is_quiet() else begun  # nobody knows when the clock goes on
 
     def touched(self, entry: Entry, extra_s: float) -> Timing:
         """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted.
 
-        With an `extra_s` of infinity it never ends, until a touch with another `extra_s` above 0.
+        With an `extra_s` of infinity it never ends, until a touch with another `extra_s` above 0. A touch with 0 takes
+        away none of the time that is left.
         """
         if entry.timing.posted_s is None:
             return entry.timing
         if math.isinf(extra_s) or (entry.timing.expires_at is None and not extra_s):
             return replace(entry.timing, expires_at=None, until_s=None, called=False, reminded=0)
-        return self.started(entry, extra_s)
+        begun, before = self.started(entry, extra_s), entry.timing
+        is_longer = (before.expires_at or 0.0) > (begun.expires_at or 0.0)
+        return replace(begun, expires_at=before.expires_at, until_s=before.until_s) if is_longer else begun
 
     @property
     def post_after_s(self) -> float:

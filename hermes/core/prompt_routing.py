@@ -5,7 +5,8 @@ The first of these rules that fits decides:
  1. The text is a further part of a prompt whose parts are still arriving, or a further picture of its album.
  2. It replies to a message that stands for a session: a notice, the line of a prompt, or a card.
  3. It is a plain text in the topic of a session, or of a project with only one session.
- 4. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply).
+ 4. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply). A text that
+    was only forwarded is none.
 
 Any other text is a prompt only if the person says so by a button.
 """
@@ -77,7 +78,7 @@ def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDest
     for prompt in known.prompts:
         if _is_part(text, prompt, target, is_aimed=is_aimed):
             return ToPrompt(prompt.id)
-    card = armed_card(known.cards, text.user.id, text.at_s)
+    card = None if text.is_forwarded else armed_card(known.cards, text.user.id, text.at_s)
     if is_aimed:
         if target is None or card is None or not _is_same(card.target, target):
             return None if target is None else ToSession(target)
@@ -96,10 +97,10 @@ def session_of(text: Text, known: Sessions, here: Target | None = None) -> Targe
 def in_topic(topic: Topic, known: Sessions, armed: Card | None) -> Target | None:
     """Return the session to which a text in this topic goes; None if there is none, or if it takes no prompts.
 
-    `armed` is the card that takes the person's next text. Without one, a text in the topic of a project goes to none of
-    its sessions: the person may mean one that is not known here.
+    `armed` is the card that takes the person's next text: one of this topic, or one that they wished for in it. Without
+    one, a text in the topic of a project goes to none of its sessions: the person may mean one that is not known here.
     """
-    if armed is not None and is_of(topic, armed.target.source):
+    if armed is not None and (armed.armed_in == topic.thread_id or is_of(topic, armed.target.source)):
         return _still(armed.target, known)
     if not topic.about.session_id:
         return None

@@ -4,7 +4,8 @@ The first of these rules that fits decides:
 
  1. The text is a further part of a text that is being joined for an ask: it belongs to that ask.
  2. The text is a reply to a message of an ask: it belongs to that ask. The message is known by its id or, if our own
-    bot wrote it (a copy), by the code in its last line.
+    bot wrote it (a copy), by the code in its last line. A reply to a message that asked for another answer, or
+    another person, is offered by a button.
  3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends).
  4. Exactly one ask is open in a private chat: a button offers the text as the answer to it.
  5. Else the person is told how to answer. In a group only a reply to a message of an ask (also of a closed one) is
@@ -75,7 +76,7 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
         if _is_part(text, entry, target):
             return _to(entry, text, "part")
     if target is not None:
-        return _to(target, text, "reply")
+        return _to(target, text, "reply" if _is_meant(text, target) else "offered")
     if text.reply_to is not None and _CODE.search(_last_line(text.reply_text)):
         return Tell("settled")
     return _plain(text, here)
@@ -137,6 +138,15 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
             return entry
     code = _CODE.search(_last_line(text.reply_text))
     return next((one for one in here if code and one.code == code[1] and text.reply_to > one.phone.after_id), None)
+
+
+def _is_meant(text: Text, entry: Entry) -> bool:
+    """Tell whether a reply is an answer to the question on show: not if it replies to an earlier request to type.
+
+    Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it.
+    """
+    typing = [side.message_id for side in entry.phone.sides if side.kind == "typing"]
+    return text.reply_to not in typing or _armed_at(entry, text.user.id) is not None
 
 
 def _last_line(shown: str) -> str:

@@ -57,8 +57,8 @@ class Card:
     - `messages`: the messages on the phone that stand for it, the newest last. A reply to one is a prompt.
     - `shown`: the newest message that is a card, None if none is wanted; `drawn`: the digest of its screen.
       `is_wanted`: it is to be posted as a new message.
-    - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is. `about`: the
-      question that this text answers too late, "" if none.
+    - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is. `armed_in`: the
+      topic in which they wished so, 0 if in none. `about`: the question that this text answers too late, "" if none.
     - `typing`: the message that asks for that text; it goes when no text is awaited any more.
     - `is_muted`: its turns get no notices.
     - `stop`: how far the wish to stop its turn has come.
@@ -73,6 +73,7 @@ class Card:
     messages: tuple[int, ...] = ()
     armed_for: int = 0
     armed_s: float = 0.0
+    armed_in: int = 0
     typing: int | None = None
     about: str = ""
     is_muted: bool = False

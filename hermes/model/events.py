@@ -171,6 +171,7 @@ class Text:
     - `group`: whether the chat is a group, not a private chat.
     - `date_s`: Telegram's date of the message. It is compared only with other dates from Telegram.
     - `thread_id`: the topic of the chat in which it was written, 0 if in none, or if it was only forwarded.
+    - `is_forwarded`: others may have written it.
     """
 
     update_id: int
@@ -186,3 +187,4 @@ class Text:
     file: File | None = None
     caption: str = ""
     thread_id: int = 0
+    is_forwarded: bool = False

@@ -15,11 +15,13 @@ from hermes.chat.screens.screen import Look
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import Pick
 from hermes.model.answer import Answer
+from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry, Phone, Timing
 from hermes.model.events import Tapped
 from hermes.model.state import State
@@ -134,6 +136,7 @@ def _looks(book: Entries, effort: Effort) -> list[float]:
         look,
         messenger,
         Machines(book.store, monotonic=time.monotonic),
+        Memory(book.store, ChatMemory(7)),
     )
     at_once(keeper.tick(answerable=True))
     times.clock.gap_at = None  # else every entry's time would be set anew by the first looks

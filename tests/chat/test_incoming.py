@@ -127,12 +127,12 @@ def test_a_text_in_a_topic_replies_to_nothing() -> None:
     update["message"] |= {"message_thread_id": 2, "is_topic_message": True}
     read = read_update(update)
     assert isinstance(read, Text)
-    assert (read.reply_to, read.thread_id) == (None, 2)
+    assert (read.reply_to, read.thread_id, read.is_forwarded) == (None, 2, False)
     somebody = {"type": "hidden_user", "sender_user_name": "Mallory", "date": 1}
     update["message"]["forward_origin"] = somebody
     read = read_update(update)
     assert isinstance(read, Text)
-    assert read.thread_id == 0
+    assert (read.thread_id, read.is_forwarded) == (0, True)
 
 
 def test_replies_in_a_group_without_topics_are_in_none() -> None:

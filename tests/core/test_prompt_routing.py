@@ -342,6 +342,13 @@ def test_parts_stay_together_if_their_card_becomes_known_between_them(first: Par
     assert route(second, both) == ToPrompt("p1")
 
 
+def test_a_forwarded_text_is_no_prompt_by_itself() -> None:
+    """A stranger may have written it: it is offered, also after "Write a prompt"."""
+    waiting = Sessions([], [card(armed_for=ANN.id, armed_s=990.0)], [], {"opencode": CAN})
+    assert route(text(), waiting) == ToSession(target(), "c1")
+    assert route(text(is_forwarded=True), waiting) is None
+
+
 def test_a_text_behind_a_single_picture_is_no_part_of_it() -> None:
     """Nor is a picture behind a long text."""
     alone = Sessions([prompt(parts=(Part(40, LONG, 999.0),), due_s=1002.0)], [], [], {"opencode": CAN})

@@ -53,11 +53,21 @@ def to(entry_id: str, how: TextHow, words: str) -> ToAsk:
 def test_a_reply_belongs_to_the_message_that_it_replies_to() -> None:
     """Main message, older copy or message beside: all are the ask's own."""
     first = opened()
-    phone = replace(first.phone, copies=(499,), sides=(Side("typing", 501),))
+    phone = replace(first.phone, copies=(499,), sides=(Side("final_call", 501),))
     both = [replace(first, phone=phone), opened(entry_id="e2", code="m3abc", message_id=600)]
     for message_id in (500, 499, 501):
         assert route(text("words", reply_to=message_id), both) == to("e1", "reply", "words")
     assert route(text("words", reply_to=600), both) == to("e2", "reply", "words")
+
+
+def test_a_reply_to_a_request_to_type_counts_for_the_person_whom_it_asked() -> None:
+    """It is offered once the page has changed; and so is the text of another person, whose app also began the reply."""
+    asked = opened()
+    asked = replace(asked, phone=replace(asked.phone, sides=(Side("typing", 501),)))
+    reply = text("words", reply_to=501, group=True)
+    assert route(reply, [armed(asked, 10.0)]) == to("e1", "reply", "words")
+    assert route(reply, [asked]) == to("e1", "offered", "words")
+    assert route(reply, [armed(asked, 10.0, BOB)]) == to("e1", "offered", "words")
 
 
 def test_a_reply_to_an_unknown_copy_is_known_by_the_code_in_its_last_line() -> None:

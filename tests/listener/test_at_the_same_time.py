@@ -18,9 +18,11 @@ from hermes.errors import Conflict
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.model.actions import KeepWaiting, Pick
+from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Side
 from hermes.model.errand import NewsCame
 from hermes.model.events import Ended, Tapped
@@ -155,7 +157,8 @@ async def test_a_tap_that_asks_to_wait_meets_the_end_of_the_time(book: Book, cap
     """The person was first: the ask stays open, with its new time, and nothing is an error."""
     entry = await book.asked()
     said = cast("Messenger", SimpleNamespace(say=lambda *_: None))
-    timekeeper = Timekeeper(book.entries, book.times, LOOK, said, Machines(book.entries.store, monotonic=lambda: 0.0))
+    machines, memory = Machines(book.entries.store, monotonic=lambda: 0.0), Memory(book.entries.store, ChatMemory(7))
+    timekeeper = Timekeeper(book.entries, book.times, LOOK, said, machines, memory)
     await timekeeper.tick(answerable=True)
     while (book.times.clock.left_s(entry.timing) or 0.0) > 0.0:
         book.steady_s += 20.0

@@ -100,6 +100,22 @@ async def office(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         yield Office(home)
 
 
+async def test_a_new_session_that_was_wished_for_in_a_topic_begins_with_the_next_text_there(tmp_path: Path) -> None:
+    """And not the session of the topic."""
+    async with living(tmp_path, chats=[Chat(ANN.id)], chat_id=ANN.id, topics_mode=True, sections=PROMPTS) as home:
+        office = Office(home)
+        await office.open()
+        source = office.session("Fix login")
+        await office.told(source)
+        thread_id = office.topics()["Fix login"]
+        office.write("/new", thread_id)
+        await home.person.taps(await home.person.sees("Where should"), "shop")
+        await home.person.sees("Type your prompt for a new session")
+        office.write("Begin", thread_id)
+        await office.came("Begin")
+        assert office.received()[0][0] != source.session_id
+
+
 async def test_three_sessions_stand_in_their_topics(office: Office) -> None:
     """Questions, notices, prompts and their lines; a text in a topic reaches its session and no other."""
     await office.open()

@@ -146,6 +146,11 @@ def _final_call(entry: Entry, look: Look) -> SideScreen:
     return SideScreen(said, ring=True)
 
 
+def out_of_date(entry: Entry) -> Screen:
+    """Return what a message says that was to be deleted, and is too old for that."""
+    return note("This message is out of date. ", code(entry))
+
+
 def _what_then(entry: Entry, look: Look) -> str:
     """Return what the end of the time will do. The dialog's own `step` decides it, so that the text is true."""
     state = replace(entry.state, joining=None)
@@ -153,7 +158,7 @@ def _what_then(entry: Entry, look: Look) -> str:
     who = one_line(entry.ask.capabilities.agent_name) or "agent"
     match then.decision:
         case Decision(kind="reject"):
-            return "the agent will be told to stop"
+            return f"the agent will be told {'to stop' if entry.ask.capabilities.reject_stops else 'no'}"
         case Decision(kind="skip"):
             return "the agent will be left to decide by itself"
         case Decision(kind="answer"):

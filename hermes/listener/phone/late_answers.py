@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes.chat.screens import hints
 from hermes.chat.screens.side_messages import is_answerable_late
+from hermes.core import prompts
 from hermes.core.prompt_text import late_answer
 from hermes.errors import StoreError
 from hermes.model.actions import AnswerLate
@@ -53,11 +54,11 @@ class LateAnswers:
         return await self._answer(entry, target, tap)
 
     async def _answer(self, entry: Entry, target: Target, tap: Tap) -> str:
-        decision, about = entry.state.decision, entry.ask.questions[0].text
+        decision, about = entry.state.decision, " ".join(one.text for one in entry.ask.questions)
         if decision is None or decision.by is None:
             return await self._cards.arm_for(target, tap, about=about)
         shown = entry.phone.message_id or tap.message_id
         parts = (Part(shown, late_answer(entry.ask, decision.answers)),)
         is_one = len(entry.ask.questions) == 1
-        await self._prompts.make(parts, tap, target, about=about if is_one else "")
-        return hints.TOASTS["as_message"]
+        prompt = await self._prompts.make(parts, tap, target, about=about if is_one else "")
+        return hints.TOASTS["page_changed" if prompts.is_over(prompt) else "as_message"]

@@ -132,7 +132,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     texts = Texts(entries, outbox, look, messenger, commands, prompt_texts, topics)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
-    timekeeper = Timekeeper(entries, given.times, look, messenger, machines)
+    timekeeper = Timekeeper(entries, given.times, look, messenger, machines, given.memory)
     upkeep = Upkeep(
         entries,
         given.memory,

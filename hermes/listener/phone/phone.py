@@ -109,6 +109,8 @@ class PhoneSide:
     async def _take_text(self, text: Text) -> None:
         if _album(text) & self.torn:
             raise NotSaved("another piece of that album could not be saved")
+        for entry_id in self.torn & set(self._joining(text)):  # this text may end the joining
+            await self._entries.apply(entry_id, Torn())
         await self._texts.take(text)
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens.main_message import main, sides
 from hermes.chat.screens.settled import in_brief
+from hermes.chat.screens.side_messages import out_of_date
 from hermes.errors import ChatRefused
 from hermes.model.entry import Side
 
@@ -316,6 +318,8 @@ class Posting:
             if is_conflict(error) or is_unauthorized(error) or error.moved_to is not None:
                 raise
             log.info("entry %s: message %d could not be deleted: %s", entry.id, message_id, error)
+            with suppress(ChatRefused):  # a message that is too old to be deleted can still be changed
+                await self._outbox.edit(entry.phone.chat_id, message_id, out_of_date(entry))
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -332,7 +336,12 @@ class Posting:
         return None
 
     async def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
-        await self._entries.change(entry.id, lambda found: replace(found, phone=changed(found.phone)))
+        def noted(found: Entry) -> Entry:
+            if found.phone.chat_id != entry.phone.chat_id:  # the group has become a supergroup, with other ids
+                return found
+            return replace(found, phone=changed(found.phone))
+
+        await self._entries.change(entry.id, noted)
 
 
 def _goes_on(entry: Entry) -> bool:

@@ -89,8 +89,8 @@ class PromptLines:
         since_s = now_s - prompt.line.drawn_s
         if prompt.phase == "running" and prompt.stop == "" and 0 <= since_s < PROGRESS_S and prompt.line.is_running:
             return PROGRESS_S - since_s
-        if prompt.phase == "failed" and prompt.began_s is None and not prompt.line.is_over:
-            await self._post(prompt, screen, now_s)  # an edit makes no sound, and no notice tells of this end
+        if _must_ring(prompt, now_s):
+            await self._post(prompt, screen, now_s)
             return AT_ONCE
         await self._edit(prompt, screen, now_s)
         return AT_ONCE
@@ -98,9 +98,10 @@ class PromptLines:
     async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
         line = self._unnoted.get(prompt.id)
         if line is None:  # else the next step draws on it what has changed since
-            silent = prompt.phase != "failed" or self._times.is_quiet()
+            rings = prompt.phase == "failed" or prompts.is_stale(prompt, now_s)
             chat_id = self._entries.chat_id
             reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
+            silent = not rings or self._times.is_quiet()
             sent = await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
             self._entries.note_message(sent.message_id)
             line = self._unnoted[prompt.id] = _drawn(prompt, screen, chat_id, sent.message_id, now_s)
@@ -131,6 +132,13 @@ class PromptLines:
 def _drawn(prompt: Prompt, screen: Screen, chat_id: int, message_id: int, now_s: float) -> PromptLine:
     is_running, is_over = prompt.phase == "running", prompts.is_over(prompt)
     return PromptLine(message_id, chat_id, screen.digest, now_s, is_running=is_running, is_over=is_over)
+
+
+def _must_ring(prompt: Prompt, now_s: float) -> bool:
+    """Tell whether the line has to be a new message: an edit makes no sound, and no notice tells of this."""
+    if prompt.phase == "failed":
+        return prompt.began_s is None and not prompt.line.is_over
+    return prompts.is_stale(prompt, now_s) and prompt.line.drawn_s < prompt.starts_until_s
 
 
 def _look_again_s(prompt: Prompt, now_s: float) -> float | None:

@@ -247,8 +247,8 @@ class PromptTexts:
             case SendHeard():
                 return await self._changed(prompt, Agreed(tap.at_s), TOASTS["now"])
             case SendAgain() if prompt.phase == "failed" and prompt.target is not None:
-                await self._again(prompt)
-                return TOASTS["again"]
+                again = await self._again(prompt)
+                return hints.TOASTS["page_changed"] if prompts.is_over(again) else TOASTS["again"]
             case StopTurn(is_sure):
                 return await self._changed(prompt, StopWanted(is_sure), TOASTS["stopping" if is_sure else "sure"])
             case Back():
@@ -262,7 +262,7 @@ class PromptTexts:
         after = await self._prompts.apply(prompt.id, event)
         return said if after is not None and after != prompt else hints.TOASTS["page_changed"]
 
-    async def _again(self, prompt: Prompt) -> None:
+    async def _again(self, prompt: Prompt) -> Prompt:
         """Send a prompt that failed as a new one, once for each failure. Its files were removed with it."""
         now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
         parts = tuple(replace(one, file=one.file and replace(one.file, is_here=False)) for one in prompt.parts)
@@ -270,7 +270,7 @@ class PromptTexts:
         fresh = replace(fresh, again_of=prompt.id)
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
-        await self._prompts.make(lambda one: one.again_of == prompt.id, lambda: fresh, _same)
+        return await self._prompts.make(lambda one: one.again_of == prompt.id, lambda: fresh, _same)
 
 
 def _same(prompt: Prompt) -> Prompt:

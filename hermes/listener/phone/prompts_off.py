@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes.chat.screens import hints
 from hermes.listener.sessions import ID
-from hermes.model.actions import Back, Mute, Withdraw
+from hermes.model.actions import AnswerLate, Back, Mute, Withdraw
 
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
@@ -31,7 +31,7 @@ class PromptsOff:
                 if await other.take_tap(record_id, action, tap):
                     return True
         is_known = self._kept.prompts.get(record_id) is not None or self._kept.cards.get(record_id) is not None
-        if not is_known and record_id != ID:
+        if not is_known and record_id != ID and not isinstance(action, AnswerLate):
             return False
         self._outbox.answer(tap.query_id, hints.TOASTS["prompts_off"])
         return True

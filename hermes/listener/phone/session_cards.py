@@ -259,10 +259,14 @@ class SessionCards:
     async def _arm(self, card: Card, tap: Tap, *, about: str = "") -> str:
         """Let the card take the person's next text, and no other card and no question."""
         await self._cards.disarm(tap.user.id, but=card.id)
-        await self._change(card, lambda found: replace(found, armed_for=tap.user.id, armed_s=tap.at_s, about=about))
+
+        def armed(found: Card) -> Card:
+            return replace(found, armed_for=tap.user.id, armed_s=tap.at_s, armed_in=tap.thread_id, about=about)
+
+        await self._change(card, armed)
         for entry in self._entries.all():
-            armed = entry.state.armed
-            if armed is not None and armed.user_id == tap.user.id:
+            typing = entry.state.armed
+            if typing is not None and typing.user_id == tap.user.id:
                 await self._entries.apply(entry.id, Disarmed())
         self._background.spawn(self._asked_for_text(replace(card, about=about)))
         return "Reply with your prompt" if self._look.group else "Type your prompt as your next message"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.chat.screens.screen import Look
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.chat_memory import Memory
     from hermes.listener.phone.machines import Machines
     from hermes.listener.phone.messenger import Messenger
     from hermes.model.entry import Entry
@@ -27,14 +28,20 @@ class Timekeeper:
     """Advances the answerable clock, and does with the open asks what is due by it."""
 
     def __init__(
-        self, entries: Entries, times: AnswerTimes, look: Look, messenger: Messenger, machines: Machines
+        self,
+        entries: Entries,
+        times: AnswerTimes,
+        look: Look,
+        messenger: Messenger,
+        machines: Machines,
+        memory: Memory,
     ) -> None:
         self._entries = entries
         self._times = times
         self._look = look
         self._messenger = messenger
         self._machines = machines
-        self._was_quiet = False
+        self._memory = memory
         self._stood = True
 
     async def tick(self, *, answerable: bool) -> None:
@@ -42,12 +49,13 @@ class Timekeeper:
         await self._machines.look()
         quiet = self._times.is_quiet()
         self._times.clock.tick(answerable=answerable and not quiet)
+        has_begun = quiet and not self._memory.at.was_quiet
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry_id in [entry.id for entry in self._entries.all()]:
             with self._entries.apart(entry_id), suppress(Conflict, Missing):  # the next tick looks again
-                if resumed:
-                    await self._correct(entry_id)
+                if resumed or has_begun:
+                    await self._correct(entry_id, quiet=quiet)
                 entry = self._entries.get(entry_id)
                 if entry is not None:
                     await self._look_at(await self._looked_for(entry))
@@ -57,15 +65,16 @@ class Timekeeper:
         stood, self._stood = self._stood, not answerable
         return stood and answerable
 
-    async def _correct(self, entry_id: str) -> None:
-        """Correct the end that the phone shows, after a standstill of the clock."""
+    async def _correct(self, entry_id: str, *, quiet: bool) -> None:
+        """Correct the end that the phone shows, after a standstill of the clock; in quiet hours it is not known."""
         now_s, left_s = self._entries.now(), self._times.clock.left_s
 
         def corrected(found: Entry) -> Entry:
             seconds = left_s(found.timing)
             if seconds is None or found.state.phase != "open":
                 return found
-            return replace(found, timing=replace(found.timing, until_s=now_s + max(0.0, seconds)))
+            until_s = None if quiet else now_s + max(0.0, seconds)
+            return replace(found, timing=replace(found.timing, until_s=until_s))
 
         if self._entries.get(entry_id) is not None:
             await self._entries.change(entry_id, corrected)
@@ -101,7 +110,8 @@ class Timekeeper:
                 pass
 
     def _notice_quiet(self, *, quiet: bool) -> None:
-        was_quiet, self._was_quiet = self._was_quiet, quiet
+        was_quiet = self._memory.at.was_quiet
+        self._memory.note(was_quiet=quiet)
         waiting = sum(entry.state.phase == "open" for entry in self._entries.all())
         if was_quiet and not quiet and waiting:
             self._messenger.say(hints.digest_screen(waiting))

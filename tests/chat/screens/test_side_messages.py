@@ -81,6 +81,7 @@ def test_a_plain_text_is_offered_as_an_answer() -> None:
     [
         ("reject", entry(DATABASE), "the agent will be told to stop"),
         ("reject", entry(DATABASE, capabilities=GOES_ON), "this will be left to the computer, where Pi keeps waiting"),
+        ("reject", entry(DATABASE, capabilities=replace(GOES_ON, desk_stays_open=False)), "the agent will be told no"),
         ("recommended", entry(DATABASE), "the recommended answer (SQLite) will be given"),
         ("recommended", entry(replace(DATABASE, recommended=None)), "the agent will be told to stop"),
         ("skip", entry(DATABASE), "the agent will be left to decide by itself"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ASKED = "Which database?"
 STALE = "This page has changed"
 GROUP, OTHER_GROUP = -4_001, -4_002
+LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next ones behind it
 home = house("new", started=True)
 
 
@@ -229,6 +230,38 @@ async def test_a_reply_to_another_bots_message_is_nobodys(home: House) -> None:
     await home.person.sees("Is this your answer to", buttons=True)
     assert home.agent.effects == []
     assert not [call for call in home.api.control.calls("deleteMessage") if call.params.get("message_id") == "9000"]
+
+
+async def test_a_text_that_lacks_a_part_is_offered_although_the_next_one_ends_it(home: House) -> None:
+    """The person has read that a part of it could not be saved."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED, buttons=True)
+    await home.noted(shown)
+    home.person.write(LONG, to=shown)
+    await until(lambda: home.entry().state.joining, "the first part")
+    with unwritable(home):
+        home.person.write("and the end", to=shown)
+        await home.person.sees("I could not save that")
+    home.clock.advance(10)
+    home.person.write("and DuckDB", to=home.person.message(shown.message_id))
+    await until(lambda: home.entry().state.decision or home.entry().state.offer, "the next text")
+    decision = home.entry().state.decision
+    assert decision is None or decision.answers[0].text == "and DuckDB"
+
+
+async def test_a_reply_that_the_app_began_for_another_person_is_offered(tmp_path: Path) -> None:
+    """Telegram opens the request to type in the apps of all people of the group."""
+    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP, privacy_mode=False) as team:
+        await team.start()
+        team.agent.ask([question()])
+        shown = await team.person.sees(ASKED, chat=GROUP)
+        await team.noted(shown)
+        await team.person.taps(shown, "✏️ Other")
+        typing = await team.person.sees("Reply to this", chat=GROUP)
+        await until(lambda: team.entry().phone.sides, "it noted")
+        team.person.write("Lunch?", to=typing, chat_id=GROUP, user_id=BOB.id)
+        await team.person.sees("Is this your answer", chat=GROUP)
+        assert team.entry().state.phase == "open"
 
 
 async def test_half_of_a_split_text_is_never_delivered(home: House) -> None:

@@ -189,6 +189,20 @@ async def test_a_group_that_became_a_supergroup_is_followed(team: House) -> None
     assert len(team.agent.effects) == 1
 
 
+async def test_a_message_that_was_on_its_way_when_the_group_moved_is_posted_again(team: House) -> None:
+    """Its id means another message in the supergroup."""
+    await team.start()
+    team.agent.ask([question()])
+    shown = await team.person.sees(ASKED, chat=GROUP)
+    await team.noted(shown)
+    team.api.control.fault(method="sendMessage", action="hang", hang_s=2.0, processed=True)
+    await team.person.taps(shown, "✏️ Other")
+    await team.person.sees("Reply to this", chat=GROUP)
+    new = team.api.control.migrate(chat_id=GROUP)
+    await team.person.sees(ASKED, chat=new)
+    await team.person.sees("Reply to this", chat=new)
+
+
 async def test_a_refusal_tells_of_the_move_too(team: House) -> None:
     """The service message never came; the error of a send names the new chat."""
     await team.start()

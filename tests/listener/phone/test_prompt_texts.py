@@ -521,6 +521,33 @@ async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source) -> No
     assert len(desk.prompts()) == 2
 
 
+async def test_send_again_says_nothing_that_is_not_true(desk: Desked, shop: Source) -> None:
+    """Of a prompt whose second try has failed, too; that one has a button of its own."""
+    desk.desk.refuses = AgentRefused("no such model")
+    await replied(desk, shop)
+    first = await desk.home.person.sees("the agent refused it", buttons=True)
+    await desk.home.person.taps(first, "Send again")
+    await desk.phase("failed", 2)
+    assert await desk.home.person.taps(first, "Send again") == "This page has changed"
+    assert len(desk.prompts()) == 2
+
+
+async def test_a_reply_to_a_question_that_was_just_answered_is_offered(desk: Desked, shop: Source) -> None:
+    """At the desk, a moment ago: the text may be for its session, which is named first."""
+    home = desk.home
+    await desk.notice(shop)
+    home.hook("question.asked", a_request("que_1", session="ses_9"), context={"title": "Nine"})
+    shown = await home.person.sees("Which database?", buttons=True)
+    await home.noted(shown)
+    home.api.control.fault(method="editMessageText", action="hang", hang_s=5.0)
+    home.hook("question.replied", {"requestID": "que_1", "sessionID": "ses_9", "answers": [["SQLite"]]})
+    await home.phase("settled")
+    text = home.person.write("take MySQL", to=shown)
+    offered = await home.person.sees("What is this for?", buttons=True)
+    assert offered.reply_to == text
+    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "Nothing"]
+
+
 async def test_an_edit_after_send_again_counts(desk: Desked, shop: Source) -> None:
     """The message is that of the prompt which waits now, not of the one that failed."""
     desk.desk.sessions[shop.session_id].is_busy = True
@@ -590,14 +617,17 @@ async def test_two_prompts_go_one_after_the_other(desk: Desked, shop: Source) ->
 
 
 async def test_one_that_waited_too_long_asks(desk: Desked, shop: Source) -> None:
-    """It does not begin by itself, not even after a restart."""
+    """It does not begin by itself, not even after a restart; a new message rings, because nothing goes on without them."""
     desk.desk.sessions[shop.session_id].is_busy = True
     await replied(desk, shop)
-    await desk.home.person.sees("Waits for the current turn")
+    waiting = await desk.home.person.sees("Waits for the current turn")
+    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
     desk.home.clock.advance(1801.0)
     desk.desk.sessions[shop.session_id].is_busy = False
     await desk.looks()
     line = await desk.home.person.sees("Send it now?")
+    assert not line.silent
+    await desk.home.person.gone(waiting)
     await desk.again()
     await asyncio.sleep(0.2)
     assert not desk.desk.received

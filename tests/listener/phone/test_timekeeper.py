@@ -92,6 +92,37 @@ async def test_an_hour_more_starts_the_time_again(home: House) -> None:
         await until(lambda: "Yes, stop" in str(home.person.shown()), "the second question")
 
 
+async def test_another_tap_takes_no_hour_away(home: House) -> None:
+    """Whatever is tapped after "1 h more"."""
+    async with home.still() as listener:
+        (shown,) = await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        home.person.tap(call, "1 h more")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.person.gone(call)
+        before = home.entry().timing
+        home.person.tap(home.person.message(shown.message_id), "⏹ Stop")
+        await listener._parts.phone.updates.step(longest_s=0)
+        after = home.entry().timing
+        assert (after.expires_at, after.until_s) == (before.expires_at, before.until_s)
+
+
+async def test_a_call_that_is_too_old_to_be_deleted_keeps_no_buttons(home: House) -> None:
+    """Telegram deletes nothing that is older than two days; the machine slept for three."""
+    async with home.still() as listener:
+        (shown,) = await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.clock.advance(3 * 86400)
+        await listener._parts.phone.timekeeper.tick(answerable=True)
+        home.person.tap(home.person.message(shown.message_id), "SQLite")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await until(lambda: not home.person.message(call.message_id).rows, "no buttons")
+        assert home.person.message(call.message_id).text.startswith("This message is out of date. #")
+
+
 async def test_without_a_limit_only_a_person_ends_it(home: House) -> None:
     """Neither time nor another tap brings the limit back."""
     async with home.still() as listener:
@@ -232,6 +263,39 @@ async def test_quiet_hours_are_silent_and_one_message_ends_them(home: House) -> 
         assert not digest.silent
         await home.ticks(60)
         assert len(home.person.shown()) == 3
+
+
+async def test_in_quiet_hours_the_phone_shows_no_end(home: House) -> None:
+    """The clock stands: the end that it shows would pass without one. At the end of the night it is known again."""
+    home.clock.advance(until_clock(home, 21, 50))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
+        await home.ticks(20)
+        (before,) = await asked(home, "Before?")
+        assert "waits until 22:20" in before.text
+        home.clock.advance(until_clock(home, 22, 1))
+        await home.ticks(20)
+        home.hook("question.asked", a_request("que_2", question("Within?"), call="call_2"))
+        await home.listener._loops.take_inbox()
+        within = await home.person.sees("Within?")
+        assert "waits until" not in within.text
+        await until(lambda: "waits" not in home.person.message(before.message_id).text, "no end")
+        home.clock.advance(until_clock(home, 7, 1))
+        await home.ticks(20)
+        for shown in (before, within):
+            await until(lambda shown=shown: "waits until 07:" in home.person.message(shown.message_id).text, "an end")  # type: ignore[misc]
+
+
+async def test_a_restart_at_the_end_of_the_night_loses_no_digest(home: House) -> None:
+    """What came in the night made no sound."""
+    home.clock.advance(until_clock(home, 23))
+    quiet = {"quiet_hours": "22:00-07:00", "tz": "UTC"}
+    async with home.still(questions=quiet):
+        await home.ticks(20)
+        await asked(home, "One?")
+    home.clock.advance(until_clock(home, 7, 1))
+    async with home.still(questions=quiet):
+        await home.ticks(20)
+        await home.person.sees("Quiet hours have ended: one question is waiting")
 
 
 async def test_a_night_without_questions_ends_in_silence(home: House) -> None:
