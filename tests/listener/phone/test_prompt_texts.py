@@ -617,7 +617,7 @@ async def test_two_prompts_go_one_after_the_other(desk: Desked, shop: Source) ->
 
 
 async def test_one_that_waited_too_long_asks(desk: Desked, shop: Source) -> None:
-    """It does not begin by itself, not even after a restart; a new message rings, because nothing goes on without them."""
+    """It does not begin by itself, not even after a restart. A new message rings: nothing goes on by itself."""
     desk.desk.sessions[shop.session_id].is_busy = True
     await replied(desk, shop)
     waiting = await desk.home.person.sees("Waits for the current turn")
