@@ -67,13 +67,15 @@ async def run(
 
     If the task is cancelled, the question is taken back. Raises NotSaved, PayloadError.
     """
+    stays = terminal.listens and payload.get("on_expiry", config.questions.on_expiry) == "keep"
     async with asking(config, config_path, {**payload, "stays": terminal.listens}) as it:
         phone = asyncio.ensure_future(it.told())
         here = asyncio.ensure_future(terminal.answers(questions))
         progress = asyncio.ensure_future(terminal.progress(it.was_on_phone))
+        phone.add_done_callback(lambda _: progress.cancel())
         unseen = asyncio.ensure_future(_give_up_unseen(it, phone, terminal, payload.get("ttl_s")))
         try:
-            return await _first(it, phone, here, terminal, questions)
+            return await _first(it, phone, here, terminal, questions, stays=stays)
         except asyncio.CancelledError:
             terminal.say("Stopped; the question is taken back.")
             raise
@@ -101,7 +103,10 @@ async def _first(
     here: asyncio.Future[Answers | None],
     terminal: Terminal,
     questions: Sequence[Question],
+    *,
+    stays: bool,
 ) -> tuple[Told, Answers | None]:
+    """Return the result. With `stays`, the terminal can still answer a question that the phone has let go."""
     await asyncio.wait((phone, here), return_when=asyncio.FIRST_COMPLETED)
     if not phone.done():
         answers = here.result()
@@ -109,7 +114,7 @@ async def _first(
             told = await it.said_here(answers)
             return told, answers if told.kind in {"desk", "unanswered"} else None
     told = await phone
-    if told.kind == "unanswered" and terminal.listens:
+    if told.kind == "unanswered" and stays:
         terminal.say("Nobody answered on the phone in time. You still can, here.")
         left_to_phone = here.done() and here.result() is None
         return told, await (terminal.answers(questions) if left_to_phone else here)

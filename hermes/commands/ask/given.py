@@ -36,8 +36,10 @@ def of_options(
     listed = [_option(option) for option in options]
     if not all(option["label"].strip() for option in listed):
         raise ConfigError("an option (-o) is empty; write it as LABEL or LABEL::WHY.")
+    if recommended is not None and not listed:
+        raise ConfigError("--recommended: there is no choice to mark; give -o.")
     if recommended is not None and not 1 <= recommended <= len(listed):
-        raise ConfigError(f"--recommended {recommended}: options (-o) are counted from 1, and you gave {len(listed)}.")
+        raise ConfigError(f"--recommended: there is no choice {recommended}; the last one is {len(listed)}.")
     if not listed and (multiple or not custom):
         raise ConfigError("without options (-o) there is nothing to choose; leave --multiple and --no-custom out.")
     asked: dict[str, Any] = {"question": text, "header": header, "options": listed}

@@ -105,7 +105,7 @@ class Terminal:
             said = typed.answer(question, line)
             if said is not None:
                 return said
-            self.say(f"That is not an answer here. {typed.hint(question)}")
+            self.say(f"{typed.fault(question, line)} {typed.hint(question)}")
 
     async def _line(self) -> str:
         """Return the next typed line with its newline, or "" at the end of the input."""

@@ -9,10 +9,14 @@ from hermes.core.answers import option_named
 from hermes.model.ask import Question
 
 _BETWEEN: Final = re.compile(r"[\s,;]+")
+_NUMBERS: Final = re.compile(r"\d[\d\s,;]*")
 
 
 def answer(question: Question, line: str) -> tuple[str, ...] | None:
-    """Return the labels that the line names, else the line if free text is allowed, else None; None if it is blank."""
+    """Return the labels that the line names, else the line if free text is allowed; else None.
+
+    None also if the line is blank, or if there are options and it holds only numbers: one of them is mistyped.
+    """
     text = line.strip()
     if not text:
         return None
@@ -22,7 +26,15 @@ def answer(question: Question, line: str) -> tuple[str, ...] | None:
     several = _several(question, text) if question.multiple else None
     if several is not None:
         return tuple(question.options[index].label for index in several)
-    return (text,) if question.custom else None
+    is_mistyped = question.options and _NUMBERS.fullmatch(text)
+    return (text,) if question.custom and not is_mistyped else None
+
+
+def fault(question: Question, line: str) -> str:
+    """Return a sentence that says why the line is no answer."""
+    unknown = (part for part in _BETWEEN.split(line) if part.isdigit() and option_named(question, part) is None)
+    number = next(unknown, "")
+    return f"There is no choice {number}." if number else "That is not an answer here."
 
 
 def _several(question: Question, text: str) -> tuple[int, ...] | None:

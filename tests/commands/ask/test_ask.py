@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from hypothesis import given, strategies as st
 
 from hermes.commands.ask import typed
 from hermes.commands.ask.given import of_file, of_options, payload
+from hermes.commands.ask.terminal import LATE_S
 from hermes.errors import ConfigError
 from hermes.model.ask import Option, Question
 from tests.listening import House, house, until
@@ -226,7 +228,9 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
         (("ask", "x", "--file", "y"), "not both"),
         (("ask", "x", "--timeout", "soon"), '--timeout is "soon", which is not a duration; write 90s'),
         (("ask", "x", "--timeout", "0s"), "nobody answers in no time"),
-        (("ask", "x", "-o", "a", "--recommended", "2"), "options (-o) are counted from 1, and you gave 1"),
+        (("ask", "x", "-o", "a", "--recommended", "2"), "--recommended: there is no choice 2; the last one is 1."),
+        (("ask", "x", "--yes-no", "--recommended", "3"), "--recommended: there is no choice 3; the last one is 2."),
+        (("ask", "x", "--recommended", "1"), "--recommended: there is no choice to mark; give -o."),
         (("ask", "x", "--multiple"), "without options (-o) there is nothing to choose"),
         (("ask", "--file", "/nowhere"), "/nowhere cannot be read (No such file"),
         (("ask", "--file", "-"), "standard input is not JSON (line 1, column 1: Expecting value)"),
@@ -305,13 +309,15 @@ async def test_the_phone_may_answer_first(home: House, terminal: Any) -> None:
 
 
 async def test_several_questions_are_answered_one_after_the_other(home: House, terminal: Any, tmp_path: Path) -> None:
-    """What is no answer is said to be none; several choices are several numbers."""
+    """What is no answer is said to be none, also a number that names no choice; several choices are several numbers."""
     file = tmp_path / "questions.json"
     file.write_text(json.dumps([{**TWO[0], "custom": False}, TWO[1]]))
     process = terminal("ask", "--file", str(file))
     await shows(process, "1/2 Which checks?")
-    process.sendline("3")
+    process.sendline("what")
     await shows(process, "That is not an answer here. Type numbers, such as 1,2.")
+    process.sendline("1,3")
+    await shows(process, "There is no choice 3. Type numbers, such as 1,2.")
     process.sendline("2,1")
     await shows(process, "2/2 What is it called?")
     process.sendline("Owl")
@@ -372,6 +378,26 @@ async def test_what_the_phone_let_go_had_reached_it(home: House, terminal: Any) 
     assert "did not reach" not in process.before
 
 
+async def test_a_question_that_reaches_no_phone_ends_in_the_terminal_too(home: House, terminal: Any) -> None:
+    """In the time that was given, with its status; nobody is told that it could still be answered."""
+    home.api.control.fault(method="*", action="error", status=502, times=10_000)
+    process = terminal(*CHOICE, "--timeout", "5s")
+    await shows(process, "It did not reach your phone in that time; `hermes status` says why.")
+    assert await status_of(process) == 11
+    assert "You still can" not in process.before
+
+
+async def test_what_reaches_no_phone_stays_in_the_terminal_if_it_is_kept(home: House, terminal: Any) -> None:
+    """As `keep` says; no word comes of the phone any more."""
+    home.api.control.fault(method="*", action="error", status=502, times=10_000)
+    process = terminal(*CHOICE, "--timeout", f"{LATE_S - 3:.0f}s", "--on-expiry", "keep")
+    await shows(process, "You still can, here.")
+    await asyncio.sleep(5)  # the time at which it would be late is over by then: nothing tells that it says nothing
+    process.sendline("2")
+    assert await status_of(process) == 0
+    assert "It is not on your phone yet" not in process.before
+
+
 async def test_ctrl_c_takes_the_question_back(home: House, terminal: Any) -> None:
     """In a word, without a traceback."""
     process = terminal(*CHOICE)
@@ -386,6 +412,9 @@ async def test_ctrl_c_takes_the_question_back(home: House, terminal: Any) -> Non
 # --- what was given, and what was typed ---------------------------------------------------------------------------
 
 COLOURS = Question("Which?", options=(Option("Red"), Option("Dark blue"), Option("1")), multiple=True, custom=False)
+
+
+EITHER = Question("Which?", options=(Option("Yes"), Option("No")))
 
 
 @pytest.mark.parametrize(
@@ -407,10 +436,26 @@ def test_what_a_line_means(line: str, labels: tuple[str, ...] | None) -> None:
 
 
 @given(st.text())
-def test_any_line_is_an_answer_or_none(line: str) -> None:
-    """Where words of one's own count, all but nothing is one."""
-    said = typed.answer(Question("Which?", options=(Option("Red"),)), line)
-    assert (said is None) == (not line.strip())
+def test_any_line_with_a_letter_is_an_answer(line: str) -> None:
+    """Where words of one's own count."""
+    assert typed.answer(EITHER, f"{line}x") == (f"{line}x".strip(),)
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "labels"),
+    [
+        (EITHER, "3", None),
+        (EITHER, "1 2", None),
+        (EITHER, "3 days", ("3 days",)),
+        (EITHER, "-1", ("-1",)),
+        (replace(EITHER, multiple=True), "1,3", None),
+        (replace(EITHER, multiple=True), "1 2 foo", ("1 2 foo",)),
+        (Question("How many?"), "3", ("3",)),
+    ],
+)
+def test_a_mistyped_number_is_no_answer(question: Question, line: str, labels: tuple[str, ...] | None) -> None:
+    """Where there are options, numbers alone name some of them; with a word beside them, they are one's own words."""
+    assert typed.answer(question, line) == labels
 
 
 def test_an_option_may_say_why() -> None:
