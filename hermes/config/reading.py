@@ -217,16 +217,23 @@ def _where(key: _Key, place: Path, overlay: _Overlay) -> str:
 
 
 def _unknown(key: _Key) -> str:
-    """Return the end of the sentence: the key is unknown, and a near name, the section that has it, or all names."""
+    """Return the end of the sentence: the key is unknown, and the tables that have it, a near name, or all names.
+
+    A key of another table may be a near name here, too, as `password` in [store]; so both are named.
+    """
     section = str(key[0])
     if section in SECTIONS:
-        name, what, names, form = str(key[-1]), "key", list(SECTIONS[section].model_fields), "{}"
+        name, what, names = str(key[-1]), "key", {field: field for field in SECTIONS[section].model_fields}
     else:
-        name, what, names, form = section, "section", list(SECTIONS), "[{}]"
+        name, what, names = section, "section", {other: _table(other) for other in SECTIONS}
+    homes = [_table(other) for other, model in SECTIONS.items() if name in model.model_fields]
     near = difflib.get_close_matches(name, names, n=1)
-    homes = [other for other, model in SECTIONS.items() if name in model.model_fields and other != section]
-    if near:
-        return f"is not known; the nearest {what} is {form.format(near[0])}"
-    if homes:
-        return f"is not known; {name} belongs in [{homes[0]}]"
-    return f"is not known; the {what}s are {', '.join(map(form.format, names))}"
+    hints = [f"{name} belongs in {' or '.join(homes)}"] if homes else []
+    if near and not (homes and what == "section"):
+        hints.append(f"the nearest {what} is {names[near[0]]}")
+    every = f"the {what}s are {', '.join(names.values())}"
+    return f"is not known; {'; '.join(hints) or every}"
+
+
+def _table(section: str) -> str:
+    return "[[opencode]]" if section == "opencode" else f"[{section}]"

@@ -110,12 +110,12 @@ class Telegram(_Section):
 class Questions(_Section):
     """How long a question waits, when the phone rings, and how much context is shown. Times are in seconds."""
 
-    ttl: Seconds = Field(default=1800.0, gt=0, description='a duration such as "30m"')
+    ttl: Seconds = Field(default=1800.0, gt=0, description='a duration above zero, such as "30m"')
     on_expiry: Literal["reject", "recommended", "skip", "keep"] = Field(
         default="reject", description='"reject", "recommended", "skip" or "keep"'
     )
     remind_at: MaybeSeconds = Field(
-        default=None, gt=0, description='a duration such as "10m", which doubles each time, or "none"'
+        default=None, gt=0, description='a duration above zero, such as "10m", which doubles each time, or "none"'
     )
     post_after: Seconds = Field(default=0.0, ge=0, description='a duration such as "20s"; "0s" is at once')
     quiet_hours: MaybeQuietHours = Field(

@@ -99,8 +99,10 @@ def checked_url(
         raise ValueError("is not a URL of the right kind")
     if not login and "@" in parts.netloc:
         raise ValueError("has a user name or password in it, and URLs end up in logs")
-    if parts.fragment or (parts.query and not query):
-        raise ValueError("has a '?' or '#' in it")
+    if parts.fragment:
+        raise ValueError("has a '#' in it")
+    if parts.query and not query:
+        raise ValueError("has a '?' in it")
     return text.rstrip("/")
 
 

@@ -53,7 +53,10 @@ def test_the_keys_make_an_address(tmp_path: Path) -> None:
         ("url = 3", "url is wrong; it must be a URL without password such as"),
         (f'url = "{URL}"\ntls = "of"', 'tls is wrong; it must be "verify-full" or "off".'),
         ('password_file = "/nowhere"', "password_file has no password: it cannot be read from password_file /nowhere"),
-        (f'password = "{SECRET}"', "password is not known; the nearest key is password_file."),
+        (
+            f'password = "{SECRET}"',
+            "password is not known; password belongs in [[opencode]]; the nearest key is password_file.",
+        ),
         (f'url = "{URL}"\nca_file = "/nowhere"', "url needs the certificate authorities in /nowhere, which is not a"),
     ],
 )

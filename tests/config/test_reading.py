@@ -138,14 +138,22 @@ def test_no_text_makes_a_duration_crash(text: str) -> None:
 WRONG = [
     (
         "[questions]\nttl = 30",
-        '[questions] ttl is 30, which is not a duration; it must be a duration such as "30m".',
+        '[questions] ttl is 30, which is not a duration; it must be a duration above zero, such as "30m".',
     ),
     ('[questions]\nttl = "30"', '[questions] ttl is "30", which is not a duration; it must be'),
-    ('[questions]\nttl = "0s"', '[questions] ttl is wrong; it must be a duration such as "30m".'),
+    ('[questions]\nttl = "0s"', '[questions] ttl is wrong; it must be a duration above zero, such as "30m".'),
+    ('[questions]\nremind_at = "0s"', "[questions] remind_at is wrong; it must be a duration above zero, such as"),
     ('[questions]\nttl = "none"', "[questions] ttl is"),
     ("[questions]\nremind_at = 2024-01-01", "[questions] remind_at is"),
     ('[questions]\ntll = "30m"', "[questions] tll is not known; the nearest key is ttl."),
     ('[questions]\nkeep_done = "1d"', "[questions] keep_done is not known; keep_done belongs in [store]."),
+    (
+        '[questions]\npassword_file = "/x"',
+        "[questions] password_file is not known; password_file belongs in [store] or [[opencode]].",
+    ),
+    ('[store]\nttl = "30m"', "[store] ttl is not known; ttl belongs in [questions]; the nearest key is tls."),
+    ('token = "x"\n', "token is not known; token belongs in [telegram]."),
+    ("tries = 3\n", "tries is not known; tries belongs in [matching]."),
     ("[question]\n", "question is not known; the nearest section is [questions]."),
     ('ttl = "30m"\n', "ttl is not known; ttl belongs in [questions]."),
     ('[matching]\nzzz = "1d"', "[matching] zzz is not known; the keys are tries, delay."),
@@ -191,7 +199,12 @@ WRONG = [
         "opencode has two servers of one name; it",
     ),
     ('[[opencode]]\nurl = "http://[a"', "[[opencode]] number 1, url is not a URL; it must be"),
-    ('[[opencode]]\nurl = "http://a?b"', "[[opencode]] number 1, url has a '?' or '#' in it; it must be"),
+    ('[[opencode]]\nurl = "http://a?b"', "[[opencode]] number 1, url has a '?' in it; it must be"),
+    ('[[opencode]]\nurl = "http://a#b"', "[[opencode]] number 1, url has a '#' in it; it must be"),
+    (
+        '[monitor]\nping_url = "https://a/u?x#f"',
+        "[monitor] ping_url has a '#' in it; it must be an http(s) URL such as",
+    ),
     ('[[opencode]]\nur = "http://a"', "[[opencode]] number 1, ur is not known; the nearest key is url."),
     (
         '[[opencode]]\nurl = "http://a"\npassword = 3',
@@ -203,7 +216,7 @@ WRONG = [
 @pytest.mark.parametrize(("text", "sentence"), WRONG)
 def test_an_error_says_file_key_what_is_wrong_and_what_would_be_right(text: str, sentence: str, tmp_path: Path) -> None:
     """One sentence each, with the file in front."""
-    bare = text.startswith(("ttl", "log =", "opencode ="))
+    bare = not text.startswith("[")
     said = told(tmp_path, f"{text}\n{NEEDED}" if bare else f"{NEEDED}\n{text}")
     assert said.startswith(f"{tmp_path / 'config.toml'}, {sentence}")
     assert said.endswith(".")
@@ -303,7 +316,11 @@ IN_THE_FILE_ALONE = "is not known; write a table [[opencode]] into the configura
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("HERMES_QUESTIONS__TTL", "9", 'is "9", which is not a duration; it must be a duration such as "30m".'),
+        (
+            "HERMES_QUESTIONS__TTL",
+            "9",
+            'is "9", which is not a duration; it must be a duration above zero, such as "30m".',
+        ),
         ("HERMES_QUESTIONS__TLL", "9", "is not known; the nearest key is ttl."),
         ("HERMES_QUESTION__TTL", "9m", "is not known; the nearest section is [questions]."),
         ("HERMES_QUESTIONS__TTL__X", "9m", "is not known"),
