@@ -29,6 +29,7 @@ class Agent:
     - `plugin`: the plugin file that `install` writes, or None if `install` changes the agent's settings instead.
     - `is_outdated(environ)`: whether it was connected by another Hermes, and cannot do all that this one can.
     - `without_plugin(version)`: why this version needs no connection, "" if it does.
+    - `prompts_note`: a sentence for a person whose phone may send prompts, "" if there is nothing to say.
     - `options`: the options of `hermes install` that it knows. Its `install` takes each by name, or None if the person
       did not give it.
     """
@@ -41,6 +42,7 @@ class Agent:
     is_connected: Callable[[Mapping[str, str]], bool]
     is_outdated: Callable[[Mapping[str, str]], bool]
     plugin: Plugin | None = None
+    prompts_note: str = ""
     options: tuple[str, ...] = ()
     without_plugin: Callable[[str], str] = lambda _: ""
 
@@ -64,14 +66,15 @@ def connect(
     """
     known = {name: options.get(name) for name in agent.options}
     paths = {"config_path": config_path, "store": config.store.path, "log": config.log.file}
-    return agent.install(environ=environ, python=sys.executable, **paths, **known)
+    done = agent.install(environ=environ, python=sys.executable, **paths, **known)
+    return [*done, agent.prompts_note] if config.prompts.enabled and agent.prompts_note else done
 
 
 def _agent(name: str, title: str, program: str, connect: ModuleType, *options: str) -> Agent:
     plugin, without = getattr(connect, "PLUGIN", None), getattr(connect, "without_plugin", lambda _: "")
     made = connect.install, connect.uninstall, connect.is_connected
     outdated = connect.is_outdated if plugin is None else plugin.is_outdated
-    return Agent(name, title, program, *made, outdated, plugin, options, without)
+    return Agent(name, title, program, *made, outdated, plugin, getattr(connect, "PROMPTS_NOTE", ""), options, without)
 
 
 AGENTS = (
@@ -85,6 +88,8 @@ AGENTS = (
 
 NAMES = (*(agent.name for agent in AGENTS), *service.JOBS)
 """All that can be installed: the agents, and the background jobs."""
+ALL = "all"
+"""The name with which `hermes uninstall` removes everything."""
 
 
 def install(
@@ -94,7 +99,7 @@ def install(
 
     Raises ConfigError: there is none of this name, or it has no such option; and as `connect` and `install_service`.
     """
-    agent = _agent_of(name)
+    agent = _agent_of(name, "install", NAMES)
     for option, said in options.items():
         if said is not None and (agent is None or option not in agent.options):
             knowing = ", ".join(one.name for one in AGENTS if option in one.options)
@@ -115,14 +120,14 @@ def install(
 
 def uninstall(name: str, *, environ: Mapping[str, str]) -> Iterable[str]:
     """Remove this agent's connection or this job; return sentences about it. Raises ConfigError: there is none."""
-    agent = _agent_of(name)
+    agent = _agent_of(name, "uninstall", (*NAMES, ALL))
     return service.uninstall_service(name) if agent is None else agent.uninstall(environ=environ)
 
 
-def _agent_of(name: str) -> Agent | None:
-    """Return the agent of this name, or None if it names a job. Raises ConfigError."""
+def _agent_of(name: str, verb: str, known: Iterable[str]) -> Agent | None:
+    """Return the agent of this name, or None if it names a job. Raises ConfigError: it is none of `NAMES`."""
     if name not in NAMES:
-        raise ConfigError(f"{name!r} is nothing that Hermes can install; it knows {', '.join(NAMES)}.")
+        raise ConfigError(f"{name!r} is nothing that Hermes can {verb}; it knows {', '.join(known)}.")
     return next((agent for agent in AGENTS if agent.name == name), None)
 
 

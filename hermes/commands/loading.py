@@ -23,15 +23,19 @@ def load(
     *,
     log_json: bool,
     console: bool = True,
-    for_person: bool = False,
+    log_lines: bool = False,
     store: Path | None = None,
     log_file: Path | None = None,
 ) -> Config:
-    """Return the configuration, and start the log that it describes, as `logs.set_up` does. Raises ConfigError."""
+    """Return the configuration, and start the log that it describes, as `logs.set_up` does. Raises ConfigError.
+
+    A terminal gets only what a person needs, unless `log_lines` or `log_json` asks for all of the log.
+    """
     config = configuration.load(path, environ=os.environ).placed(store=store, log_file=log_file)
     secrets = [server.password.get_secret_value() for server in config.opencode]
     secrets += [config.store.address.password] if config.store.address else []
     secrets.append(config.monitor.ping_url.get_secret_value())
+    for_person = os.isatty(2) and not (log_json or log_lines)
     set_up(config.log, console=console, json_lines=log_json, for_person=for_person, secrets=secrets)
     return config
 

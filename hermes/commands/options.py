@@ -11,6 +11,11 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="The configuration file, else $HERMES_CONFIG, else the usual place."),
 ]
+GivenConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="The configuration file, else the usual place; no variable counts."),
+]
+"""For a command that takes nothing from the environment of the agent that starts it."""
 StoreOption = Annotated[
     Path | None, typer.Option("--store", metavar="DIR", help="The store's folder, in place of the configuration's.")
 ]
@@ -32,6 +37,6 @@ Removable = Annotated[
     typer.Argument(
         metavar="WHAT",
         help=f"{_WHAT}; all: everything.",
-        autocompletion=lambda: [*install.NAMES, "all"],
+        autocompletion=lambda: [*install.NAMES, install.ALL],
     ),
 ]

@@ -15,6 +15,7 @@ from hermes.commands import install as installing
 from hermes.commands.loading import load, read
 from hermes.commands.options import (
     ConfigOption,
+    GivenConfigOption,
     LogJsonOption,
     LogOption,
     Removable,
@@ -33,7 +34,7 @@ app = typer.Typer()
 
 
 @app.command(rich_help_panel=PANEL)
-def mcp(*, config: ConfigOption = None) -> None:
+def mcp(*, config: GivenConfigOption = None) -> None:
     """Started by an agent: an MCP server with one tool, ask_user, for agents that have no way to ask."""
     try:
         from hermes.commands.ask import tool
@@ -45,7 +46,9 @@ def mcp(*, config: ConfigOption = None) -> None:
     environ = starting.built_environment(os.environ)
     os.environ.clear()
     os.environ.update(environ)
-    tool.server(*read(config)).run("stdio")
+    # The place is given, so that the error names the file: the person may expect that $HERMES_CONFIG counts.
+    place = configuration.config_path(config, environ=environ)
+    tool.server(*read(place)).run("stdio")
 
 
 @app.command(rich_help_panel=PANEL)
@@ -85,7 +88,7 @@ def listen(
             config,
             log_json=log_json,
             console=not until_idle,
-            for_person=sys.stderr.isatty() and not (log_json or log_lines),
+            log_lines=log_lines,
             store=store,
             log_file=log_file,
         )
@@ -161,7 +164,7 @@ def install(
 @app.command(rich_help_panel=PANEL)
 def uninstall(what: Removable, *, config: ConfigOption = None) -> None:
     """Remove what `install` installed; `all` also stops the listener, and says what is left to delete."""
-    if what == "all":
+    if what == installing.ALL:
         from hermes.commands import removal
 
         _say(removal.remove_all(config, environ=os.environ))

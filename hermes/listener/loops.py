@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import hermes
-from hermes.errors import AgentError, Deposed, HermesError, StoreError
+from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.sd_notify import installed_version
 from hermes.listener.wakes import ANSWER_FIRST_S, due
@@ -198,7 +198,8 @@ class Loops:
                 await follower.compare()
                 await follower.turn_ends.known(TURNS_S)
             except AgentError as error:
-                log.warning("server %s: %s", follower.server.name, error)
+                level = logging.INFO if isinstance(error, NotRunning) else logging.WARNING
+                log.log(level, "server %s: %s", follower.server.name, error)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -120,8 +120,10 @@ def test_a_piece_that_nobody_knows(config: Path, capsys: pytest.CaptureFixture[s
     assert run("install", "skynet", "--config", str(config)) == cli.WRONG
     assert run("uninstall", "skynet") == cli.WRONG
     known = ", ".join(agent.name for agent in AGENTS)
-    said = f"hermes: 'skynet' is nothing that Hermes can install; it knows {known}, service, reap.\n"
-    assert capsys.readouterr().err == said * 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"hermes: 'skynet' is nothing that Hermes can install; it knows {known}, service, reap.",
+        f"hermes: 'skynet' is nothing that Hermes can uninstall; it knows {known}, service, reap, all.",
+    ]
 
 
 # --- listening ----------------------------------------------------------------------------------------------------
@@ -225,6 +227,15 @@ def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
     """Status 0, also where no agent answers."""
     assert run("reap", "--config", str(config)) == 0
     assert (tmp_path / "store" / "pending").is_dir()
+
+
+def test_an_agent_that_does_not_run_is_no_trouble_for_a_reaper(config: Path, tmp_path: Path) -> None:
+    """Many a machine has no OpenCode 2; the log says that none was found, and does not warn."""
+    config.write_text(f'{config.read_text()}[opencode2]\nfile = "{tmp_path / "service.json"}"\n')
+    assert run("reap", "--config", str(config)) == 0
+    told = (tmp_path / "hermes.log").read_text()
+    assert " INFO hermes.listener.loops: server opencode2: " in told
+    assert " WARNING hermes.listener.loops: server opencode2: " not in told
 
 
 def test_a_reaper_whose_token_is_refused_fails(

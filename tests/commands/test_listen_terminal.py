@@ -1,4 +1,4 @@
-"""`hermes listen` in a terminal speaks to the person who started it; elsewhere it writes its log."""
+"""A command in a terminal speaks to the person who started it; elsewhere `hermes listen` writes its log."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield ready
 
 
-def listens(desk: Desk, *options: str) -> Terminal:
-    """`hermes listen` in a terminal."""
-    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(desk.config), *options]
+def listens(desk: Desk, *options: str, word: str = "listen") -> Terminal:
+    """`hermes listen`, or another command, in a terminal."""
+    command = [sys.executable, "-I", "-m", "hermes", word, "--config", str(desk.config), *options]
     return Terminal(command, desk.environ, desk.root, columns=desk.columns, lines=desk.lines)
 
 
@@ -61,6 +61,24 @@ def test_a_person_reads_who_listens_and_what_is_asked(desk: Desk) -> None:
         "Stopped. What is open stays on the phone.",
     ]
     assert "one?" not in (desk.root / ".local/state/hermes/log/hermes.log").read_text()
+
+
+def test_a_reaper_has_no_words_for_a_person_if_all_is_well(desk: Desk) -> None:
+    """Its log goes to the file."""
+    with listens(desk, word="reap") as terminal:
+        assert terminal.ends() == 0
+        assert not terminal.screen().strip()
+    assert "INFO" in (desk.root / ".local/state/hermes/log/hermes.log").read_text()
+
+
+@pytest.mark.parametrize("word", ["lock", "unlock", "stop"])
+def test_a_log_that_cannot_be_opened_is_told_as_to_a_person(desk: Desk, word: str) -> None:
+    """Without the level and the module of the event."""
+    (desk.root / ".local/state/hermes/log/hermes.log").mkdir(parents=True)
+    with listens(desk, word=word) as terminal:
+        assert terminal.ends() == 0
+        assert "! the log file " in terminal.screen()
+        assert "WARNING" not in terminal.screen()
 
 
 def test_trouble_is_told(desk: Desk) -> None:

@@ -32,8 +32,8 @@ OVER_WITH_PERMISSIONS: Final = (*OVER, "SubagentStop")
 WAITING: Final = ("SessionStart", "UserPromptSubmit")
 """The events at which a hook begins to wait for prompts."""
 EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER_WITH_PERMISSIONS, WAITING[0])
-WARNING: Final = (
-    "If you let your phone send prompts, Claude Code tells its model that they come from a hook and not from the user."
+PROMPTS_NOTE: Final = (
+    "Claude Code tells its model that the prompts from your phone come from a hook and not from the user."
 )
 _OURS: Final = re.compile(r"-I -m hermes hook claude-code --store ")
 
@@ -81,7 +81,6 @@ def install(
     done = "Hermes' hooks were updated" if ours else "Hermes' hooks are"
     also = ", and its permission prompts are asked on the phone" if permissions else ""
     said = [f"{done} in {place}{also}.", "A Claude Code that is running takes them in when it is started again."]
-    said.append(WARNING)
     return [*said, *(["Its questions wait for the phone alone now: no dialog opens before that."] if headless else [])]
 
 

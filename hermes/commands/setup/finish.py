@@ -68,8 +68,7 @@ class Finish:
             try:
                 return file.write(self._place, changes, environ=self._environ)
             except NotSaved as error:
-                self._terminal.warn(f"{error}.")
-                if not self._terminal.again():
+                if not self._terminal.again(f"{error}."):
                     raise
 
     def warn_of_shell(self, config: Config) -> None:
@@ -178,10 +177,13 @@ class Finish:
             self._terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
 
     def _part(self, work: Callable[[], Iterable[str] | None]) -> bool:
-        """Call `work` and print each sentence that it returns, or its HermesError; return whether it succeeded."""
+        """Call `work`, print what it returns, or its HermesError, and return whether it succeeded.
+
+        The first sentence says what was done. The others say what follows from it, so they get no tick.
+        """
         try:
-            for sentence in work() or ():
-                self._terminal.done(sentence)
+            for place, sentence in enumerate(work() or ()):
+                (self._terminal.say if place else self._terminal.done)(sentence)
         except HermesError as error:
             self._failed(str(error))
             return False

@@ -116,9 +116,14 @@ class Terminal:
             return default
         return self._yes_or_no(question, "[Y/n]" if default else "[y/N]", default, f"{option}, or --yes")
 
-    def again(self) -> bool:
-        """Ask whether to try again; return False if no person can be asked, or with `--yes`."""
+    def again(self, trouble: str = "") -> bool:
+        """Print the trouble, if it is given, and ask whether to try again.
+
+        Print nothing and return False if no person can be asked, or with `--yes`: the error that follows says it.
+        """
         asked = self.interactive and not self._yes
+        if asked and trouble:
+            self.warn(trouble)
         return asked and self._yes_or_no("Try again?", "[Y/n]", default=True, option="")
 
     def approve(self, question: str, *, option: str) -> bool:

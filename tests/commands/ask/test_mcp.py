@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from tests.listening import House, house, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 home = house(started=True)
 ASKED = "Which database?"
@@ -133,6 +135,27 @@ async def test_nobody_in_time_is_an_error() -> None:
     for told in (Told("reject", by_timer=True), Told("unanswered"), Told("skip", by_timer=True)):
         with pytest.raises(ToolError, match="That is not an answer"):
             tool._answers(told, [tool.Question(question="x")])
+
+
+IN_A_HOME = """
+import pwd, sys
+from types import SimpleNamespace
+pwd.getpwuid = lambda _: SimpleNamespace(pw_dir=sys.argv[1])
+from hermes.commands import cli
+cli.main(["mcp"])
+"""
+
+
+async def test_the_configuration_that_is_missing_is_named(home: House, tmp_path: Path) -> None:
+    """HERMES_CONFIG can come from the repository that the agent works in, so it does not count."""
+    environ = {**os.environ, "HERMES_CONFIG": configured(home)}
+    server = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", IN_A_HOME, str(tmp_path)), env=environ, stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await server.communicate()
+    assert server.returncode == 2
+    assert err.decode().startswith(f"hermes: {tmp_path}/")
+    assert "config.toml does not exist; `hermes setup` writes it" in err.decode()
 
 
 async def test_questions_of_another_shape_are_refused(home: House) -> None:

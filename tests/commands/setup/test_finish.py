@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from hermes.agents.claude_code import install as claude_code
 from hermes.chat.bot import Bot
 from hermes.commands.ask.phone_question import Told
-from hermes.commands.setup.finish import Finish
+from hermes.commands.install import AGENTS
+from hermes.commands.setup.finish import Finish, Plan
+from hermes.commands.setup.given import Changes
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import Config
+from hermes.errors import NotSaved
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -21,6 +25,35 @@ if TYPE_CHECKING:
 
 def _connect(token: str) -> Bot:
     return Bot(token, api_base="http://127.0.0.1:9")
+
+
+def test_a_failure_that_ends_the_setup_is_said_once(tmp_path: Path) -> None:
+    """Nobody can try again, so the error that ends it says all; here the name is too long for a new file beside it."""
+    shown = io.StringIO()
+    terminal = Terminal(Console(file=shown, width=200), interactive=False)
+    place = tmp_path / f"{'x' * 250}.toml"
+    finish = Finish(terminal, place, environ={}, connect=_connect, run=lambda work: work)
+    with pytest.raises(NotSaved):
+        finish.save(Plan(Changes(token=f"1234567:{'a' * 35}", chat_id=1, users=(1,)), (), service=False))
+    assert shown.getvalue().split() == ["Setting", "up"]
+
+
+@pytest.mark.parametrize("has_prompts", [False, True])
+def test_only_what_was_done_gets_a_tick(tmp_path: Path, *, has_prompts: bool) -> None:
+    """What the person still has to do does not; what concerns prompts alone is said only if they are on."""
+    shown = io.StringIO()
+    terminal = Terminal(Console(file=shown, width=200), interactive=False)
+    environ = {"HOME": str(tmp_path), "PATH": ""}
+    finish = Finish(terminal, tmp_path / "config.toml", environ=environ, connect=_connect, run=lambda work: work)
+    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
+    config = Config(telegram=telegram, prompts={"enabled": has_prompts}, store={"path": str(tmp_path / "store")})
+    agents = tuple(one for one in AGENTS if one.name == "claude-code")
+    finish.connect_agents(Plan(Changes(), agents, service=False), config)
+    done, *rest = shown.getvalue().splitlines()
+    assert done.startswith("  ✓ Hermes' hooks are in ")
+    assert rest[0] == "  A Claude Code that is running takes them in when it is started again."
+    assert [line.strip() for line in rest[1:]] == [claude_code.PROMPTS_NOTE] * has_prompts
+    assert finish.ok
 
 
 @pytest.mark.parametrize(
