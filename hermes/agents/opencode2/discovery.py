@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def read(file: Path) -> Address:
             if not stat.S_ISREG(status.st_mode):
                 raise AgentRefused(f"{file}: not a file")
             if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                said = f"{file}: others can write it, so Hermes does not trust it; `chmod 600 {file}`"
+                said = f"{file}: others can write it, so Hermes does not trust it; `chmod 600 {shlex.quote(str(file))}`"
                 raise AgentRefused(said, tag=EXPOSED)
             content = opened.read(_LARGEST)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ def unusable(error: ConfigError, place: Path, environ: Mapping[str, str]) -> tup
     """Return the findings if the configuration cannot be loaded; all other areas need it, so they are not checked."""
     try:
         place.stat()
-        mend = f"edit {place}"
+        mend = f"edit {place}" if os.access(place, os.R_OK) else f"chmod u+r {shlex.quote(str(place))}"
     except FileNotFoundError:
         mend = command("setup", place=place, environ=environ)
     except OSError:

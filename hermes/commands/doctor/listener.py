@@ -133,8 +133,8 @@ def _service(around: Around) -> list[Finding]:
     manager = machine(around)
     state, mend = service_state(machine=manager), around.hermes("install", "service")
     if state.kind == "none" or not state.installed:
-        told = "; only then are the ends of turns told" if around.config.notices.enabled else ""
-        return [AREA.good("service", f"none: a listener runs when it is started, or when the plugin needs one{told}")]
+        told = "; without one, you do not hear that a turn has ended" if around.config.notices.enabled else ""
+        return [AREA.good("service", f"none. A listener runs only if you start one or an agent asks{told}")]
     if not state.active and not state.detail.startswith("activating"):
         return [AREA.broken("service", f"installed, but {state.detail}", mend)]
     if not state.enabled:

@@ -1,5 +1,7 @@
 """Check the OpenCode 2 server of this user: its file, its process, its password, and the lists that Hermes reads."""
 
+import shlex
+
 from hermes.agents.opencode2 import discovery
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.server import numbers
@@ -25,7 +27,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
     except NotRunning as error:
         return (AREA.good("server", str(error)),)
     except AgentRefused as error:
-        mend = f"chmod 600 {settings.file}" if error.tag == discovery.EXPOSED else _RESTART
+        mend = f"chmod 600 {shlex.quote(str(settings.file))}" if error.tag == discovery.EXPOSED else _RESTART
         return (AREA.broken("file", str(error), mend),)
     except AgentAway as error:
         return (AREA.warning("file", str(error), _RESTART),)

@@ -19,6 +19,8 @@ def run(path: Path | None, *, environ: Mapping[str, str], watch: bool, as_json: 
     console = table.console()
     if watch and (as_json or not table.can_redraw(console)):
         raise ConfigError("--watch draws on a terminal; without it, `hermes status` prints once, also with --json.")
+    if check and as_json:
+        raise ConfigError("--check and --json do not go together: --check prints one sentence, and no JSON.")
     place = configuration.config_path(path, environ=environ)
     config = configuration.load(path, environ=environ)
     # Prompts need a listener that always runs, and a person who installed a service wants one.

@@ -5,6 +5,7 @@ It changes no entry, asks servers only for their health, and works with and with
 
 import asyncio
 import json
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -199,7 +200,7 @@ async def gather(
     memory, of_memory = await _memory(store, bot_id)
     warnings = (*warnings, *of_memory)
     if config_file is not None and open_to_others(config_file):
-        warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {config_file}")
+        warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {shlex.quote(str(config_file))}")
     if config.log.file.is_dir():
         warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
     nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)

@@ -1,5 +1,9 @@
 """The configuration under the doctor's eyes."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from hermes.commands.doctor import checkup, configuration, plugin
 from hermes.commands.doctor.finding import Finding
 from hermes.config.settings import AGENT_ONLY
 from tests.commands.doctor.patient import Patient, named, told
+from tests.faults.world import obedient
 
 
 async def test_a_sound_configuration_has_four_good_lines(patient: Patient) -> None:
@@ -70,6 +75,17 @@ async def test_a_configuration_out_of_reach_is_one_sentence(patient: Patient, na
     first, _ = await checkup.examine(patient.root / name, environ=patient.environ)
     assert (first.verdict, "cannot be read" in first.seen) == ("broken", True)
     assert first.mend.startswith("free the way to it")
+
+
+def test_a_file_that_its_owner_may_not_read_is_opened_first(patient: Patient) -> None:
+    """Nobody can edit it before that."""
+    patient.config_file.chmod(0o200)
+    command = [*obedient(), sys.executable, "-I", "-m", "hermes", "doctor", "--json"]
+    environ = {**os.environ, **patient.environ, "HERMES_CONFIG": str(patient.config_file)}
+    done = subprocess.run(command, env=environ, capture_output=True, check=False)
+    first, *_ = json.loads(done.stdout)
+    assert first["seen"].endswith("cannot be read (Permission denied); it must be a file that you may read.")
+    assert first["mend"] == f"chmod u+r {patient.config_file}"
 
 
 async def test_an_area_that_stumbles_is_a_finding_too(patient: Patient) -> None:

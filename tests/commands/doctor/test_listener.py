@@ -160,9 +160,15 @@ async def test_a_service_that_ends_with_the_login_is_a_warning(patient: Patient)
 
 
 async def test_no_service_is_well(patient: Patient) -> None:
-    """The plugin starts a listener where it needs one."""
+    """An agent that asks starts a listener; only notices need one that always runs."""
     patient.program("systemctl", 'printf "ActiveState=inactive\\n"')
-    assert named(await listener.look(patient.around()), "service").verdict == "good"
+    found = named(await listener.look(patient.around()), "service")
+    without = "without one, you do not hear that a turn has ended"
+    assert found.verdict == "good"
+    assert found.seen == f"none. A listener runs only if you start one or an agent asks; {without}"
+    patient.tables["notices"] = {"enabled": False}
+    patient.write()
+    assert without not in named(await listener.look(patient.around()), "service").seen
 
 
 async def test_a_service_manager_that_fails_is_none(patient: Patient) -> None:

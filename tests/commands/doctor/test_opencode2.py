@@ -75,8 +75,14 @@ async def test_what_is_wrong_is_said(patient: Patient, agent: OpenCode2Agent) ->
     assert "503" in named(await opencode2.look(patient.around()), "server").seen
     agent.is_starting, agent.version = False, "3.0.1"
     assert named(await opencode2.look(patient.around()), "server").verdict == "warning"
-    (patient.root / "service.json").chmod(0o666)
-    assert "chmod 600" in named(await opencode2.look(patient.around()), "file").mend
+    (patient.root / "my files").mkdir()
+    file = (patient.root / "service.json").rename(patient.root / "my files" / "service.json")
+    file.chmod(0o666)
+    patient.tables["opencode2"]["file"] = str(file)
+    patient.write()
+    found = named(await opencode2.look(patient.around()), "file")
+    assert found.mend == f"chmod 600 '{file}'"
+    assert found.mend in found.seen
 
 
 def test_its_answers_are_recorded(patient: Patient, agent: OpenCode2Agent) -> None:

@@ -271,12 +271,13 @@ async def test_files_that_cannot_be_used_are_named_and_stay(store: FileStore) ->
 
 
 async def test_a_configuration_that_others_can_read_is_a_warning(store: FileStore, tmp_path: Path) -> None:
-    """With the command that closes it."""
-    file = tmp_path / "config.toml"
+    """With the command that closes it, whatever its folder is called."""
+    file = tmp_path / "my files" / "config.toml"
+    file.parent.mkdir()
     file.write_text("")
     file.chmod(0o644)
     told = " ".join(words(await look(store, config_file=file)).split())
-    assert f"! others can read {file}; close it: chmod 600 {file}" in told
+    assert f"! others can read {file}; close it: chmod 600 '{file}'" in told
     file.chmod(0o600)
     assert not (await look(store, config_file=file)).warnings
 
@@ -559,15 +560,22 @@ async def test_watching_ends_cleanly_when_it_is_told_to(store: FileStore, tmp_pa
     assert child.exitstatus == 0
 
 
-@pytest.mark.parametrize("arguments", [["--watch"], ["--watch", "--json"]])
-def test_watching_needs_a_terminal(store: FileStore, tmp_path: Path, arguments: list[str]) -> None:
-    """Into a pipe it would be a mess: status 2, and one sentence."""
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--watch"], "--watch draws on a terminal"),
+        (["--watch", "--json"], "--watch draws on a terminal"),
+        (["--check", "--json"], "--check and --json do not go together"),
+    ],
+)
+def test_what_does_not_go_is_refused(store: FileStore, tmp_path: Path, arguments: list[str], why: str) -> None:
+    """To watch into a pipe would be a mess, and a sentence is no JSON: status 2, and one sentence."""
     place = str(a_file(store, tmp_path))
     ended = subprocess.run(
         [HERMES, "status", *arguments, "--config", place], capture_output=True, text=True, check=False, timeout=30
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("hermes: --watch draws on a terminal")
+    assert ended.stderr.startswith(f"hermes: {why}")
 
 
 def test_watching_needs_a_terminal_that_can_be_redrawn(store: FileStore, tmp_path: Path) -> None:
