@@ -221,10 +221,10 @@ def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
     if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
         joining = Joining(index, event.user, (part,), offered=unasked)
         return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
-    if unasked:
-        return Step(_with_offer(state, index, event.user, part))
     if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
         return Step(state, hint=Hint("no_such_option"))
+    if unasked:
+        return Step(_with_offer(state, index, event.user, part))
     return Step(_said(ask, state, index, event.user, event.text, event.at_s))
 
 

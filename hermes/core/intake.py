@@ -128,9 +128,10 @@ def place(signal: AskSignal, known: Known) -> tuple[Placed, ...]:
             return _place_news(signal, known)
         case Quiet():
             # A command that was stopped with its turn is told of by nothing else.
+            unheard = () if signal.request_id else known.unheard
             over = [one for one in known.session if signal.request_id in {"", one.ask.source.request_id}]
             told = _tell(over, NewsCame(signal, known.heard_by))
-            return (*(Heard(one.id) for one in known.unheard), *told)
+            return (*(Heard(one.id) for one in unheard), *told)
         case Busy():
             return _tell(known.session, SessionBusy())
 

@@ -133,20 +133,26 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
     if text.reply_to is None:
         return None
     for entry in here:
-        phone = entry.phone
-        if text.reply_to in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides)):
+        if text.reply_to in _messages(entry):
             return entry
     code = _CODE.search(_last_line(text.reply_text))
     return next((one for one in here if code and one.code == code[1] and text.reply_to > one.phone.after_id), None)
 
 
 def _is_meant(text: Text, entry: Entry) -> bool:
-    """Tell whether a reply is an answer to the question on show: not if it replies to an earlier request to type.
+    """Tell whether a reply is an answer to the question on show: not if it replies to a request to type of before.
 
-    Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it.
+    Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it. An unknown
+    message may be such a request.
     """
-    typing = [side.message_id for side in entry.phone.sides if side.kind == "typing"]
-    return text.reply_to not in typing or _armed_at(entry, text.user.id) is not None
+    typing = {side.message_id for side in entry.phone.sides if side.kind == "typing"}
+    is_request = text.reply_to in typing or (text.group and text.reply_to not in _messages(entry))
+    return not is_request or _armed_at(entry, text.user.id) is not None
+
+
+def _messages(entry: Entry) -> set[int | None]:
+    """Return the ids of all messages of an ask that are known."""
+    return {entry.phone.message_id, *entry.phone.copies, *(side.message_id for side in entry.phone.sides)}
 
 
 def _last_line(shown: str) -> str:

@@ -62,7 +62,7 @@ class Notices(Records[Notice]):
         match signal:
             case Busy(session_id):
                 await self._all_of(session_id, partial(notices.busy, now_s=self.now()))
-            case Quiet(session_id):
+            case Quiet(session_id, ""):
                 await self._all_of(session_id, notices.quiet)
             case Retrying(retry):
                 await self._retrying(retry)

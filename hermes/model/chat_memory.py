@@ -60,7 +60,7 @@ class ChatMemory:
     - `lived_s`: how long Hermes has run in all; of a pause between two runs at most an hour is added. Settled asks age
       by this count, so that a wrong wall clock deletes none. `settled_days`: the days with settled asks.
     - `is_away`: the person has said /away, so that nothing waits for the desk.
-    - `was_quiet`: the time was in the quiet hours when it was looked at last.
+    - `was_quiet`: the last look at the clock was in the quiet hours.
     - `topics`: the topics that Hermes made, the one that was used last at the end. `no_topic`: the sentence that the
       person has read about why a topic could not be made or used, "" once one was made.
     """

@@ -140,7 +140,7 @@ def _reminder(entry: Entry, look: Look) -> SideScreen:
 
 def _final_call(entry: Entry, look: Look) -> SideScreen:
     until_s = entry.timing.until_s
-    when = "Soon" if until_s is None else f"At {clock(until_s, look, near_s=entry.asked_s)}"
+    when = "After the quiet hours" if until_s is None else f"At {clock(until_s, look, near_s=entry.asked_s)}"
     then = f"⏰ {when} {_what_then(entry, look)}, because nobody answered "
     said = note(then, *subject(entry.ask), ". ", code(entry), rows=_last_chance(entry))
     return SideScreen(said, ring=True)

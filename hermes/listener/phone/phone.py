@@ -111,6 +111,7 @@ class PhoneSide:
             raise NotSaved("another piece of that album could not be saved")
         for entry_id in self.torn & set(self._joining(text)):  # this text may end the joining
             await self._entries.apply(entry_id, Torn())
+            self.torn.discard(entry_id)
         await self._texts.take(text)
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:

@@ -98,10 +98,9 @@ class PromptLines:
     async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
         line = self._unnoted.get(prompt.id)
         if line is None:  # else the next step draws on it what has changed since
-            rings = prompt.phase == "failed" or prompts.is_stale(prompt, now_s)
             chat_id = self._entries.chat_id
             reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
-            silent = not rings or self._times.is_quiet()
+            silent = not _must_ring(prompt, now_s) or self._times.is_quiet()
             sent = await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
             self._entries.note_message(sent.message_id)
             line = self._unnoted[prompt.id] = _drawn(prompt, screen, chat_id, sent.message_id, now_s)
@@ -122,7 +121,7 @@ class PromptLines:
                 raise
             log.info("prompt %s: its line was deleted on the phone", prompt.id)
             if not prompts.is_over(prompt):
-                line = PromptLine()  # the next step posts it again
+                line = replace(prompt.line, message_id=None, drawn="")  # the next step posts it again
         await self._note(prompt, line)
 
     async def _note(self, prompt: Prompt, line: PromptLine) -> None:

@@ -82,16 +82,17 @@ class Texts:
         if to.event.how == "reply" and text.reply_to is not None and entry is not None:
             await notice_copy(self._entries, entry, text.reply_to, text.thread_id)
         step = await self._entries.apply(to.entry_id, to.event)
-        if step.hint is None or (step.hint.kind == "settled" and await self._is_offered_to_agent(entry, text)):
+        if step.hint is None:
             return
         self._tell(step.hint.kind, (to.entry_id,), text.message_id)
+        if entry is not None and step.hint.kind == "settled":
+            await self._offer_to_agent(entry, text)
 
-    async def _is_offered_to_agent(self, entry: Entry | None, text: Text) -> bool:
-        """Ask whether a reply to a question that is over is a prompt, for its session first; tell whether it may be."""
-        if entry is None:
-            return False
+    async def _offer_to_agent(self, entry: Entry, text: Text) -> None:
+        """Ask whether a reply to a question that is over is a prompt, if its session takes any."""
         asking = self._prompts.target(entry.ask.source, entry.ask.capabilities.agent_name)
-        return await self._prompts.offer(text, first=asking)
+        if asking is not None:
+            await self._prompts.offer(text, first=asking)
 
     async def _is_for_a_session(self, to: routing.Tell | routing.Ignore, text: Text) -> bool:
         """Tell whether the person was asked which session a text is for, or told that its session takes none."""

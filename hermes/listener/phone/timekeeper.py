@@ -49,14 +49,13 @@ class Timekeeper:
         await self._machines.look()
         quiet = self._times.is_quiet()
         self._times.clock.tick(answerable=answerable and not quiet)
-        has_begun = quiet and not self._memory.at.was_quiet
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry_id in [entry.id for entry in self._entries.all()]:
             with self._entries.apart(entry_id), suppress(Conflict, Missing):  # the next tick looks again
-                if resumed or has_begun:
-                    await self._correct(entry_id, quiet=quiet)
                 entry = self._entries.get(entry_id)
+                if entry is not None and (resumed or (quiet and entry.timing.until_s is not None)):
+                    entry = await self._corrected(entry)
                 if entry is not None:
                     await self._look_at(await self._looked_for(entry))
 
@@ -65,19 +64,14 @@ class Timekeeper:
         stood, self._stood = self._stood, not answerable
         return stood and answerable
 
-    async def _correct(self, entry_id: str, *, quiet: bool) -> None:
-        """Correct the end that the phone shows, after a standstill of the clock; in quiet hours it is not known."""
-        now_s, left_s = self._entries.now(), self._times.clock.left_s
-
-        def corrected(found: Entry) -> Entry:
-            seconds = left_s(found.timing)
-            if seconds is None or found.state.phase != "open":
-                return found
-            until_s = None if quiet else now_s + max(0.0, seconds)
-            return replace(found, timing=replace(found.timing, until_s=until_s))
-
-        if self._entries.get(entry_id) is not None:
-            await self._entries.change(entry_id, corrected)
+    async def _corrected(self, entry: Entry) -> Entry:
+        """Correct the end that the phone shows, after a standstill of the clock; in quiet hours nobody knows it."""
+        left_s = self._times.clock.left_s(entry.timing)
+        if left_s is None or entry.state.phase != "open":
+            return entry
+        until_s = None if self._times.is_quiet() else self._entries.now() + max(0.0, left_s)
+        timing = replace(entry.timing, until_s=until_s)
+        return await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
 
     async def _looked_for(self, entry: Entry) -> Entry:
         """Note whether the machine of the ask is away. Raises Conflict, Missing."""

@@ -105,7 +105,7 @@ def test_the_final_call_offers_more_time() -> None:
     assert said(sure)["final_call"].endswith("\n[ Yes, stop ]  [ Back ]")
     assert meant(sure, "final_call") == [Confirmed("reject"), Back()]
     goes_on = entry(DATABASE, timing=replace(CALLED, until_s=None), capabilities=GOES_ON)
-    assert said(goes_on)["final_call"].startswith("⏰ Soon this will be left")
+    assert said(goes_on)["final_call"].startswith("⏰ After the quiet hours this will be left")
     assert said(goes_on)["final_call"].endswith("[ Refuse now ]")
     assert "[ Yes, refuse ]" in said(replace(goes_on, state=sure.state))["final_call"]
 
