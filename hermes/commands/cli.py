@@ -11,7 +11,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 import hermes
-from hermes.commands import every_day, first_steps, running, store
+from hermes.commands import every_day, first_steps, running, store, streams
 from hermes.errors import ConfigError, Held, HermesError
 
 FAILED: Final = 1
@@ -47,6 +47,17 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line (of this process by default); print a known error in one sentence and set its status."""
+    output = streams.prepare()
+    try:
+        _run(arguments)
+    finally:
+        if not sys.stdout.closed:
+            sys.stdout.flush()
+        if output is not None and (fault := output.fault()):
+            _leave(f"the output could not be written: {fault}.", FAILED)
+
+
+def _run(arguments: list[str] | None) -> None:
     try:
         app(args=arguments)
     except Held as error:

@@ -29,7 +29,6 @@ import contextlib
 import json
 import os
 import select
-import sys
 import time
 from functools import partial
 
@@ -63,13 +62,13 @@ def main(argv: list[str]) -> int:
     if not {"--help", "-h"}.isdisjoint(argv):
         from hermes.hook.usage import HELP  # noqa: PLC0415 (only for a person)
 
-        sys.stdout.write(HELP)
+        _print(1, HELP)
         return 0
     options = _options(argv)
     if options is None:
         known = bool(argv) and argv[0] in NAMES
         fault = "the arguments are wrong, or some are missing" if known else f"the agents are {', '.join(NAMES)}"
-        sys.stderr.write(f"hermes: {fault}; see `hermes hook --help`.\n")
+        _print(2, f"hermes: {fault}; see `hermes hook --help`.\n")
         return 2 if os.isatty(2) else 0
     try:
         return _wait_for_prompts(options) if "prompts" in options else _run(options)
@@ -85,6 +84,12 @@ def main(argv: list[str]) -> int:
         # Log only the type and the place: the message may quote the payload.
         _log(options, f"{type(error).__name__} at {_place_of(error)}")
     return 0
+
+
+def _print(descriptor: int, words: str) -> None:
+    """Write the words, unless an agent has closed this descriptor or nobody reads it."""
+    with contextlib.suppress(OSError):
+        os.write(descriptor, words.encode())
 
 
 def shape_of(agent: str) -> Shape:

@@ -428,21 +428,21 @@ def test_a_service_without_a_service_manager(
         assert "is not there; nothing was changed." in capsys.readouterr().out
 
 
-def test_hook_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hook_is_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
     """Whatever follows is its own business; without a terminal it leaves with 0."""
     assert run("hook", "--what", "-x") == 0
     told = "hermes: the agents are opencode, generic, claude-code, oh-my-pi, neovate; see `hermes hook --help`.\n"
-    assert capsys.readouterr().err == told
+    assert capfd.readouterr().err == told
 
 
 @pytest.mark.parametrize("words", [("hook", "--help"), ("hook", "-h"), ("hook", "generic", "--help")])
 def test_the_help_of_the_hook_has_the_json(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the setup, too."""
     monkeypatch.setenv("HERMES_CONFIG", str(tmp_path / "none"))
     assert run(*words) == 0
-    told = capsys.readouterr().out
+    told = capfd.readouterr().out
     assert told.startswith("Usage: hermes hook generic [--config PATH]\n")
     assert [name for name in NAMES if name not in told] == []
     assert [key for key in SHAPE.carried or () if key not in told] == []
@@ -464,12 +464,12 @@ def test_the_configuration_is_found_and_shown(
 
 @pytest.mark.parametrize("word", ["--wiat", "--config"])
 def test_what_hook_generic_does_not_know_is_not_passed_over(
-    word: str, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    word: str, config: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says where its usage is, and does not read standard input."""
     monkeypatch.setenv("HERMES_CONFIG", str(config))
     assert run("hook", "generic", word) == 0
-    assert "the arguments are wrong, or some are missing; see `hermes hook --help`." in capsys.readouterr().err
+    assert "the arguments are wrong, or some are missing; see `hermes hook --help`." in capfd.readouterr().err
 
 
 INTERRUPTED = """

@@ -1,0 +1,56 @@
+"""The standard streams of a command: always open, and never a reason to stop halfway.
+
+What a command does must not depend on whether somebody reads what it prints: `hermes uninstall all | head -1` removes
+everything, too. So an error of standard output is told once, at the end.
+"""
+
+import io
+import os
+import sys
+from typing import TextIO
+
+
+class Output(io.FileIO):
+    """Standard output. After an error it writes to /dev/null, and `error` is that error."""
+
+    error: OSError | None = None
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
+        """Write the data, or throw it away. Return the number of bytes."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.error = error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return len(data)
+
+    def fault(self) -> str:
+        """Return why not all was written, or "". A reader that has left, as `head` does, is no fault."""
+        if self.error is None or isinstance(self.error, BrokenPipeError):
+            return ""
+        return self.error.strerror or str(self.error)
+
+
+def prepare() -> Output | None:
+    """Make the streams usable, and return standard output; None if it is not a file, as in a test.
+
+    Closed streams are opened on /dev/null, in this order: so each gets its own number, which no file of the store may
+    get. Standard output writes "?" for a sign that its encoding lacks.
+    """
+    sys.stdin = sys.stdin or _null("r")
+    sys.stdout = sys.stdout or _null("w")
+    sys.stderr = sys.stderr or _null("w")
+    now = sys.stdout
+    try:
+        output = Output(now.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:
+        return None
+    now.flush()
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(output), now.encoding, errors="replace", line_buffering=now.isatty()
+    )
+    return output
+
+
+def _null(mode: str) -> TextIO:
+    return io.TextIOWrapper(io.FileIO(os.open(os.devnull, os.O_RDWR), mode, closefd=False), "utf-8")
