@@ -28,10 +28,9 @@ ASKED_S: Final = 1.5
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the locks, the folder of the sockets, the last good poll, the inbox, and the service."""
-    return await AREA.each(
-        around, {"lock": _lock, "sockets": _sockets, "poll": _poll, "inbox": _inbox, "service": _service}
-    )
+    """Check the locks (also the phone's), the folder of the sockets, the last good poll, the inbox, and the service."""
+    checks = {"lock": _lock, "sockets": _sockets, "phone": _phone, "poll": _poll, "inbox": _inbox, "service": _service}
+    return await AREA.each(around, checks)
 
 
 def holder(around: Around) -> Holder | None:
@@ -90,24 +89,26 @@ def _sockets(around: Around) -> list[Finding]:
     return [AREA.warning("sockets", seen, "remove that folder; if it is not yours, ask the administrator to")]
 
 
+def _phone(around: Around) -> list[Finding]:
+    """Warn if the phone is locked, also if nobody listens: the next listener takes no answers from it."""
+    if around.config.phone is None or not asyncio.run(around.look(lambda store: store.is_phone_locked())):
+        return []
+    return [AREA.warning("phone", "locked: no answers and no prompts are taken from it", around.hermes("unlock"))]
+
+
 def _poll(around: Around) -> list[Finding]:
     if holder(around) is None or around.config.phone is None:
         return []
     bot_id = around.config.phone.bot_id
     memory = asyncio.run(around.look(lambda store: store.load_chat(bot_id)))
-    found = []
-    if asyncio.run(around.look(lambda store: store.is_phone_locked())):
-        found.append(
-            AREA.warning("phone", "locked: no answers and no prompts are taken from it", around.hermes("unlock"))
-        )
     ago_s = None if memory.last_poll_s is None else around.now() - memory.last_poll_s
     log = f"see {around.config.log.file}"
     if memory.trouble and memory.trouble != CONFLICT:
-        return [*found, AREA.broken("poll", memory.trouble, log)]
+        return [AREA.broken("poll", memory.trouble, log)]
     if ago_s is None or ago_s > DEAF_S:
         seen = "Telegram was never reached" if ago_s is None else f"Telegram was last reached {span(ago_s)} ago"
-        return [*found, AREA.broken("poll", seen, log)]
-    return [*found, AREA.good("poll", f"Telegram was reached {span(ago_s)} ago")]
+        return [AREA.broken("poll", seen, log)]
+    return [AREA.good("poll", f"Telegram was reached {span(ago_s)} ago")]
 
 
 def _inbox(around: Around) -> list[Finding]:

@@ -1,6 +1,7 @@
 """The listener under the doctor's eyes."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,11 +98,12 @@ async def test_a_listener_that_never_polled_is_broken(patient: Patient) -> None:
     assert (found.verdict, found.seen) == ("broken", "Telegram was never reached")
 
 
-async def test_a_locked_phone_is_a_warning(patient: Patient) -> None:
-    """With the command that unlocks it."""
+@pytest.mark.parametrize("listens", [True, False])
+async def test_a_locked_phone_is_a_warning(patient: Patient, *, listens: bool) -> None:
+    """With the command that unlocks it, also if nobody listens: the next listener would take no answers."""
     remember(patient)
     await patient.store.lock_phone()
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold(LISTENER, "hermes listen") if listens else nullcontext():
         found = named(await listener.look(patient.around()), "phone")
     assert (found.verdict, found.mend) == ("warning", f"hermes unlock --config {patient.config_file}")
 
