@@ -12,7 +12,7 @@ The hook loads this module while an agent waits, so it imports only modules of t
 """
 
 # pathlib takes the hook as long to load as json, so only `listing` returns Path objects, and imports it when called:
-# ruff: noqa: PTH100, PTH101, PTH102, PTH104, PTH105, PTH108, PTH116, PTH118, PTH120
+# ruff: noqa: PTH100, PTH101, PTH102, PTH104, PTH105, PTH108, PTH110, PTH112, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -87,6 +87,19 @@ def make_folder(path: Place) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, _FOLDER_MODE)
         sync_folder(above)
+
+
+def is_there(path: Place) -> bool:
+    """Tell whether the path exists and can be seen. `Path.exists` raises an error if a folder above is closed."""
+    return os.path.exists(path)
+
+
+def closed_above(path: Place) -> str | None:
+    """Return the nearest existing folder above the path if nothing can be made in it, else None."""
+    above = os.path.dirname(os.path.realpath(path))
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    return None if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK) else above
 
 
 def own_folder(path: Place) -> None:

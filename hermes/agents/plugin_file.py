@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes import disk
 from hermes.errors import ConfigError
 from hermes.storage import installed_files
 
@@ -53,9 +54,7 @@ class Plugin:
 
     def is_connected(self, environ: Mapping[str, str]) -> bool:
         """Tell whether a file with this name exists. If the folder cannot be read, the answer is no."""
-        with contextlib.suppress(OSError):
-            return self.path(environ).exists()
-        return False
+        return disk.is_there(self.path(environ))
 
     def is_outdated(self, environ: Mapping[str, str]) -> bool:
         """Tell whether the installed file is the plugin of another Hermes; it works, but cannot do all of this one."""

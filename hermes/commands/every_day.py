@@ -99,6 +99,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
     """
     from hermes.commands import ask as asks
     from hermes.commands.ask import given, terminal
+    from hermes.commands.stores import home_of
 
     if (question is None) == (file is None):
         raise ConfigError("give the question, or --file with questions, and not both.")
@@ -109,6 +110,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
     if yes_no:
         option, custom = list(asks.YES_OR_NO), False
     loaded, place = read(config, environ=configuration.without_keys(os.environ))
+    home_of(loaded).check()  # the hook, which must be fast, would write into any folder
     questions = (
         given.of_file(file, sys.stdin)
         if file is not None

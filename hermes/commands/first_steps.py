@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hermes import clock as clocks
+from hermes import clock as clocks, disk
 from hermes.commands import install as installing
 from hermes.commands.loading import discard_log, shipped
 from hermes.commands.options import ConfigOption, TestClockOption
@@ -139,7 +139,7 @@ def show_config(
         typer.echo(shipped("config.example.toml").read_text(encoding="utf-8"), nl=False)
     else:
         place = configuration.config_path(config, environ=os.environ)
-        typer.echo(f"{place}{'' if place.exists() else ' (not there yet: `hermes setup` writes it)'}")
+        typer.echo(f"{place}{'' if disk.is_there(place) else ' (not there yet: `hermes setup` writes it)'}")
 
 
 @app.command(rich_help_panel=PANEL)

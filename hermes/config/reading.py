@@ -18,6 +18,7 @@ from typing import Any
 import platformdirs
 from pydantic import ValidationError
 
+from hermes import disk
 from hermes.config.settings import SECTIONS, Config
 from hermes.errors import ConfigError
 
@@ -207,7 +208,7 @@ def _description(key: _Key) -> str:
 def _where(key: _Key, place: Path, overlay: _Overlay) -> str:
     if key[-1] in overlay.get(str(key[0]), {}):
         return f"The environment variable HERMES_{'__'.join(str(part).upper() for part in key)}"
-    file = f"{place}" if place.exists() else f"{place} (not there yet: `hermes setup` writes it)"
+    file = f"{place}" if disk.is_there(place) else f"{place} (not there yet: `hermes setup` writes it)"
     match key:
         case ("opencode", int(number), *rest):
             return ", ".join((file, f"[[opencode]] number {number + 1}", *map(str, rest)))

@@ -107,7 +107,8 @@ class FileStore:
         return is_there(self._phone_lock)
 
     async def lock_phone(self) -> None:
-        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises NotSaved."""
+        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises as `open`."""
+        self.home.make()  # a phone can be locked before the first question
         with disk.saving(self._root):
             disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
 

@@ -10,14 +10,32 @@ from hermes.hook import spool
 
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
-_MARKS = {"pending", "inbox", "store.lock"}
+_MARKS = {"pending", "store.lock"}  # not "inbox": a hook makes it in any folder that the configuration names
 _FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
-_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "wait", "run", "log", "plugins", "files"}
+_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "inbox", "wait", "run", "log", "plugins", "files"}
 
 
 def are_whole(root: Path) -> bool:
     """Tell whether none of the folders was removed."""
     return all(os.path.lexists(root / name) for name in NAMES)
+
+
+def is_usable(root: Path) -> bool:
+    """Tell whether this folder is a store, or can become one: it holds no other things. Raises OSError."""
+    found = {path.name for path in disk.listing(root)}
+    return bool(found & _MARKS) or found <= _KNOWN
+
+
+def check(root: Path) -> None:
+    """Check, without a change, that the folder holds no other things.
+
+    Raises:
+        StoreError: it holds other things.
+        NotSaved: it cannot be read.
+    """
+    with disk.saving(root):
+        if not is_usable(root):
+            raise StoreError(f"{root} holds other things; set store.path to a folder of its own")
 
 
 def make(root: Path) -> None:
@@ -27,10 +45,8 @@ def make(root: Path) -> None:
         StoreError: the folder belongs to another user, or holds other things.
         NotSaved: the folder cannot be made.
     """
+    check(root)
     with disk.saving(root):
-        found = {path.name for path in disk.listing(root)}
-        if not (found & _MARKS or found <= _KNOWN):
-            raise StoreError(f"{root} holds other things; set store.path to a folder of its own")
         disk.own_folder(root)
         spool.machine(root)  # first, because these folders mark a store that is in use
         for name in NAMES:

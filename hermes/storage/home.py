@@ -63,6 +63,10 @@ class Home:
         """
         folders.make(self.root)
 
+    def check(self) -> None:
+        """Check, without a change, that the folder holds no other things. Raises StoreError, NotSaved."""
+        folders.check(self.root)
+
     def is_whole(self) -> bool:
         """Tell whether none of its folders was removed."""
         return folders.are_whole(self.root)

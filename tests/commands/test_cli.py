@@ -213,14 +213,16 @@ def test_a_bot_that_is_held_for_long_is_said(config: Path, api: RunningBotApi, t
     )
 
 
+@pytest.mark.parametrize("words", [("listen",), ("lock",), ("ask", "Go?")])
 def test_a_store_that_cannot_be_used_is_status_one(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence: which folder, and what to do."""
+    """One sentence: which folder, and what to do. Nothing is written into it."""
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "thesis.tex").write_text("")
-    assert run("listen", "--config", str(config)) == cli.FAILED
+    assert run(*words, "--config", str(config)) == cli.FAILED
     assert "holds other things; set store.path to a folder of its own" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["thesis.tex"]
 
 
 def test_reaping_is_done_and_over(config: Path, tmp_path: Path) -> None:
@@ -276,8 +278,7 @@ def test_a_locked_phone_is_unlocked_once(config: Path, tmp_path: Path, capsys: p
 
 
 def test_a_phone_is_locked_at_the_computer(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As `/lock` does it, with a listener or without."""
-    at_once(a_store(tmp_path / "store").open())
+    """As `/lock` does it, with a listener or without, and before the first question."""
     assert run("lock", "--config", str(config)) == 0
     assert at_once(a_store(tmp_path / "store").is_phone_locked())
     assert run("lock", "--config", str(config)) == 0
@@ -460,6 +461,16 @@ def test_the_configuration_is_found_and_shown(
     assert (tmp_path / "mine.toml").read_text() == loading.shipped("config.example.toml").read_text()
     cli.app(["config"], standalone_mode=False)
     assert capsys.readouterr().out == f"{tmp_path / 'mine.toml'}\n"
+
+
+@pytest.mark.parametrize("words", [("config",), ("status",), ("setup", "--yes"), ("uninstall", "all")])
+def test_a_folder_that_cannot_be_seen_is_no_defect(words: tuple[str, ...], tmp_path: Path) -> None:
+    """A home with a name that no disk takes: its files count as absent. A folder that is closed to us is the same."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / ("x" * 300))}
+    command = [sys.executable, "-I", "-m", "hermes", *words]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr
+    assert (ended.stdout + ended.stderr).strip()
 
 
 @pytest.mark.parametrize("word", ["--wiat", "--config"])

@@ -509,6 +509,14 @@ def test_a_folder_full_of_other_things_is_refused(tmp_path: Path) -> None:
     assert mode(tmp_path) == before
 
 
+def test_a_hook_makes_no_store_of_a_folder_of_other_things(tmp_path: Path) -> None:
+    """A hook writes where it is told, and looks at nothing: its inbox does not mark a store."""
+    (tmp_path / "letters").mkdir()
+    spool.drop(tmp_path, spool.record("generic", {}))
+    with pytest.raises(StoreError, match="holds other things"):
+        at_once(a_store(tmp_path).open())
+
+
 @pytest.mark.parametrize("name", ["inbox", "wait", "log"])
 def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str) -> None:
     """Both may be there before the first listener."""

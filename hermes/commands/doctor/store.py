@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,20 +12,21 @@ from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
+from hermes.storage import folders
 
 AREA = Area("Store")
 
 LITTLE_BYTES: Final = 200_000_000
 NO_BYTES: Final = 10_000_000
 _PROBE: Final = "doctor"
+_ELSEWHERE: Final = "set store.path to a folder of its own"
 _MB: Final = 1_000_000
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check the folder; if it does not exist yet, say that the first question makes it."""
-    root = around.config.store.path
-    if not await asyncio.to_thread(root.exists):
-        return (AREA.good("folder", f"{root} is not there yet; the first question makes it"),)
+    """Check the folder, unless it does not exist yet or is not Hermes' own: then say so, and look no further."""
+    if place := await AREA.guarded("folder", asyncio.to_thread(_place, around)):
+        return place
     checks: dict[str, Callable[[Around], list[Finding]]] = {
         "writing": _writing,
         "modes": _modes,
@@ -34,6 +36,20 @@ async def look(around: Around) -> tuple[Finding, ...]:
         "folder": _folder,
     }
     return await AREA.each(around, checks)
+
+
+def _place(around: Around) -> list[Finding]:
+    """Report a folder that does not exist yet, or that holds other things: nothing in it is for Hermes to change."""
+    root = around.config.store.path
+    if not root.exists():  # if that cannot be seen, the error is the finding
+        if (above := disk.closed_above(root)) is None:
+            return [AREA.good("folder", f"{root} is not there yet; the first question makes it")]
+        seen = f"{root} cannot be made: {above} is not a folder that you may write to"
+        return [AREA.broken("folder", seen, f"free the way to it, or {_ELSEWHERE}")]
+    with suppress(OSError):  # the check "writing" says why it cannot be read
+        if not folders.is_usable(root):
+            return [AREA.broken("folder", f"{root} holds other things, and is left as it is", _ELSEWHERE)]
+    return []
 
 
 def _writing(around: Around) -> list[Finding]:

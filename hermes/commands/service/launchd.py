@@ -66,7 +66,7 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
 
 def is_installed(job: Job, machine: Machine) -> bool:
     """Tell whether the job's agent is there."""
-    return _place(job, machine).exists()
+    return disk.is_there(_place(job, machine))
 
 
 def state(job: Job, machine: Machine) -> ServiceState:

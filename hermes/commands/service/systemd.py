@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from hermes import disk
 from hermes.commands.loading import shipped
 from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
 from hermes.errors import ServiceError
@@ -81,12 +82,12 @@ def uninstall(job: Job, machine: Machine) -> Iterator[str]:
 
 def is_installed(job: Job, machine: Machine) -> bool:
     """Tell whether a unit of the job is there."""
-    return any((_folder(machine) / name).exists() for name in job.units)
+    return any(disk.is_there(_folder(machine) / name) for name in job.units)
 
 
 def state(job: Job, machine: Machine) -> ServiceState:
     """Return the state of the job in systemd; `kind` is "none" without a user manager. Raises ServiceError."""
-    is_there = all((_folder(machine) / name).exists() for name in job.units)
+    is_there = all(disk.is_there(_folder(machine) / name) for name in job.units)
     if not _has_manager(machine):
         return ServiceState("none", is_there, False, False, "systemd does not run here for this user")  # noqa: FBT003
     shown = _shown(job, machine)

@@ -1,6 +1,5 @@
 """Reads the configuration file, and changes some of its keys without touching anything else in it."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -75,8 +74,8 @@ def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
 
 def need_writable(place: Path) -> None:
     """Check, before the first question, that the file can be written. Raises ConfigError."""
-    folder = next(folder for folder in place.resolve().parents if folder.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+    folder = disk.closed_above(place)
+    if folder is not None:
         raise ConfigError(f"{place} cannot be written: {folder} is not a folder that you may write to.")
 
 
@@ -115,7 +114,7 @@ def _with_password(store: StoreChange | None) -> Iterator[bool]:
     file = store.password_file
     with disk.saving(file.parent):
         disk.make_folder(file.parent)
-        before = file.read_bytes() if file.exists() else None
+        before = file.read_bytes() if disk.is_there(file) else None
         disk.write(file, f"{store.password}\n".encode())
     try:
         yield before != f"{store.password}\n".encode()

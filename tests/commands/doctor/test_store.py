@@ -17,6 +17,29 @@ async def test_none_yet_is_well_and_none_is_made(patient: Patient) -> None:
     assert not (patient.root / "store").exists()
 
 
+async def test_a_folder_that_cannot_be_made_is_broken(patient: Patient) -> None:
+    """The first question could not make it either."""
+    (patient.root / "store").write_text("")
+    patient.tables["store"]["path"] = str(patient.root / "store" / "mine")
+    patient.write()
+    found = named(await stores.look(patient.around()), "folder")
+    assert (found.verdict, str(patient.root / "store") in found.seen) == ("broken", True)
+
+
+async def test_a_folder_of_other_things_is_broken_and_left_as_it_is(patient: Patient) -> None:
+    """Its modes are nobody's fault, and nothing is written to try it."""
+    project = patient.root / "store"
+    (project / "sub").mkdir(parents=True)
+    (project / "run.sh").write_text("")
+    (project / "run.sh").chmod(0o755)
+    found = await stores.look(patient.around())
+    assert told(found) == {"folder": "broken"}
+    assert "holds other things" in found[0].seen
+    assert await mend(found) == []
+    assert sorted(path.name for path in project.iterdir()) == ["run.sh", "sub"]
+    assert (project / "run.sh").stat().st_mode & 0o777 == 0o755
+
+
 async def test_all_is_well_and_stays_as_it_was(patient: Patient) -> None:
     """What was written to see whether one can is gone."""
     root = patient.store.home.root
