@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -12,14 +13,17 @@ from hermes import disk
 from hermes.commands import install, service
 from hermes.commands.service import Machine
 from hermes.config import reading as configuration
+from hermes.config.logs import OLD_FILES
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError
 from hermes.hook import runtime
-from hermes.storage import installed_files as files
+from hermes.storage import folders, installed_files as files
 from hermes.storage.home import Home
 
 _COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/completions/hermes.fish")
 """Where `hermes --install-completion` writes, by the rules of typer."""
+_ZSH_LINE = b"fpath+=~/.zfunc; autoload -Uz compinit; compinit"
+"""The line that typer adds to `.zshrc`; it loads the completions of all programs in that folder."""
 
 
 def remove_all(config_path: Path | None, *, environ: Mapping[str, str]) -> Iterator[str]:
@@ -75,28 +79,47 @@ def _config(config_path: Path | None, environ: Mapping[str, str]) -> Config | No
 
 
 def _completion_removed(home: Path) -> Iterator[str]:
+    had_zsh = disk.is_there(home / _COMPLETIONS[1])
     for place in (home / name for name in _COMPLETIONS):
-        if place.exists():
+        if disk.is_there(place):
             with files.saving(place):
                 place.unlink()
             files.remove_empty(place.parent)
             yield f"{place} was removed."
     bash, line = home / ".bashrc", f"\nsource '{home / _COMPLETIONS[0]}'\n".encode()
     with files.saving(bash):
-        text = bash.read_bytes() if bash.exists() else b""
+        text = bash.read_bytes() if disk.is_there(bash) else b""
         if line in text:
             disk.write(bash.resolve(), text.replace(line, b"", 1), mode=bash.stat().st_mode & 0o777)
             yield f"{bash} does not load the completion any more."
+    zsh = home / ".zshrc"
+    with suppress(OSError):  # there is none, or it cannot be read
+        if had_zsh and _ZSH_LINE in zsh.read_bytes():
+            yield f"{zsh} stays as it is. If no other program needs the line, delete it: {_ZSH_LINE.decode()}"
 
 
 def _left(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the command that deletes what is left, if anything is."""
-    config, file = _config(config_path, environ), configuration.config_path(config_path, environ=environ)
-    ours = platformdirs.user_config_path("hermes")
-    log = (Log() if config is None else config.log).file
-    places = [ours if file.parent == ours else file, _store(config_path, environ), log.parent]
-    places += map(Path, runtime.shared_folders())
-    found = [place for place in dict.fromkeys(places) if place.exists() and not set(place.parents) & set(places)]
+    found = [place for place in _places(config_path, environ) if disk.is_there(place)]
+    found = [place for place in dict.fromkeys(found) if not set(place.parents) & set(found)]
     if found:
         yield f"Left: settings, history, log and locks. To delete them: rm -r {shlex.join(map(str, found))}"
     yield "To remove the program: pipx uninstall hermes-phone"
+
+
+def _places(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield what Hermes may have left: of folders that also hold other things, only its own files."""
+    config, file = _config(config_path, environ), configuration.config_path(config_path, environ=environ)
+    usual = platformdirs.user_config_path("hermes")
+    yield usual if file.parent == usual else file
+    store = _store(config_path, environ)
+    with suppress(OSError):
+        if folders.is_usable(store):
+            yield store
+    log = (Log() if config is None else config.log).file
+    if log.parent == platformdirs.user_log_path("hermes"):
+        yield log.parent
+    else:
+        rotated = (log.with_name(f"{log.name}.{number + 1}") for number in range(OLD_FILES))
+        yield from (one for one in (log, *rotated) if disk.is_there(one) and one.is_file())  # /dev/null is no such file
+    yield from map(Path, runtime.shared_folders())

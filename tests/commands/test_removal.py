@@ -15,6 +15,7 @@ import pytest
 
 from hermes.agents.plugin_file import PLUGIN_NAME
 from hermes.commands.install import AGENTS
+from hermes.hook import runtime
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.storage.home import LISTENER
 from tests.harness.processes import Proc, until
@@ -107,6 +108,50 @@ def test_all_can_be_removed_twice(home: Path) -> None:
     assert removed.returncode == 0, removed.stderr
     assert removed.stdout.splitlines()[0] == "Nobody listens."
     assert tree(home) == before
+
+
+@pytest.mark.parametrize(("log", "named"), [("hermes.log", ["hermes.log", "hermes.log.1"]), ("/dev/null", [])])
+def test_of_folders_that_hold_other_things_only_hermes_own_is_named(home: Path, log: str, named: list[str]) -> None:
+    """The log is in the home folder, or is a device; the store is a project by mistake."""
+    for name in ("hermes.log", "hermes.log.1", "project/thesis.tex"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text("")
+    place = home / "hermes.toml"
+    place.write_text(
+        f'[telegram]\ntoken = "{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"\nchat_id = 1\nusers = [1]\n'
+        f'[store]\npath = "{home / "project"}"\n[log]\nfile = "{home / log}"\n'
+    )
+    place.chmod(0o600)
+    removed = hermes(home, "uninstall", "all", "--config", str(place))
+    assert removed.returncode == 0, removed.stderr
+    _, _, command_line = removed.stdout.partition("rm -r ")
+    found = set(shlex.split(command_line.splitlines()[0])).difference(runtime.shared_folders())
+    assert found == {str(home / name) for name in ("hermes.toml", *named)}
+
+
+def test_all_is_removed_if_nobody_reads_on(home: Path) -> None:
+    """`hermes uninstall all | head -1`, with a reader that has already left."""
+    assert hermes(home, "--install-completion").returncode == 0
+    ended, unread = os.pipe()
+    os.close(ended)
+    with os.fdopen(unread, "w") as stdout:
+        command = [str(BIN / "hermes"), "uninstall", "all"]
+        removed = subprocess.run(command, env=environ(home), stdout=stdout, stderr=subprocess.PIPE, check=False)
+    assert (removed.returncode, removed.stderr) == (0, b"")
+    assert (home / ".bashrc").read_text() == "alias ll='ls -l'\n"
+
+
+def test_the_line_of_zsh_is_named_and_left(home: Path) -> None:
+    """It loads the completions of all programs in that folder, so a person must decide."""
+    line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
+    (home / ".zshrc").write_text(f"setopt autocd\n\n{line}\n")
+    (home / ".zfunc").mkdir()
+    (home / ".zfunc" / "_hermes").write_text("#compdef hermes\n")
+    before = (home / ".zshrc").read_text()
+    wanted = f"{home / '.zshrc'} stays as it is. If no other program needs the line, delete it: {line}"
+    assert wanted in hermes(home, "uninstall", "all").stdout.splitlines()
+    assert (home / ".zshrc").read_text() == before
+    assert line not in hermes(home, "uninstall", "all").stdout
 
 
 def test_a_foreign_file_stops_nothing_else(home: Path) -> None:
