@@ -261,6 +261,24 @@ async def test_a_deleted_topic_is_made_again(office: Office) -> None:
     assert len(office.topics()) == 1
 
 
+async def test_a_request_to_type_that_went_with_its_topic_is_posted_again(tmp_path: Path) -> None:
+    """In a group nobody could reply to it any more."""
+    async with living(tmp_path, chats=[FORUM], chat_id=TEAM, topics_mode=True, sections=PROMPTS) as home:
+        office = Office(home)
+        await office.open()
+        asked = await office.ask(office.session("Fix login"), "que_1")
+        await home.person.taps(asked, "✏️ Other")
+        first = await home.person.sees("Reply to this", chat=TEAM)
+        await until(lambda: [side.message_id for side in home.entry().phone.sides] == [first.message_id], "it noted")
+        home.api.control.topic("delete", thread_id=asked.thread_id or 0, chat_id=TEAM)
+        office.write("/open")
+        again = await home.person.sees(QUESTION, buttons=True, chat=TEAM)
+        request = await home.person.sees("Reply to this", chat=TEAM)
+        assert again.thread_id == request.thread_id == office.topics()["Fix login"]
+        home.person.write("DuckDB", to=request, chat_id=TEAM, thread_id=request.thread_id)
+        await home.person.sees("“DuckDB”", chat=TEAM)
+
+
 async def test_a_new_copy_of_a_question_stands_in_its_topic(office: Office) -> None:
     """Also after topics were switched off; in a topic that is gone by then, it stands in the chat itself."""
     await office.open()

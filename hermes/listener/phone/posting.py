@@ -199,7 +199,11 @@ class Posting:
             if found.phone.message_id not in {None, message_id}:
                 # An earlier, unconfirmed send had arrived, and was tapped while this one was on its way.
                 copies = (*copies, found.phone.message_id)
-            phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies)
+            sides = found.phone.sides
+            if found.phone.since_id is not None and found.phone.thread_id != post.thread_id:
+                # Its topic cannot be used any more: most likely it was deleted, and the messages in it, too.
+                copies, sides = (*copies, *(side.message_id for side in sides)), ()
+            phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies, sides=sides)
             phone = replace(phone, thread_id=post.thread_id)
             if phone.since_id is None:
                 phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
