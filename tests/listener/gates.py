@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from hermes.storage.store import R
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
 
     from hermes.errors import StoreError
     from hermes.listener.records import Records
@@ -89,3 +91,14 @@ def unsaved(records: Records[R], refuses: Callable[[R], bool] = lambda _: True) 
         yield
     finally:
         del files.__dict__["_save"]
+
+
+@contextmanager
+def unwritable(file: Path) -> Iterator[None]:
+    """Make writes of this file fail: a folder stands where its new content would be written."""
+    folder = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    folder.mkdir()
+    try:
+        yield
+    finally:
+        folder.rmdir()

@@ -54,7 +54,7 @@ class Timekeeper:
         for entry_id in [entry.id for entry in self._entries.all()]:
             with self._entries.apart(entry_id), suppress(Conflict, Missing):  # the next tick looks again
                 entry = self._entries.get(entry_id)
-                if entry is not None and (resumed or (quiet and entry.timing.until_s is not None)):
+                if entry is not None and (resumed or (entry.timing.until_s is None) is not quiet):
                     entry = await self._corrected(entry)
                 if entry is not None:
                     await self._look_at(await self._looked_for(entry))
@@ -66,12 +66,16 @@ class Timekeeper:
 
     async def _corrected(self, entry: Entry) -> Entry:
         """Correct the end that the phone shows, after a standstill of the clock; in quiet hours nobody knows it."""
-        left_s = self._times.clock.left_s(entry.timing)
-        if left_s is None or entry.state.phase != "open":
-            return entry
-        until_s = None if self._times.is_quiet() else self._entries.now() + max(0.0, left_s)
-        timing = replace(entry.timing, until_s=until_s)
-        return await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
+        now_s, is_quiet, left_s = self._entries.now(), self._times.is_quiet(), self._times.clock.left_s
+
+        def corrected(found: Entry) -> Entry:
+            seconds = left_s(found.timing)
+            if seconds is None or found.state.phase != "open":
+                return found
+            return replace(found, timing=replace(found.timing, until_s=None if is_quiet else now_s + max(0.0, seconds)))
+
+        after = corrected(entry)
+        return entry if after == entry else await self._entries.change(entry.id, corrected)
 
     async def _looked_for(self, entry: Entry) -> Entry:
         """Note whether the machine of the ask is away. Raises Conflict, Missing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +9,10 @@ import pytest
 from hermes.chat.screens.buttons import encode
 from hermes.model.actions import KeepWaiting
 from hermes.sandbox.botapi import Chat
+from tests.listener.gates import unwritable
 from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ASKED = "Which database?"
@@ -24,16 +22,10 @@ LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next 
 home = house("new", started=True)
 
 
-@contextmanager
-def unwritable(home: House) -> Iterator[None]:
-    """Make writes of the one open entry fail: a folder stands where its new content would be written."""
-    (pending,) = (home.store / "pending").glob("*.json")
-    folder = pending.with_name(f".{pending.name}.{os.getpid()}.tmp")
-    folder.mkdir()
-    try:
-        yield
-    finally:
-        folder.rmdir()
+def pending(home: House) -> Path:
+    """The file of the one open entry."""
+    (file,) = (home.store / "pending").glob("*.json")
+    return file
 
 
 # --- taps ---------------------------------------------------------------------------------------------------------
@@ -239,7 +231,7 @@ async def test_a_text_that_lacks_a_part_is_offered_although_the_next_one_ends_it
     await home.noted(shown)
     home.person.write(LONG, to=shown)
     await until(lambda: home.entry().state.joining, "the first part")
-    with unwritable(home):
+    with unwritable(pending(home)):
         home.person.write("and the end", to=shown)
         await home.person.sees("I could not save that")
     home.clock.advance(10)
@@ -293,7 +285,7 @@ async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: H
         await home.person.sees("🔒 Locked")
         await home.listener._store.unlock_phone()
     else:
-        with unwritable(home):
+        with unwritable(pending(home)):
             home.person.write("before the backup is verified")
             await home.person.sees("I could not save that")
     home.clock.advance(10)
@@ -345,7 +337,7 @@ async def test_a_tap_that_was_not_saved_is_said_and_may_be_done_again(home: Hous
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await until(lambda: home.entry().phone.message_id, "the post noted")
-    with unwritable(home):
+    with unwritable(pending(home)):
         assert "I could not save that" in await home.person.taps(shown, "SQLite")
         assert home.entry().state.phase == "open"
         home.person.write("Redis", to=shown)
@@ -362,7 +354,7 @@ async def test_nobody_can_be_told_so_the_tap_stays_with_telegram(home: House) ->
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await until(lambda: home.entry().phone.message_id, "the post noted")
-    with unwritable(home):
+    with unwritable(pending(home)):
         home.api.control.fault(method="answerCallbackQuery", action="error", status=502)
         home.person.tap(shown, "SQLite")
         await until(lambda: home.api.control.calls("answerCallbackQuery"), "a warning that fails")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, cast
@@ -22,10 +20,10 @@ from hermes.listener.sd_notify import Supervisor
 from tests.asks import ask, question
 from tests.at_once import at_once
 from tests.books import a_book, no_records
+from tests.listener.gates import unwritable
 from tests.stores import a_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 CONFIGURED, MOVED, AGAIN = -4_001, -100_4001, -100_4002
@@ -92,17 +90,6 @@ class Line:
 def line(tmp_path: Path) -> Line:
     """A connection to a group."""
     return Line(tmp_path / "store")
-
-
-@contextmanager
-def unwritable(file: Path) -> Iterator[None]:
-    """Make writes of this file fail: a folder stands where its new content would be written."""
-    folder = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    folder.mkdir()
-    try:
-        yield
-    finally:
-        folder.rmdir()
 
 
 # --- moves --------------------------------------------------------------------------------------------------------

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.core.answer_clock import GRACE_S
+from hermes.errors import NotSaved
+from tests.listener.gates import unwritable
 from tests.listening import House, a_request, house, question, until
 
 if TYPE_CHECKING:
+    from hermes.listener.daemon import Listener
     from hermes.model.entry import Entry
     from hermes.sandbox.phone_values import ShownMessage
 
@@ -72,16 +75,22 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         assert phases(home) == ["sending"]
 
 
+async def waited(home: House, listener: Listener, label: str) -> ShownMessage:
+    """Ask a question, and tap this button of its final call, which goes; the message of the question."""
+    (shown,) = await asked(home, "Which one?")
+    await home.ticks(CALL_S + 1)
+    call = await home.person.sees("⏰")
+    tap = home.person.tap(call, label)
+    await listener._parts.phone.updates.step(longest_s=0)
+    assert await home.person.toast(tap) == "All right, I keep waiting"
+    await home.person.gone(call)
+    return home.person.message(shown.message_id)
+
+
 async def test_an_hour_more_starts_the_time_again(home: House) -> None:
     """The call is deleted, and another one comes that much later, which can stop the agent."""
     async with home.still() as listener:
-        (shown,) = await asked(home, "Which one?")
-        await home.ticks(CALL_S + 1)
-        call = await home.person.sees("⏰")
-        tap = home.person.tap(call, "1 h more")
-        await listener._parts.phone.updates.step(longest_s=0)
-        assert await home.person.toast(tap) == "All right, I keep waiting"
-        await home.person.gone(call)
+        shown = await waited(home, listener, "1 h more")
         await home.ticks(CALL_S + 600)
         assert home.entry().timing.called is False
         await home.ticks(2760)
@@ -95,14 +104,9 @@ async def test_an_hour_more_starts_the_time_again(home: House) -> None:
 async def test_another_tap_takes_no_hour_away(home: House) -> None:
     """Whatever is tapped after "1 h more"."""
     async with home.still() as listener:
-        (shown,) = await asked(home, "Which one?")
-        await home.ticks(CALL_S + 1)
-        call = await home.person.sees("⏰")
-        home.person.tap(call, "1 h more")
-        await listener._parts.phone.updates.step(longest_s=0)
-        await home.person.gone(call)
+        shown = await waited(home, listener, "1 h more")
         before = home.entry().timing
-        home.person.tap(home.person.message(shown.message_id), "⏹ Stop")
+        home.person.tap(shown, "⏹ Stop")
         await listener._parts.phone.updates.step(longest_s=0)
         after = home.entry().timing
         assert (after.expires_at, after.until_s) == (before.expires_at, before.until_s)
@@ -126,14 +130,9 @@ async def test_a_call_that_is_too_old_to_be_deleted_keeps_no_buttons(home: House
 async def test_without_a_limit_only_a_person_ends_it(home: House) -> None:
     """Neither time nor another tap brings the limit back."""
     async with home.still() as listener:
-        (shown,) = await asked(home, "Which one?")
-        await home.ticks(CALL_S + 1)
-        call = await home.person.sees("⏰")
-        home.person.tap(call, "No limit")
-        await listener._parts.phone.updates.step(longest_s=0)
-        await home.person.gone(call)
+        shown = await waited(home, listener, "No limit")
         assert "waits until" not in home.person.message(shown.message_id).text
-        home.person.tap(home.person.message(shown.message_id), "⏹ Stop")
+        home.person.tap(shown, "⏹ Stop")
         await listener._parts.phone.updates.step(longest_s=0)
         await home.ticks(20 * TTL_S)
         assert phases(home) == ["open"]
@@ -283,6 +282,19 @@ async def test_in_quiet_hours_the_phone_shows_no_end(home: House) -> None:
         await home.ticks(20)
         for shown in (before, within):
             await until(lambda shown=shown: "waits until 07:" in home.person.message(shown.message_id).text, "an end")  # type: ignore[misc]
+
+
+async def test_an_end_that_cannot_be_saved_after_the_night_is_shown_later(home: House) -> None:
+    """Else the phone would show none until somebody taps."""
+    home.clock.advance(until_clock(home, 23))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC"}):
+        await home.ticks(20)
+        (shown,) = await asked(home, "Which one?")
+        home.clock.advance(until_clock(home, 7, 1))
+        with unwritable(home.store / "pending" / f"{home.entry().id}.json"), pytest.raises(NotSaved):
+            await home.ticks(20)
+        await home.ticks(20)
+        await until(lambda: "waits until 07:" in home.person.message(shown.message_id).text, "an end")
 
 
 async def test_a_restart_at_the_end_of_the_night_loses_no_digest(home: House) -> None:
