@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from hypothesis import given, strategies as st
 
 from hermes.commands.ask import typed
 from hermes.commands.ask.given import of_file, of_options, payload
-from hermes.commands.ask.terminal import LATE_S
+from hermes.commands.ask.terminal import LATE_S, LOOK_S
 from hermes.errors import ConfigError
 from hermes.model.ask import Option, Question
 from tests.listening import House, house, until
@@ -392,7 +393,8 @@ async def test_what_reaches_no_phone_stays_in_the_terminal_if_it_is_kept(home: H
     home.api.control.fault(method="*", action="error", status=502, times=10_000)
     process = terminal(*CHOICE, "--timeout", f"{LATE_S - 3:.0f}s", "--on-expiry", "keep")
     await shows(process, "You still can, here.")
-    await asyncio.sleep(5)  # the time at which it would be late is over by then: nothing tells that it says nothing
+    said_s = time.monotonic() + 3 + 2 * LOOK_S
+    await until(lambda: time.monotonic() > said_s, "the moment at which it would be said")
     process.sendline("2")
     assert await status_of(process) == 0
     assert "It is not on your phone yet" not in process.before
