@@ -17,7 +17,7 @@ from tests.faults.topics import Deletions
 from tests.faults.world import FLEETING_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from tests.faults.asks import Answers, Route, Shape
@@ -75,6 +75,8 @@ AWAY: Final = 0.25
 A_TALK: Final = 0.7
 """How likely somebody also writes prompts in a round."""
 COPY_S: Final = 8.0
+REST_S: Final = 8.0
+"""How long the messages of a question that is over may keep their buttons."""
 RESTART_S: Final = 0.5
 TIDY_S: Final = 20.0
 NUDGED_S: Final = 10.0
@@ -461,7 +463,7 @@ class Round:
         forgotten = self._take_copies_away()
         for twins in self.twins:
             self.violations += twins.violations()
-        view = self.view().without(forgotten)
+        view = self._at_rest(forgotten)
         topics.judge(self, view)
         for talk in self.talks:
             self.violations += self._broken_by(talk, view)
@@ -489,6 +491,19 @@ class Round:
                 stalled_s=self._stalled_s,
                 reopened=bool({OPENING, topics.DELETED} & set(self.kinds)),
             )
+
+    def _at_rest(self, forgotten: Collection[int]) -> View:
+        """Look at the phone once no question has buttons, or REST_S later.
+
+        An agent may give up a question that Hermes has not heard of yet: it is posted and ended a moment later.
+        """
+        end_s = time.monotonic() + REST_S
+        while True:
+            view = self.view().without(forgotten)
+            is_asked = any(message.rows for person in self.persons for message in view.about(person.ask))
+            if not is_asked or time.monotonic() > end_s:
+                return view
+            time.sleep(TICK_S)
 
     def _take_copies_away(self) -> set[int]:
         """A copy that Telegram never confirmed is unknown to Hermes; it goes at the first tap, with a word.

@@ -16,7 +16,7 @@ from tests.faults.__main__ import main
 from tests.faults.asks import Ask
 from tests.faults.person import PATIENCE_S, Person, View
 from tests.faults.playing import played
-from tests.faults.round import Outcome
+from tests.faults.round import Outcome, Round
 from tests.faults.terminal import Terminal
 from tests.faults.world import FLEETING_S
 from tests.harness.processes import until
@@ -228,6 +228,19 @@ def test_a_listener_neither_spins_nor_goes_deaf() -> None:
     told(laws.deafness(an_ask(), [wanted()]), "")
     told(laws.deafness(an_ask(), []), "deaf")
     told(laws.deafness(an_ask(), [DESK]), "deaf")
+
+
+def test_the_phone_is_judged_when_no_question_has_buttons() -> None:
+    """A question that its agent gave up at once is posted and ended when all else is over."""
+    still = a_view(a_message("q1w", rows=OPTIONS), a_message("q1w is out of date", rows=OPTIONS))
+    views = [still, still, a_view(a_message("✅ q1w: q1w1b"))]
+
+    class Watched(Round):
+        def view(self) -> View:
+            return views.pop(0)
+
+    watched = Watched(None, 1, 1, persons=[a_person()])  # type: ignore[arg-type]
+    assert not any(message.rows for message in watched._at_rest(frozenset()).shown())
 
 
 def test_copies_with_buttons_are_found() -> None:
