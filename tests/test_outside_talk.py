@@ -17,9 +17,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 from telegram.request import HTTPXRequest
 
-from hermes.agents.opencode import events, wire
+from hermes.agents.opencode import wire
 from hermes.agents.opencode.adapter import read_request
-from hermes.agents.server import Lost
+from hermes.agents.server import Lost, follow
 from hermes.agents.wire import decode
 from hermes.chat.bot import Bot
 from hermes.chat.incoming import read_update
@@ -470,9 +470,9 @@ def heard(content: bytes, kind: str = "text/event-stream") -> list[str | None]:
             return httpx.Response(200, json={"version": NEW})
         return httpx.Response(200, headers={b"content-type": kind.encode()}, stream=httpx.ByteStream(content))
 
-    async def follow() -> list[str | None]:
+    async def told() -> list[str | None]:
         found = []
-        async with server(answer) as desk, aclosing(events.follow(desk)) as stream:
+        async with server(answer) as desk, aclosing(follow(desk.name, desk.listen)) as stream:
             async for one in stream:
                 if isinstance(one, Lost):
                     break
@@ -480,7 +480,7 @@ def heard(content: bytes, kind: str = "text/event-stream") -> list[str | None]:
                 found.append(ask_of.source.request_id if ask_of else None)
         return found
 
-    return asyncio.run(follow())
+    return asyncio.run(told())
 
 
 def line_of(one: Any) -> bytes:

@@ -75,19 +75,15 @@ class Api:
         events: str = "/global/event",
         username: str = "opencode",
         password: str = "",
-        ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`events` is the path of the event stream.
-
-        `ssl_context` may be shared between servers; making one is slow, and only https needs it.
-        """
+        """`events` is the path of the event stream."""
         self.name = name
         self._events = events
         self._http = httpx.AsyncClient(
             base_url=url,
             auth=httpx.BasicAuth(username, password) if password else None,
-            verify=ssl_context or _tls(url),
+            verify=_tls(url),
             transport=transport,
             timeout=CALL,
             trust_env=False,  # a proxy from the environment must neither see questions nor be used for loopback

@@ -26,9 +26,7 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several pending questions fit the ask (`count`, at least 2), so that no answer may be sent."""
-
-    count: int
+    """Several pending questions fit the ask, so that no answer may be sent."""
 
 
 Match = Found | NotYet | Ambiguous
@@ -50,7 +48,7 @@ def find(ask: Ask, pending: Sequence[Ask]) -> Match:
 
 def _only(candidates: Sequence[Ask]) -> Match:
     if len(candidates) > 1:
-        return Ambiguous(len(candidates))
+        return Ambiguous()
     return Found(candidates[0]) if candidates else NotYet()
 
 

@@ -25,11 +25,6 @@ MISSING: Final = {
 }
 
 
-def is_prompt_word(text: str) -> bool:
-    """Tell whether a text begins with /note, /task or /run."""
-    return _WORD.match(text) is not None
-
-
 def content_of(text: str, *, about: str = "") -> Content:
     """Return what the text asks of the agent; `about` is a question that it answers too late.
 

@@ -31,7 +31,6 @@ OVER: Final = ("Stop", "StopFailure", "UserPromptSubmit", "SessionEnd")
 OVER_WITH_PERMISSIONS: Final = (*OVER, "SubagentStop")
 WAITING: Final = ("SessionStart", "UserPromptSubmit")
 """The events at which a hook begins to wait for prompts."""
-EVENTS: Final = (BEFORE, ASKING, "PostToolUse", "PostToolUseFailure", *OVER_WITH_PERMISSIONS, WAITING[0])
 PROMPTS_NOTE: Final = (
     "Claude Code tells its model that the prompts from your phone come from a hook and not from the user."
 )

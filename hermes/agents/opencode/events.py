@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.agents import server as following
 from hermes.agents.opencode import adapter, wire
-from hermes.agents.server import Connected, Disposed, Followed, Heard
+from hermes.agents.server import Connected, Disposed, Heard
 from hermes.agents.wire import decode
 from hermes.errors import PayloadError
 from hermes.model.signals import Retrying, Signal
@@ -27,16 +24,6 @@ _LOG = logging.getLogger(__name__)
 
 _INSTANCE_DISPOSED = "server.instance.disposed"
 _DISPOSED = frozenset({_INSTANCE_DISPOSED, "global.disposed"})
-
-
-def follow(
-    server: OpenCodeServer,
-    *,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    clock: Callable[[], float] = time.monotonic,
-) -> AsyncGenerator[Followed, None]:
-    """Follow a server without end, and yield its signals, disposes, breaks and reconnects. Raises no AgentError."""
-    return following.follow(server.name, server.listen, sleep=sleep, clock=clock)
 
 
 async def listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:

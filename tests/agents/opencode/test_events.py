@@ -14,9 +14,9 @@ import pytest
 from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import follow, signal_of
+from hermes.agents.opencode.events import signal_of
 from hermes.agents.opencode.sessions import Sessions
-from hermes.agents.server import Connected, Followed, Heard, Lost
+from hermes.agents.server import Connected, Followed, Heard, Lost, follow
 from hermes.agents.wire import shaped
 from hermes.errors import AgentAway, AgentRefused, Unauthorized
 from hermes.model.ask import Source
@@ -276,7 +276,7 @@ class Life:
         """Return the first things that a follower hears."""
         heard: list[Followed] = []
         async with server(self) as desk:
-            stream = follow(desk, sleep=self.sleep, clock=lambda: self.now_s)
+            stream = follow(desk.name, desk.listen, sleep=self.sleep, clock=lambda: self.now_s)
             async with contextlib.aclosing(stream):
                 async for one in stream:
                     heard.append(one)
@@ -370,7 +370,7 @@ async def test_a_server_that_is_not_ready_is_asked_shortly() -> None:
         raise httpx.ReadTimeout("swallowed")
 
     async with server(early) as desk:
-        stream = follow(desk, sleep=no_sleep)
+        stream = follow(desk.name, desk.listen, sleep=no_sleep)
         async with contextlib.aclosing(stream):
             assert isinstance(await anext(stream), Lost)
     assert max(timeouts[0].values()) <= 1
@@ -400,7 +400,7 @@ async def test_following_ends_when_it_is_cancelled() -> None:
         await asyncio.Event().wait()
 
     async def run() -> None:
-        async with server(Life()) as desk, contextlib.aclosing(follow(desk, sleep=sleep)) as stream:
+        async with server(Life()) as desk, contextlib.aclosing(follow(desk.name, desk.listen, sleep=sleep)) as stream:
             async for _ in stream:
                 pass
 

@@ -18,8 +18,7 @@ import pytest
 
 from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import follow
-from hermes.agents.server import Connected, Disposed, Followed, Heard, Lost
+from hermes.agents.server import Connected, Disposed, Followed, Heard, Lost, follow
 from hermes.core import matching
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model.ask import Ask
@@ -107,7 +106,7 @@ async def listening(server: OpenCodeServer) -> AsyncIterator[Ear]:
     ear = Ear()
 
     async def run() -> None:
-        async with contextlib.aclosing(follow(server)) as stream:
+        async with contextlib.aclosing(follow(server.name, server.listen)) as stream:
             async for one in stream:
                 ear.heard.append(one)
 
@@ -254,7 +253,7 @@ async def test_two_calls_of_one_step_are_two_requests(
     announced = replace(second, source=replace(second.source, request_id=None, message_id=None))
     assert matching.find(announced, [first, second]) == matching.Found(second)
     nameless = replace(announced, source=replace(announced.source, call_id=None))
-    assert matching.find(nameless, [first, second]) == matching.Ambiguous(2)
+    assert matching.find(nameless, [first, second]) == matching.Ambiguous()
     await server.reply(second, (("SQLite",),))
     assert await server.verdict(second) == AnsweredWith((("SQLite",),))
     assert await server.verdict(first) == StillOpen()
@@ -511,7 +510,7 @@ async def test_a_password_is_wanted_everywhere(private_opencode: Callable[..., O
     async with client_of(opencode, password="wrong") as server:
         with pytest.raises(Unauthorized):
             await answered(server.health)
-        stream = follow(server)
+        stream = follow(server.name, server.listen)
         async with contextlib.aclosing(stream):
             lost = await anext(stream)
             if isinstance(lost, Lost) and isinstance(lost.error, AgentAway):
@@ -604,7 +603,8 @@ async def test_a_server_is_found_when_it_starts(private_opencode: Callable[..., 
         ear = Ear()
 
         async def run() -> None:
-            async with contextlib.aclosing(follow(server, sleep=lambda _: asyncio.sleep(0.02))) as stream:
+            heard = follow(server.name, server.listen, sleep=lambda _: asyncio.sleep(0.02))
+            async with contextlib.aclosing(heard) as stream:
                 async for one in stream:
                     ear.heard.append(one)
 

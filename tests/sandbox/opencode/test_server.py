@@ -11,8 +11,7 @@ import pytest
 
 from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
-from hermes.agents.opencode.events import follow
-from hermes.agents.server import Connected, Heard
+from hermes.agents.server import Connected, Heard, follow
 from hermes.errors import AgentAway, AgentRefused, NotThere, Unauthorized
 from hermes.model.signals import Asked, Busy, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
@@ -167,7 +166,7 @@ async def test_what_an_abort_leaves_is_a_zombie(agent: ScriptedAgent) -> None:
     async with client(agent) as desk:
         asks = await desk.questions(HERE)
         assert [await desk.verdict(ask) for ask in asks] == [Dead(), Dead()]
-        async for told in follow(desk):
+        async for told in follow(desk.name, desk.listen):
             if isinstance(told, Connected):
                 await desk.reply(asks[0], (("SQLite",),))
                 await desk.reject(asks[1])
@@ -260,7 +259,7 @@ async def test_events_come_doubled_held_back_and_not_at_all(agent: ScriptedAgent
     signals: list[object] = []
     connected = 0
     async with client(agent) as desk:
-        async for told in follow(desk):
+        async for told in follow(desk.name, desk.listen):
             if isinstance(told, Connected):
                 connected += 1
                 agent.doubles_events = connected == 2
