@@ -1,11 +1,15 @@
 """`python -m hermes`: start `hermes.hook.run` directly for the command `hook`, else the command line."""
 
+import atexit
+import gc
 import os
 import sys
 
 # Optional imports of libraries that work without them. They are hidden because a listener would keep them in memory:
 # the command line of httpx (4 MB), and the package with which python-telegram-bot decrypts passports (7 MB).
 UNUSED = ("httpx._main", "cryptography")
+YOUNG = 20_000
+"""So many new objects make Python look for garbage. A start makes many more than the usual 700, and drops few."""
 
 
 def main() -> None:
@@ -17,6 +21,8 @@ def main() -> None:
         from hermes.hook import run
 
         sys.exit(run.main(sys.argv[2:]))
+    gc.set_threshold(YOUNG)
+    atexit.register(gc.freeze)  # a process that ends need not look for garbage: that takes up to a tenth of a second
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]  # libpq would read it: see `hermes.storage.postgres.address`
     if sys.argv[1:2] != ["mcp"]:  # its library cannot do without

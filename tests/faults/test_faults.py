@@ -28,6 +28,8 @@ MILD_ROUND: Final = 105
 ALBUM_SETTLES_S: Final = 60.0
 ALBUM_ROUND: Final = 906
 """The same with a prompt, which is an album of pictures, in pieces."""
+OF_THE_ALBUM: Final = f"Q{ALBUM_ROUND}tk (plain, card)"
+"""How each violation by that prompt begins: it has several lines, or lacks a file, if the machine is slow."""
 OFTEN_BEGUN: Final = {
     "a listener that is killed": {"listener killed", "listener killed, started"},
     "hooks that are killed": {"hooks killed"},
@@ -216,7 +218,7 @@ def test_a_broken_hermes_is_seen(break_it: str, said: str, settling_s: float, tm
     [
         pytest.param("", "", id="it is honest"),
         pytest.param(FORGETS_A_FILE, "of them right, and not the", marks=NIGHTLY, id="it forgets a file"),
-        pytest.param(TEARS_ALBUMS, "has several lines", id="it tears albums"),
+        pytest.param(TEARS_ALBUMS, OF_THE_ALBUM, id="it tears albums"),
         pytest.param(KEEPS_FILES, "is kept for no prompt", marks=NIGHTLY, id="it keeps files"),
         pytest.param(TELLS_OF_FILES, "the log has a piece of a file", marks=NIGHTLY, id="it tells of files"),
     ],
