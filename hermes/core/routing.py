@@ -77,9 +77,15 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
             return _to(entry, text, "part")
     if target is not None:
         return _to(target, text, "reply" if _is_meant(text, target) else "offered")
-    if text.reply_to is not None and _CODE.search(_last_line(text.reply_text)):
+    if replied_code(text):
         return Tell("settled")
     return _plain(text, here)
+
+
+def replied_code(text: Text) -> str:
+    """Return the code of the ask to a message of which this text replies, "" if it replies to no such message."""
+    code = None if text.reply_to is None else _CODE.search(_last_line(text.reply_text))
+    return code[1] if code else ""
 
 
 def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
@@ -135,8 +141,8 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
     for entry in here:
         if text.reply_to in _messages(entry):
             return entry
-    code = _CODE.search(_last_line(text.reply_text))
-    return next((one for one in here if code and one.code == code[1] and text.reply_to > one.phone.after_id), None)
+    code = replied_code(text)
+    return next((one for one in here if code and one.code == code and text.reply_to > one.phone.after_id), None)
 
 
 def _is_meant(text: Text, entry: Entry) -> bool:

@@ -135,6 +135,10 @@ class Entries:
         """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
         return await self.store.done_by(wait_id)
 
+    async def closed_with_code(self, code: str) -> Entry | None:
+        """Return the closed ask with this code if it is among the RECENT last ones, else None. Raises StoreError."""
+        return next((entry for entry in await self.store.newest_done(RECENT) if entry.code == code), None)
+
     def note_message(self, message_id: int) -> None:
         """Note the id of a message in the chat: the messages of an ask that is created later have higher ids."""
         self.newest_message = max(self.newest_message, message_id)

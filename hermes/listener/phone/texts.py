@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.topics import Topics
     from hermes.model.entry import Entry
     from hermes.model.events import Text, TextEdit
+    from hermes.model.prompt import Target
 
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
@@ -85,21 +86,22 @@ class Texts:
         if step.hint is None:
             return
         self._tell(step.hint.kind, (to.entry_id,), text.message_id)
-        if entry is not None and step.hint.kind == "settled":
-            await self._offer_to_agent(entry, text)
+        if entry is not None and step.hint.kind == "settled" and self._asking(entry) is not None:
+            await self._prompts.offer(text, first=self._asking(entry))
 
-    async def _offer_to_agent(self, entry: Entry, text: Text) -> None:
-        """Ask whether a reply to a question that is over is a prompt, if its session takes any."""
-        asking = self._prompts.target(entry.ask.source, entry.ask.capabilities.agent_name)
-        if asking is not None:
-            await self._prompts.offer(text, first=asking)
+    def _asking(self, entry: Entry) -> Target | None:
+        """Return the session that has asked, if it takes prompts."""
+        return self._prompts.target(entry.ask.source, entry.ask.capabilities.agent_name)
 
     async def _is_for_a_session(self, to: routing.Tell | routing.Ignore, text: Text) -> bool:
         """Tell whether the person was asked which session a text is for, or told that its session takes none."""
         match to:
             case routing.Ignore() | routing.Tell("none_open" | "how_to_answer") if self._prompts.refuse(text):
                 return True
-            case routing.Tell("none_open" | "settled" | "how_to_answer"):
+            case routing.Tell("settled"):
+                closed = await self._entries.closed_with_code(routing.replied_code(text))
+                return await self._prompts.offer(text, first=None if closed is None else self._asking(closed))
+            case routing.Tell("none_open" | "how_to_answer"):
                 return await self._prompts.offer(text)
             case routing.Tell("no_words") if not self._is_asked():
                 return await self._prompts.offer(text)

@@ -548,6 +548,21 @@ async def test_a_reply_to_a_question_that_was_just_answered_is_offered(desk: Des
     assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "Nothing"]
 
 
+async def test_a_reply_to_a_question_that_is_put_away_is_offered(desk: Desked, shop: Source) -> None:
+    """Its message stays on the phone, and names the question by its code; its session is named first."""
+    home = desk.home
+    await desk.notice(shop)
+    home.hook("question.asked", a_request("que_1", session="ses_9"), context={"title": "Nine"})
+    shown = await home.person.sees("Which database?", buttons=True)
+    await home.noted(shown)
+    home.hook("question.replied", {"requestID": "que_1", "sessionID": "ses_9", "answers": [["SQLite"]]})
+    await home.put_away()
+    await home.closed()
+    home.person.write("take MySQL", to=await home.person.sees("SQLite"))
+    offered = await home.person.sees("What is this for?", buttons=True)
+    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "Nothing"]
+
+
 async def test_an_edit_after_send_again_counts(desk: Desked, shop: Source) -> None:
     """The message is that of the prompt which waits now, not of the one that failed."""
     desk.desk.sessions[shop.session_id].is_busy = True

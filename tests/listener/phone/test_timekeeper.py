@@ -276,6 +276,7 @@ async def test_in_quiet_hours_the_phone_shows_no_end(home: House) -> None:
         home.hook("question.asked", a_request("que_2", question("Within?"), call="call_2"))
         await home.listener._loops.take_inbox()
         within = await home.person.sees("Within?")
+        await home.noted(within)
         assert "waits until" not in within.text
         await until(lambda: "waits" not in home.person.message(before.message_id).text, "no end")
         home.clock.advance(until_clock(home, 7, 1))
