@@ -80,6 +80,11 @@ class JsonLines(Lines):
         return json.dumps(event)
 
 
+def files(path: Path) -> list[Path]:
+    """Return the paths of this log and of the older files that it leaves beside it."""
+    return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, OLD_FILES + 1))]
+
+
 class PrivateFile(RotatingFileHandler):
     """A log file of mode 0600 and limited size. If another process rotates or removes it, a new one is opened.
 

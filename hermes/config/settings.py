@@ -6,7 +6,7 @@ The description names correct values; `reading` builds error sentences from it, 
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo
 
 import platformdirs
@@ -132,6 +132,14 @@ class Questions(_Section):
         return None if self.tz == "local" else ZoneInfo(self.tz)
 
 
+DESTRUCTIVE: Final = ("rm", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish")
+RUNNING_OTHERS: Final = (
+    *("sudo", "su", "doas", "env", "command", "exec", "eval", "nohup", "timeout", "xargs", "find"),
+    *("bash", "sh", "zsh"),
+)
+"""Commands that run other ones: who allows one of them for good allows everything."""
+
+
 class Permissions(_Section):
     """Which permissions agents may ask for on the phone, and how a permission ends without an answer."""
 
@@ -139,7 +147,7 @@ class Permissions(_Section):
     on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
     always: bool = Field(default=True, description="true or false")
     never_always: Words = Field(
-        default=("rm", "sudo", "su", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish"),
+        default=(*DESTRUCTIVE, *RUNNING_OTHERS),
         description='a list of the first words of commands, such as ["rm", "git push"]',
     )
     without_projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')

@@ -6,7 +6,8 @@ The first of these rules that fits decides:
  2. The text is a reply to a message of an ask: it belongs to that ask. The message is known by its id or, if our own
     bot wrote it (a copy), by the code in its last line. A reply to a message that asked for another answer, or
     another person, is offered by a button.
- 3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends).
+ 3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends). A text
+    that was only forwarded is offered by a button.
  4. Exactly one ask is open in a private chat: a button offers the text as the answer to it.
  5. Else the person is told how to answer. In a group only a reply to a message of an ask (also of a closed one) is
     told anything, because people there talk to each other.
@@ -105,7 +106,8 @@ def _plain(text: Text, here: Sequence[Entry]) -> Destination:
         return Ignore()
     armed = [entry for entry in there if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
     if armed and text.reply_to is None:  # a reply is about another message
-        return _to(max(armed, key=lambda entry: _armed_at(entry, text.user.id) or 0.0), text, "armed")
+        newest = max(armed, key=lambda entry: _armed_at(entry, text.user.id) or 0.0)
+        return _to(newest, text, "offered" if text.is_forwarded else "armed")
     if text.group:
         return Ignore()
     if (text.text or "").startswith("/"):

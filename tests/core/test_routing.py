@@ -100,6 +100,7 @@ def test_the_text_after_the_pencil_goes_to_the_ask_armed_last() -> None:
     assert route(text("words"), [first, second]) == to("e2", "armed", "words")
     theirs = armed(opened(), 10.0, BOB)
     assert route(text("words"), [theirs, second]) == to("e2", "armed", "words")
+    assert route(text("words", is_forwarded=True), [theirs, second]) == to("e2", "offered", "words")
 
 
 def test_a_further_part_belongs_to_the_text_that_is_being_joined() -> None:

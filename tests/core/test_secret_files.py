@@ -12,7 +12,9 @@ from hermes.core.secret_files import is_secret
         ".git/config", "sub/.git/HEAD", ".git", ".ssh/known_hosts", ".npmrc", ".netrc", ".aws/credentials", "a.p12",
         ".aws/credentials.json", "gcloud/credentials.json", "credentials", ".credentials.json", "auth.json", ".envrc",
         ".pgpass", ".pg_service.conf", ".htpasswd", ".dockercfg", ".docker/config.json", ".kube/config", "me.kdbx",
-        "app/release.keystore", "a.jks",
+        "app/release.keystore", "a.jks", ".env~", ".env-production", ".env.bak", ".npmrc~", "server.pem.bak",
+        "server.key.old", ".server.pem.swp", ".git-credentials~", "secrets.yaml", "config/secret.json",
+        "terraform.tfstate", "terraform.tfstate.backup", "service-account.json", ".vault-token",
     ],
 )  # fmt: skip
 def test_what_names_secrets_is_one(path: str) -> None:
@@ -27,6 +29,8 @@ def test_what_names_secrets_is_one(path: str) -> None:
         "README.md",
         "src/idle.py",
         "credentials.md",
+        "secrets.py",
+        "notes.bak",
         "src/auth.ts",
         "keys.md",
         ".gitignore",

@@ -4,7 +4,8 @@ Claude Code compares a file, by its real path, too, as git does with .gitignore,
 that `x/**` is the same as `x`. `//` begins at the root, `~/` in the home folder, `/` at the settings, and any other
 pattern in the folder in which Claude Code was started. A session's folder can lie below that one. So the settings of
 all folders above count, and their patterns both from there and from the session's folder; those of the user's settings
-from each of these folders. A rule with `!`, which would take another one back, has no effect here.
+and of the machine's managed settings from each of these folders. A rule with `!`, which would take another one back,
+has no effect here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from hermes.agents.prompting import Excludes
 
 LARGEST: Final = 1 << 20
+MANAGED: Final = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
+"""Where those who manage the machine put settings for all its users: on Linux and on macOS."""
 _NAMES: Final = ("settings.json", "settings.local.json")
 _READ: Final = re.compile(r"Read(?:\((.*)\))?", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -36,7 +39,9 @@ Rule = tuple[Path, str]
 """A folder, and a pattern from there without a slash at its beginning, unless it must begin in that very folder."""
 
 
-def exclusions(directory: str, record: str, environ: Mapping[str, str] = os.environ) -> Excludes:
+def exclusions(
+    directory: str, record: str, environ: Mapping[str, str] = os.environ, managed: Sequence[Path] = MANAGED
+) -> Excludes:
     """Return which files the settings keep from a session in this folder, whose record is the file `record`.
 
     Raises AgentRefused: settings that cannot be read or understood (`said` names the file), or with too many rules.
@@ -46,12 +51,26 @@ def exclusions(directory: str, record: str, environ: Mapping[str, str] = os.envi
     files: dict[Path, tuple[Path, ...]] = {
         folder / ".claude" / name: (folder, here) for folder in above for name in _NAMES
     }
-    files |= {user: (user.parent, *above) for user in (settings_path(environ), *_settings_of(record))}
+    general = (settings_path(environ), *_settings_of(record), *_managed(managed))
+    files |= {file: (file.parent, *above) for file in general}
     home = Path(environ.get("HOME") or Path.home())
     patterns = ((pattern, folders) for file, folders in files.items() for pattern in _patterns(file))
     rules = [rule for pattern, folders in patterns for rule in rules_of(pattern, folders, home)]
     check_length(pattern for _, pattern in rules)
     return lambda path: any(is_named(path, rule) for rule in rules)
+
+
+def _managed(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files of the managed settings. Raises AgentRefused: a folder of them cannot be read."""
+    for folder in folders:
+        yield folder / "managed-settings.json"
+        pieces = folder / "managed-settings.d"
+        try:
+            yield from (piece for piece in sorted(pieces.iterdir()) if piece.suffix == ".json")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            raise AgentRefused("settings that cannot be read", said=f"{pieces} cannot be read") from None
 
 
 def _settings_of(record: str) -> Iterator[Path]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
@@ -41,7 +42,8 @@ _KNOWN: Final = frozenset(
 )
 _CREDENTIAL: Final = re.compile(
     r"passw(or)?d|pass(phrase|code)|\bpwd\b|secret|token|credential|(api|private|access)[-_ ]?key|\bpin\b|\botp\b"
-    r"|verification code|seed phrase",
+    r"|(verification|recovery) code|seed phrase|\b2fa\b|\bcvv\b|passwort|kennwort|mot de passe|contraseña|senha|пароль"
+    r"|密码|パスワード",
     re.IGNORECASE,
 )
 
@@ -88,7 +90,7 @@ def read_form(form: object, origin: Source, capabilities: Capabilities) -> Ask:
         reject_stops=is_question,
         can_skip=not any(one.get("required") is True for one in listed),
     )
-    has_credential = not is_question and (bool(_CREDENTIAL.search(words)) or any(map(_asks_credential, listed)))
+    has_credential = not is_question and (_is_credential(words) or any(map(_asks_credential, listed)))
     answerable = all(is_plain for _, _, is_plain in read) and not has_credential
     return Ask(source, questions, can, answerable, given=_kept([field for _, field, _ in read]))
 
@@ -156,7 +158,13 @@ def _is_plain(field: Record) -> bool:
 
 
 def _asks_credential(field: Record) -> bool:
-    return any(_CREDENTIAL.search(str(field.get(key) or "")) for key in ("key", "title", "description", "placeholder"))
+    return any(_is_credential(str(field.get(key) or "")) for key in ("key", "title", "description", "placeholder"))
+
+
+def _is_credential(words: str) -> bool:
+    """Tell whether these words ask for a credential, also if they are written with signs that nobody sees."""
+    seen = "".join(sign for sign in words if unicodedata.category(sign) != "Cf")
+    return bool(_CREDENTIAL.search(unicodedata.normalize("NFKC", seen)))
 
 
 def _field(field: Record) -> Field:

@@ -11,6 +11,7 @@ from hermes.chat.bot import Bot, always
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
+from hermes.config import logs
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.downloads import Downloads
@@ -167,6 +168,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
 
 def _file_requests(config: Config, given: Given, prompt_texts: PromptTexts, outbox: Outbox) -> FileRequests:
     own = [user_config_path("hermes"), given.entries.store.home.root, config.opencode2.file, *config.secret_files()]
+    own += logs.files(config.log.file)
     return FileRequests(
         prompt_texts,
         given.entries,

@@ -108,6 +108,18 @@ def test_the_settings_of_the_user_count_from_each_folder_above(tmp_path: Path) -
     assert not exclusions(str(below), "", home)(excluded)
 
 
+def test_the_settings_of_those_who_manage_the_machine_count(tmp_path: Path) -> None:
+    """The file, and each of its pieces; a folder that is not there does not matter."""
+    home, project, managed = tmp_path / "home", tmp_path / "project", tmp_path / "managed"
+    denying(managed / "managed-settings.json", "Read(./customers.csv)")
+    denying(managed / "managed-settings.d" / "10-more.json", "Read(more.txt)")
+    denying(managed / "managed-settings.d" / "notes.txt", "Read(other.txt)")
+    project.mkdir()
+    excludes = exclusions(str(project), "", {"HOME": str(home)}, (managed, tmp_path / "nowhere"))
+    names = ("customers.csv", "more.txt", "other.txt")
+    assert [name for name in names if excludes(str(project / name))] == ["customers.csv", "more.txt"]
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", '{"permissions": []}', '{"permissions": {"deny": "Read(a)"}}', "[" * 9999, " " * LARGEST + "{}"],

@@ -88,9 +88,15 @@ def test_no_number_beyond_all_bounds_is_sent(text: str) -> None:
         answer(ask({"key": "n", "type": "number"}), Answer((), text))
 
 
+TITLES = (
+    *("Password", "API key", "Your PIN", "GitHub token", "pass\u200bword", "Ｐassword", "Recovery code", "CVV"),
+    *("Passwort", "Kennwort", "Mot de passe", "Contraseña", "Contrasen\u0303a", "Пароль", "密码", "パスワード"),
+)
+
+
 @pytest.mark.parametrize(
     "field",
-    [{"key": "k", "type": "string", "title": title} for title in ("Password", "API key", "Your PIN", "GitHub token")]
+    [{"key": "k", "type": "string", "title": title} for title in TITLES]
     + [{"key": "k", "type": "string", "secret": True}, {"key": "k", "type": "colour"}],
 )
 def test_a_credential_or_an_unknown_field_is_left_to_the_computer(field: dict[str, Any]) -> None:

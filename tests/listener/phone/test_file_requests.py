@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from hermes.config import logs
 from hermes.config.reading import Followed, config_path
 from hermes.errors import AgentRefused
 from tests.listener.phone.test_session_cards import card
@@ -134,6 +135,17 @@ async def test_what_the_agent_may_not_read_is_not_sent(desk: Desked, shop: Sourc
     person.write("/get other.txt", to=shown)
     await until(lambda: sent(desk.home), "a document")
     assert sent(desk.home) == ["other.txt (5 bytes)"]
+
+
+async def test_hermes_own_log_is_not_sent(desk: Desked, shop: Source, folder: Path) -> None:
+    """Nor an older one, wherever the configuration puts them."""
+    own = desk.home.listener._parts.phone.commands._files._private
+    assert set(logs.files(desk.home.root / "log")) <= set(own)
+    (folder / "hermes.log.1").write_text("secret")
+    desk.home.listener._parts.phone.commands._files._private = logs.files(folder / "hermes.log")
+    desk.home.person.write("/get hermes.log.1", to=await desk.notice(shop))
+    await desk.home.person.sees("hermes.log.1")
+    assert sent(desk.home) == []
 
 
 async def test_an_agent_that_does_not_tell_its_exclusions_keeps_its_files(desk: Desked, shop: Source) -> None:
