@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from hermes.model.events import Text, TextHow
 
 _CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
+TYPING_S: Final = 120.0
+"""So long a person may go on typing an answer to an ask that has ended meanwhile."""
 PART_S: Final = 5.0
 """An app sends all parts of a split text at once: a text that is dated more than this after a part is another text."""
 
@@ -81,6 +83,14 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
     if replied_code(text):
         return Tell("settled")
     return _plain(text, here)
+
+
+def may_be_late(text: Text, entry: Entry) -> bool:
+    """Tell whether this text may be an answer to an ask that ended while it was typed, and not by this person."""
+    outcome, decision = entry.state.outcome, entry.state.decision
+    if outcome is None or not 0 <= text.at_s - outcome.at_s < TYPING_S:
+        return False
+    return decision is None or decision.by is None or decision.by.id != text.user.id
 
 
 def replied_code(text: Text) -> str:

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 RECENT: Final = 200
 """The number of closed asks that are read at a start and remembered in short (`Closed`)."""
+LATELY: Final = 20
+"""So many of the asks that were closed last are looked at when a text may have been typed for one of them."""
 SEEN: Final = 1000
 """The number of update ids of closed asks that are remembered, since Telegram may send the newest updates again."""
 
@@ -134,6 +136,12 @@ class Entries:
     async def closed_by(self, wait_id: str) -> str | None:
         """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
         return await self.store.done_by(wait_id)
+
+    async def over_lately(self, source: Source) -> list[Entry]:
+        """Return the settled asks of a session, and those of them that were closed last. Raises StoreError."""
+        settled = [entry for entry in self.all() if entry.state.phase == "settled"]
+        over = [*settled, *await self.store.newest_done(LATELY)]
+        return [entry for entry in over if entry.ask.source.session == source.session]
 
     async def closed_with_code(self, code: str) -> Entry | None:
         """Return the closed ask with this code if it is among the RECENT last ones, else None. Raises StoreError."""

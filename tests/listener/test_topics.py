@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from hermes.core.routing import TYPING_S
 from hermes.hook import spool
 from hermes.listener.phone.topics import PAUSE_S
 from hermes.sandbox.botapi import Chat
@@ -162,6 +163,40 @@ async def test_a_reply_in_a_topic_is_what_it_is_elsewhere(office: Office) -> Non
     office.home.person.write("DuckDB", to=asked, chat_id=office.chat)
     await office.home.phase("sending")
     assert office.desk.texts() == ["go on"]
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["settled", "closed"])
+async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool) -> None:
+    """The question was answered at the computer while the person typed; the next text is a prompt again."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    asked = await office.ask(source, "que_1", "Delete the database?")
+    await office.home.person.taps(asked, "✏️ Other")
+    replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
+    office.home.hook("question.replied", replied)
+    await office.home.phase("settled")
+    if is_closed:
+        await office.home.put_away()
+        await office.home.closed()
+    offered = await office.answer(office.write("Yes, delete it", asked.thread_id))
+    assert "What is this for?" in offered.text
+    office.home.clock.advance(TYPING_S)
+    office.write("go on", asked.thread_id)
+    await office.came("go on")
+    assert office.received() == [(source.session_id, "go on")]
+
+
+async def test_who_has_answered_goes_on_by_a_prompt(office: Office) -> None:
+    """At once: that text is no answer that comes too late."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    asked = await office.ask(source, "que_1")
+    await office.home.person.taps(asked, "SQLite")
+    await office.home.phase("settled")
+    office.write("and write a test", asked.thread_id)
+    await office.came("and write a test")
 
 
 async def test_a_topic_whose_session_takes_no_prompt_says_so(office: Office) -> None:

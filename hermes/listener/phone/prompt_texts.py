@@ -120,6 +120,13 @@ class PromptTexts:
             case _:
                 return False
 
+    def plain_target(self, text: Text) -> Target | None:
+        """Return the session to which a plain text goes because of its topic alone, None if there is none."""
+        to = prompt_routing.route(text, self.sessions(), self._topics.target(text, self.sessions()))
+        if not self.is_on or text.reply_to is not None or not isinstance(to, ToSession) or to.card_id:
+            return None
+        return to.target
+
     async def _may_be_noted_by_now(self, text: Text) -> bool:
         """Tell whether it helps to look again: the message that it replies to was on the phone, and not noted yet."""
         if text.reply_text:

@@ -56,7 +56,7 @@ class Texts:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
             return
-        if self._is_to_an_ask(text) or not await self._prompts.take(text):
+        if self._is_to_an_ask(text) or not (await self._is_late(text) or await self._prompts.take(text)):
             await self._take_for_asks(text)
 
     def _is_answer(self, text: Text) -> bool:
@@ -67,6 +67,15 @@ class Texts:
         """Tell whether the text is for an ask: a reply to it, a part of an answer, or the first plain text after ✏️."""
         to = routing.route(text, self._entries.all())
         return isinstance(to, routing.ToAsk) and to.event.how != "offered"
+
+    async def _is_late(self, text: Text) -> bool:
+        """Ask what a plain text in a topic is for if a question of its session ended while it may have been typed."""
+        target = self._prompts.plain_target(text)
+        if target is None:
+            return False
+        over = await self._entries.over_lately(target.source)
+        is_late = any(routing.may_be_late(text, entry) for entry in over)
+        return is_late and await self._prompts.offer(text, first=target)
 
     async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
