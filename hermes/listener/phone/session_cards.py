@@ -196,10 +196,10 @@ class SessionCards:
         if record_id == ID and isinstance(action, ListPage):
             await self._turn(tap, action.page)
             return True
-        if isinstance(action, StopTurn) and (notice := self._notices.get(record_id)) is not None:
+        card, notice = self._cards.get(record_id), self._notices.get(record_id)
+        if card is None and isinstance(action, StopTurn) and notice is not None:
             self._outbox.answer(tap.query_id, await self._stop_trying(notice, tap))
             return True
-        card = self._cards.get(record_id)
         if card is None:
             return False
         match action:
