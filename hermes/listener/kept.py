@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import prompts
+from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records, Workers
@@ -37,10 +39,13 @@ class Cards(Records[Card]):
         """Forget the messages of the cards of another chat: its numbers mean other messages here. Raises NotSaved."""
         for card in self.all():
             if card.chat_id != chat_id:
-                await self.change(
-                    card.id,
-                    lambda found: replace(found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None),
-                )
+                with suppress(InUse):  # its messages are unknown in the new chat, also without that
+                    await self.change(
+                        card.id,
+                        lambda found: replace(
+                            found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None
+                        ),
+                    )
 
 
 class Kept:
