@@ -7,6 +7,7 @@
     ├── StoreError             the store cannot be used or read
     │   ├── StoreAway          the database cannot be reached or read now
     │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
+    │   │   └── InUse          another process changes this one at the moment, or keeps it locked; others can be saved
     │   ├── NoRoom             the files that wait to be sent take all the room that they may take
     │   ├── Stuck              one file cannot be read, replaced or moved to quarantine; others can be saved
     │   ├── Conflict           another process changed the entry first
@@ -62,6 +63,10 @@ class NotSaved(StoreError):
     def __init__(self, message: str, *, disk_full: bool = False) -> None:
         super().__init__(message)
         self.disk_full = disk_full
+
+
+class InUse(NotSaved):
+    """Another process changes this one at the moment, or keeps it locked. Others can be saved."""
 
 
 class NotHeard(HermesError):

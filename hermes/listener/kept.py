@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core import prompts
+from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records, Workers
@@ -37,10 +39,13 @@ class Cards(Records[Card]):
         """Forget the messages of the cards of another chat: its numbers mean other messages here. Raises NotSaved."""
         for card in self.all():
             if card.chat_id != chat_id:
-                await self.change(
-                    card.id,
-                    lambda found: replace(found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None),
-                )
+                with suppress(InUse):  # its messages are unknown in the new chat, also without that
+                    await self.change(
+                        card.id,
+                        lambda found: replace(
+                            found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None
+                        ),
+                    )
 
 
 class Kept:
@@ -92,6 +97,15 @@ class Kept:
         await self.prompts.lay_out_again()
         await self.cards.lay_out_again()
 
+    def has_message(self, chat_id: int, message_id: int) -> bool:
+        """Tell whether this message belongs to one of the records."""
+        return (
+            self.prompts.of_line(chat_id, message_id) is not None
+            or message_id in self.lists.shown
+            or any(one.chat_id == chat_id and message_id in _messages(one) for one in self.cards.all())
+            or any((chat_id, message_id) in _places(one) for one in self.notices.all())
+        )
+
     def has_open(self) -> bool:
         """Tell whether a prompt has not come to its end, or a notice is not on the phone yet."""
         prompts_open = any(not prompts.is_over(one) for one in self.prompts.all())
@@ -107,3 +121,12 @@ class Kept:
         await self.notices.forget_before(at_s)
         await self.prompts.forget_before(at_s)
         await self.cards.forget(lambda card: card.used_s < at_s)
+
+
+def _messages(card: Card) -> tuple[int | None, ...]:
+    return (*card.messages, card.shown, card.typing)
+
+
+def _places(notice: Notice) -> set[tuple[int, int]]:
+    shown = (notice.shown, notice.retry_shown, *notice.outdated, *notice.earlier)
+    return {(one.chat_id, one.message_id) for one in shown if one is not None}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes.errors import Missing, TooNew, Unreadable
+from hermes.errors import InUse, Missing, TooNew, Unreadable
 from hermes.storage.store import Record
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class Records(Generic[R]):
         """Forget these records. Raises NotSaved."""
         async with self._lock:
             for record in [one for one in self.all() if is_old(one)]:
-                await self._remove(record)
+                with suppress(InUse):  # it is old the next time, too
+                    await self._remove(record)
 
     async def make(self, find: Callable[[R], bool], new: Callable[[], R], fn: Callable[[R], R]) -> R:
         """Change the record that `find` finds, or a new one; return it, on disk. All are pure. Raises NotSaved."""
@@ -153,8 +154,9 @@ class Records(Generic[R]):
     async def _noted(self, saved: R) -> R:
         self._known[saved.id] = saved
         self.wake(saved.id)
-        while len(self._known) > self._most:
-            await self._remove(min(self._known.values(), key=self._age_s))
+        with suppress(InUse):  # the next one that is noted goes on
+            while len(self._known) > self._most:
+                await self._remove(min(self._known.values(), key=self._age_s))
         return saved
 
     async def _remove(self, record: R) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import TooNew, Unreadable
+from hermes.errors import InUse, TooNew, Unreadable
 from hermes.listener.records import Records, Workers
 from hermes.model.card import MachineList
 
@@ -67,7 +67,8 @@ class SessionLists(Records[MachineList]):
         now_s = self.now()
         awaited = tuple(one.id for one in self.all() if one.listed_s >= one.wanted_s)
         for one in self.all():
-            with suppress(Unreadable, TooNew):  # it is unknown from now on, and nobody waits for its machine
+            # It cannot be read, and is unknown from now on; or it is locked, and is not waited for longer than others.
+            with suppress(Unreadable, TooNew, InUse):
                 await self.change(one.id, lambda found: replace(found, wanted_s=max(now_s, found.wanted_s + 0.001)))
         self.wishes.append(ListWish(wanted, message_id, now_s, awaited))
         self._wakes.put(ID, "listed")

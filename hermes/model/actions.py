@@ -167,11 +167,12 @@ class ListPage:
     page: int
 
 
-Turn = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | Back | KeepWaiting
+AskAction = Pick | Go | Shelve | Arm | ClearText | Send | AskTwice | Confirmed | KeepWaiting | TakeOffer | AnswerLate
+"""The actions of buttons that only asks have."""
 
-SessionAction = (
-    Withdraw | SendNow | SendHeard | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | Mute | ListPage
+RecordAction = (
+    ShowChanges | Withdraw | SendNow | SendHeard | SendAgain | StopTurn | Address | ShowCard | WriteTo | Mute | ListPage
 )
-"""What the buttons of prompts and of cards do, beside `Back`."""
+"""The actions of buttons that only notices, prompts, lists and cards have."""
 
-Action = Turn | TakeOffer | ShowWhole | ShowChanges | SessionAction
+Action = AskAction | RecordAction | Back | ShowWhole

@@ -63,7 +63,7 @@ async def held(store: Store | RecordStore[Any], name: str, *, is_done: bool = Fa
         gate.open()
 
 
-def fails_once(store: Store, name: str, error: StoreError) -> None:
+def fails_once(store: Store | RecordStore[Any], name: str, error: StoreError) -> None:
     """Let the next call of this method of the store fail."""
 
     async def called(*_: Any, **__: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.errors import Missing, NotSaved, Stuck
+from hermes.errors import InUse, Missing, NotSaved, Stuck
 from hermes.listener.entries import RECENT, SEEN, identities
 from hermes.listener.wakes import Wake
 from hermes.model.actions import Arm
@@ -279,3 +279,11 @@ def test_identities_are_agent_and_ids() -> None:
     assert identities(source) == identities(replace(source, machine="desktop"))
     assert not set(identities(source)) & set(identities(replace(source, agent="claude-code")))
     assert identities(Source("opencode", "laptop", "ses_1")) == ()
+
+
+def test_one_that_is_locked_is_left_apart(shelf: Shelf) -> None:
+    """The others are handled; if nothing at all can be saved, nothing is tried."""
+    with pytest.raises(NotSaved, match="the disk"), shelf.book.apart("aaaa2222"):
+        raise NotSaved("the disk is full")
+    with shelf.book.apart("aaaa2222"):
+        raise InUse("it is locked")

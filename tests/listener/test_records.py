@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import NotSaved
+from hermes.errors import InUse, NotSaved
 from hermes.listener.records import Records, Workers
 from hermes.listener.wakes import Wake, Wakes
 from hermes.model.notice import Notice
+from tests.listener.gates import fails_once
 from tests.stores import a_store
 
 ONE = Notice("abcdefga", "opencode", "ses_a", heard_s=3.0)
@@ -122,3 +123,17 @@ async def test_a_change_that_is_not_saved_is_not_seen(house: House) -> None:
     await house.store.open()
     await house.records.lay_out_again()
     assert await house.store.notices.all() == house.records.all() == [saved]
+
+
+async def test_a_record_that_is_locked_keeps_no_other_from_being_saved(house: House) -> None:
+    """It is removed later: another process keeps it locked now."""
+    for notice in (ONE, TWO):
+        await house.keep(notice)
+    fails_once(house.store.notices, "forget", InUse("it is locked"))
+    await house.keep(THREE)
+    assert len(house.records.all()) == 3
+    fails_once(house.store.notices, "forget", InUse("it is locked"))
+    await house.records.forget(lambda one: one.id != THREE.id)
+    assert len(house.records.all()) == 2
+    await house.records.forget(lambda one: one.id != THREE.id)
+    assert [one.id for one in house.records.all()] == [THREE.id]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.chat.access import followed, permitted
 from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
 from hermes.chat.screens import hints
-from hermes.errors import ChatAway, Missing, NotSaved, StoreError
+from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
 from hermes.model.events import Tap, Text, TextEdit, Torn
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 SORRY_S: Final = 10.0
 """The poll loop waits at most this long for the message that tells the person that nothing was saved."""
+AGAIN_S: Final = (0.1, 0.3, 1.0)
+"""What meets the change of another process is tried again after these pauses."""
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
 STALE: Final = hints.TOASTS["page_changed"]
@@ -73,15 +75,25 @@ class PhoneSide:
         """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
         incoming = self._read(raw)
         try:
-            try:
-                await self._take(incoming)
-            except Missing:
-                await self._take(incoming)  # its ask was closed in the meantime
+            await self._take_again(incoming)
         except NotSaved:
             raise
         except StoreError as error:
             # For example, a newer Hermes has written the entry: the person must learn that nothing was saved.
             raise NotSaved(str(error)) from error
+
+    async def _take_again(self, incoming: Incoming) -> None:
+        """Take it in, again if that met the change of another process. Raises StoreError."""
+        for pause_s in AGAIN_S:
+            try:
+                await self._take(incoming)
+            except Missing:
+                continue  # its ask was closed in the meantime
+            except InUse:
+                await asyncio.sleep(pause_s)
+            else:
+                return
+        await self._take(incoming)
 
     def _read(self, raw: dict[str, Any]) -> Incoming:
         return read_update(raw, bot_id=self._parties.bot_id, now=self._entries.now)

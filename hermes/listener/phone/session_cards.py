@@ -10,7 +10,7 @@ from hermes.chat.failures import vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
-from hermes.errors import ChatError, ChatRefused, NotSaved
+from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
 from hermes.listener.sessions import ID
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed
@@ -110,11 +110,17 @@ class SessionCards:
             same = (known.session, known.server) == (source.session, source.server)
             return same and (bool(source.session_id) or known.directory == source.directory)
 
-        return await self._cards.make(
-            is_it,
-            lambda: Card(random_id(), self._entries.chat_id, listed.target),
-            lambda found: replace(found, target=listed.target, state=listed.state, used_s=listed.used_s),
-        )
+        def seen(found: Card) -> Card:
+            return replace(found, target=listed.target, state=listed.state, used_s=listed.used_s)
+
+        fresh = Card(random_id(), self._entries.chat_id, listed.target)
+        try:
+            return await self._cards.make(is_it, lambda: fresh, seen)
+        except InUse:  # its user keeps it locked: the list is shown nevertheless
+            known = next((card for card in self._cards.all() if is_it(card)), None)
+            if known is None:
+                raise
+            return seen(known)
 
     async def _turn(self, tap: Tap, number: int) -> None:
         wanted = self._lists.shown.get(tap.message_id)
@@ -196,10 +202,10 @@ class SessionCards:
         if record_id == ID and isinstance(action, ListPage):
             await self._turn(tap, action.page)
             return True
-        if isinstance(action, StopTurn) and (notice := self._notices.get(record_id)) is not None:
+        card, notice = self._cards.get(record_id), self._notices.get(record_id)
+        if card is None and isinstance(action, StopTurn) and notice is not None:
             self._outbox.answer(tap.query_id, await self._stop_trying(notice, tap))
             return True
-        card = self._cards.get(record_id)
         if card is None:
             return False
         match action:

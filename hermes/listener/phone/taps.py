@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
 from hermes.errors import StoreError
-from hermes.model.actions import AnswerLate, Arm, Confirmed, KeepWaiting, Pick
+from hermes.model.actions import AnswerLate, Arm, AskAction, Confirmed, KeepWaiting, Pick, RecordAction
 from hermes.model.events import Disarmed, Tapped
+from hermes.model.notice import Place
 from hermes.model.state import Toast
 
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Entries
-    from hermes.listener.kept import Cards
+    from hermes.listener.kept import Kept
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.permission_queue import PermissionQueue
     from hermes.model.actions import Action
@@ -47,7 +48,7 @@ class Taps:
         look: Look,
         messenger: Messenger,
         queue: PermissionQueue,
-        cards: Cards,
+        kept: Kept,
         others: tuple[TapTaker, ...],
     ) -> None:
         self._entries = entries
@@ -55,7 +56,7 @@ class Taps:
         self._look = look
         self._messenger = messenger
         self._queue = queue
-        self._cards = cards
+        self._kept = kept
         self._others = others
 
     async def take(self, tap: Tap) -> None:
@@ -67,10 +68,9 @@ class Taps:
             self._outbox.answer(tap.query_id, STALE)
             return
         entry = self._entries.get(entry_id)
-        if entry is None or isinstance(action, AnswerLate):
-            for other in self._others:
-                if await other.take_tap(entry_id, action, tap):
-                    return
+        if not _is_of_ask(entry, action, tap) and await self._take_for_others(entry_id, action, tap):
+            return
+        if entry is None:
             await self._late(entry_id, tap)
             return
         if isinstance(action, Pick | Confirmed) and self._queue.is_fresh(entry_id):
@@ -79,15 +79,25 @@ class Taps:
             self._outbox.answer(tap.query_id, hints.TOASTS["fresh"])
             return
         # First: if the tap were saved alone, a restart would post the question again.
-        await notice_copy(self._entries, entry, tap.message_id, tap.thread_id)
+        await notice_copy(self._entries, self._kept, entry, Place(tap.chat_id, tap.message_id), tap.thread_id)
         step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
             await self._disarm_others(entry_id, tap.user.id)
-            await self._cards.disarm(tap.user.id)
+            await self._kept.cards.disarm(tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
+
+    async def _take_for_others(self, record_id: str, action: Action, tap: Tap) -> bool:
+        """Let a record take the tap; return False if the button may be one of an ask. Raises StoreError."""
+        for other in self._others:
+            if await other.take_tap(record_id, action, tap):
+                return True
+        if isinstance(action, RecordAction):
+            self._outbox.answer(tap.query_id, STALE)
+            return True
+        return False
 
     async def _late(self, entry_id: str, tap: Tap) -> None:
         """Acknowledge a tap on a closed ask; delete the tapped message unless it is the ask's main message."""
@@ -107,12 +117,24 @@ class Taps:
                 await self._entries.apply(other.id, Disarmed())
 
 
-async def notice_copy(entries: Entries, entry: Entry, message_id: int, thread_id: int) -> None:
+def _is_of_ask(entry: Entry | None, action: Action, tap: Tap) -> bool:
+    """Tell whether a button belongs to an ask, and not to a record.
+
+    The id does not tell: the user of an agent-only machine can write an ask with the id of a record, or the other way
+    round. The messages of an ask are the phone side's to write.
+    """
+    if isinstance(action, AnswerLate):  # one of an ask that is over, and another part's to handle
+        return False
+    return isinstance(action, AskAction) or (entry is not None and _is_known(entry.phone, tap.message_id))
+
+
+async def notice_copy(entries: Entries, kept: Kept, entry: Entry, place: Place, thread_id: int) -> None:
     """Adopt an unknown message, whose send timed out but arrived, or note it as a copy, which is then deleted.
 
-    `thread_id`: the topic in which it stands, 0 if in none.
+    A message of a record is neither. `thread_id`: the topic in which it stands, 0 if in none.
     """
-    if _is_known(entry.phone, message_id):
+    message_id = place.message_id
+    if _is_known(entry.phone, message_id) or kept.has_message(place.chat_id, message_id):
         return
     after = await entries.change(
         entry.id, lambda found: replace(found, phone=_with_message(found.phone, message_id, thread_id))

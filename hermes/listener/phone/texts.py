@@ -8,11 +8,13 @@ from hermes.chat.screens import hints
 from hermes.core import routing
 from hermes.core.answers import open_to_people
 from hermes.listener.phone.taps import notice_copy
+from hermes.model.notice import Place
 
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Entries
+    from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_commands import Commands
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.prompt_texts import PromptTexts
@@ -37,6 +39,7 @@ class Texts:
         commands: Commands,
         prompts: PromptTexts,
         topics: Topics,
+        kept: Kept,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
@@ -45,6 +48,7 @@ class Texts:
         self._commands = commands
         self._prompts = prompts
         self._topics = topics
+        self._kept = kept
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
@@ -90,7 +94,7 @@ class Texts:
     async def _apply(self, to: routing.ToAsk, text: Text) -> None:
         entry = self._entries.get(to.entry_id)
         if to.event.how == "reply" and text.reply_to is not None and entry is not None:
-            await notice_copy(self._entries, entry, text.reply_to, text.thread_id)
+            await notice_copy(self._entries, self._kept, entry, Place(text.chat_id, text.reply_to), text.thread_id)
         step = await self._entries.apply(to.entry_id, to.event)
         if step.hint is None:
             return

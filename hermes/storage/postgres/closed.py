@@ -32,7 +32,11 @@ SELECT {_DAY}, max({_TIME}) FROM hermes.entries WHERE bot = %(bot)s AND closed_s
 """
 _FORGET: Final = f"""
 DELETE FROM hermes.entries
-WHERE bot = %(bot)s AND closed_s IS NOT NULL AND {_DAY} = ANY(%(days)s) AND {IS_HELD}
+WHERE bot = %(bot)s AND {IS_HELD} AND id IN (
+    SELECT id FROM hermes.entries
+    WHERE bot = %(bot)s AND closed_s IS NOT NULL AND {_DAY} = ANY(%(days)s)
+    FOR UPDATE SKIP LOCKED
+)
 RETURNING id
 """
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from hermes.errors import NotSaved, StoreAway, StoreError
+from hermes.errors import InUse, NotSaved, StoreAway, StoreError
 from hermes.storage.postgres.sentences import told
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ PATIENCE_S: Final = 5.0
 """How long a statement may take in all."""
 _WHOLE_S: Final = 20.0
 _SERVER_MS: Final = 4000
+_LOCKED_MS: Final = 50
+"""How long a statement waits for a row that another one changes: all others stand behind it.
+
+Ours take a few milliseconds. The user of an agent-only machine can keep its rows locked for as long as it likes.
+"""
 _KEEPALIVES: Final = {
     "connect_timeout": "4",
     "keepalives": "1",
@@ -40,6 +45,7 @@ _KEEPALIVES: Final = {
 }
 _SETTINGS: Final = f"""
 SELECT set_config('synchronous_commit', 'on', false), set_config('statement_timeout', '{_SERVER_MS}', false),
+       set_config('lock_timeout', '{_LOCKED_MS}', false),
        set_config('default_transaction_isolation', 'read committed', false)
 """
 
@@ -82,7 +88,7 @@ class Connection:
         """Do a write that may be done twice, before all others that wait. Raises NotSaved, Conflict."""
         try:
             return await self._run(statement, values, writes=True, first=True)
-        except UnknownError:
+        except (UnknownError, InUse):
             try:
                 return await self._run(statement, values, writes=True, first=True)
             except UnknownError as error:
@@ -100,6 +106,7 @@ class Connection:
         async with self._taken(writes=True) as connection:
             try:
                 async with asyncio.timeout(_WHOLE_S), connection.transaction():
+                    await connection.execute(f"SET LOCAL lock_timeout = {_SERVER_MS}".encode())
                     yield connection
             except TimeoutError:
                 raise _late(writes=True) from None

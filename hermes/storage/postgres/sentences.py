@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from hermes.errors import Conflict, NotSaved, StoreAway, StoreError
+from hermes.errors import Conflict, InUse, NotSaved, StoreAway, StoreError
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
 
 _DISK_FULL: Final = "53100"
 _UNIQUE: Final = "23505"
+_LOCKED: Final = "55P03"
 
 _SENTENCES: Final = {
     _DISK_FULL: "the disk of the database is full; free some space there, then try again",
@@ -25,7 +26,7 @@ _SENTENCES: Final = {
     "42710": "the database has a user of this name already; choose another name",
     "57014": "the database took too long; look at its load",
     "57P03": "the database starts or stops at this moment; Hermes tries again",
-    "55P03": "another process holds a lock in the database for too long",
+    _LOCKED: "another process holds a lock in the database; Hermes tries again",
     "25006": "the database is read-only; use the address of the primary server",
     "3D000": "there is no database of this name; make it with `createdb`",
     "42501": "the database does not let this user do that; use the user that Hermes made for this machine",
@@ -63,6 +64,8 @@ def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
     words = sentence(error, address)
     if error.sqlstate == _UNIQUE:
         return Conflict("the database has such a row already: another process was first")
+    if writes and error.sqlstate == _LOCKED:
+        return InUse(f"nothing was saved: {words}")
     if writes:
         return NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
     return StoreAway(words)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.chat.screens.buttons import encode
+from hermes.errors import InUse
 from hermes.model.actions import KeepWaiting
 from hermes.sandbox.botapi import Chat
-from tests.listener.gates import unwritable
+from tests.listener.gates import fails_once, unwritable
 from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
 
 if TYPE_CHECKING:
@@ -64,6 +65,16 @@ async def test_late_and_odd_taps_get_a_word(home: House) -> None:
     kept.write_text("torn")
     assert await home.person.toast(home.person.tap(shown, data=data)) == STALE
     assert len(home.agent.effects) == 1
+
+
+async def test_a_tap_that_meets_the_change_of_another_process_is_tried_again(home: House) -> None:
+    """The person hears nothing of it."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    fails_once(home.listener._store, "change", InUse("it is locked"))
+    assert await home.person.taps(shown, "SQLite") == "SQLite"
+    assert "change" not in home.listener._store.__dict__
 
 
 async def test_what_telegram_sends_again_changes_nothing(home: House) -> None:

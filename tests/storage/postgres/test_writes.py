@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.errors import Conflict, Deposed, InUse, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.model.chat_memory import ChatMemory, Topic
 from hermes.model.entry import Entry
 from hermes.model.notice import Notice
+from hermes.storage.postgres import connection as connection_module
 from tests.harness.postgres import Database
 from tests.storage.machines import BOT, joined, machine
 from tests.storage.postgres.proxy import proxy
@@ -22,6 +24,16 @@ NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="desk")
 A_CHANGE = b"SET code ="
 
 
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement waits for a row as long as it may, so that a test sees it wait."""
+    short = f"'lock_timeout', '{connection_module._LOCKED_MS}'"
+    assert short in connection_module._SETTINGS
+    patient = connection_module._SETTINGS.replace(short, "'lock_timeout', '0'")
+    monkeypatch.setattr(connection_module, "_SETTINGS", patient)
+
+
+@pytest.mark.usefixtures("_patient")
 async def test_a_writer_that_waits_for_a_row_while_another_takes_over_changes_nothing(
     database: Database, tmp_path: Path
 ) -> None:
@@ -46,6 +58,7 @@ async def test_a_writer_that_waits_for_a_row_while_another_takes_over_changes_no
         assert await other.get(entry.id) == saved
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_a_writer_that_comes_while_a_takeover_is_saved_waits_for_it_and_changes_nothing(
     database: Database, tmp_path: Path
 ) -> None:
@@ -61,6 +74,30 @@ async def test_a_writer_that_comes_while_a_takeover_is_saved_waits_for_it_and_ch
         with pytest.raises(Deposed):
             await writing
         assert await store.get(entry.id) == entry
+
+
+async def test_a_row_that_is_kept_locked_holds_up_no_other(database: Database, tmp_path: Path) -> None:
+    """The change of another one is saved at once; its own is, as soon as it is free."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store, phone=True):
+        locked, other = await store.create(an_entry("aaaa2222")), await store.create(an_entry("bbbb2222", code="b2"))
+        for name in ("cccc2222", "dddd2222"):
+            await store.create(an_entry(name, code=name[:2]))
+            await store.settle(name)
+        days = await store.days_done()
+        async with await psycopg.AsyncConnection.connect(**database.superuser()) as blocker:
+            await blocker.execute("SELECT FROM hermes.entries WHERE id IN ('aaaa2222', 'cccc2222') FOR UPDATE")
+            began = time.monotonic()
+            waiting = [store.change(locked.id, one_more, locked) for _ in range(10)]
+            *failed, saved = await asyncio.gather(
+                *waiting, store.change(other.id, one_more, other), return_exceptions=True
+            )
+            assert time.monotonic() - began < 3.0
+            assert all(isinstance(one, InUse) for one in failed)
+            assert saved == replace(one_more(other), revision=2)
+            assert await store.forget_done(days) == 1
+        assert (await store.change(locked.id, one_more, locked)).revision == 2
+        assert await store.forget_done(days) == 1
 
 
 async def test_no_kind_of_write_lands_after_a_takeover(database: Database, tmp_path: Path) -> None:
