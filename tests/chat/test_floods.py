@@ -13,7 +13,8 @@ from hermes.agents.questions import recommended
 from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.main_message import main, sides, toast
 from hermes.chat.screens.permission import trail_line
-from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, visible, width
+from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
+from hermes.chat.screens.unseen import visible
 from hermes.core.answers import bare_label
 from hermes.core.permission_rules import Rules, admitted
 from hermes.model.answer import Answer, Decision, Outcome

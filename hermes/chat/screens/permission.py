@@ -9,7 +9,8 @@ from typing import Final
 
 from hermes.chat.screens.buttons import Rows, copying, press
 from hermes.chat.screens.screen import Caps, decided, header, project
-from hermes.chat.screens.text import HIDDEN, Line, Mark, Span, line, one_line, passage, phrase
+from hermes.chat.screens.text import Line, Mark, Span, line, one_line, passage, phrase
+from hermes.chat.screens.unseen import HIDDEN
 from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole

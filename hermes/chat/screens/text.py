@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal
 
+from hermes.chat.screens.unseen import visible
+
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
-
-# Invisible characters: controls except line breaks and tabs, direction marks, fillers and characters without width.
-HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 
 Mark = Literal["", "bold", "italic", "code", "pre", "expandable_blockquote"]
 
@@ -134,15 +130,6 @@ def cleaned(text: str) -> str:
 def one_line(text: str) -> str:
     """Return the cleaned text in one line: each run of blanks and line breaks becomes one blank."""
     return " ".join(cleaned(text).split())
-
-
-_BLIND: Final = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
-_BLANK_SIGNS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f]")
-
-
-def visible(text: str) -> bool:
-    """Tell whether the text has a visible character."""
-    return any(unicodedata.category(c) not in _BLIND and not _BLANK_SIGNS.match(c) for c in text)
 
 
 # TDLib ends a link at a word joiner, but it takes a zero-width joiner for a letter of a domain.

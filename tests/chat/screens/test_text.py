@@ -21,9 +21,9 @@ from hermes.chat.screens.text import (
     phrase,
     shortened,
     units,
-    visible,
     width,
 )
+from hermes.chat.screens.unseen import visible
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
 from tests.chat.screens.entries import wild
 
