@@ -14,7 +14,7 @@ from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.main_message import main, sides, toast
 from hermes.chat.screens.permission import trail_line
 from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
-from hermes.chat.screens.unseen import visible
+from hermes.chat.screens.unseen import verbatim, visible
 from hermes.core.answers import bare_label
 from hermes.core.permission_rules import Rules, admitted
 from hermes.model.answer import Answer, Decision, Outcome
@@ -54,6 +54,7 @@ STEPS: dict[str, Callable[[str], object]] = {
     "cleaned": cleaned,
     "one_line": one_line,
     "visible": visible,
+    "verbatim": verbatim,
     "defused": defused,
     "phrase": lambda text: phrase(text, 300),
     "passage": lambda text: passage(text, 300),

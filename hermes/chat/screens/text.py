@@ -1,8 +1,9 @@
 """Texts in Telegram's form: plain text, and entities whose places are counted in UTF-16 units. Pure.
 
-A `Span` holds Hermes' own words unchanged. Text of an agent or a person goes into a message through `phrase`, `passage`
-or `ending`. They clean it (no control and direction characters, no halves of surrogate pairs), defuse it outside code
-(no client makes a link, a command or a mention of it), and cut it, but not inside a character.
+A `Span` holds Hermes' own words unchanged. Text of an agent or a person goes into a message through `phrase`,
+`passage`, `exact` (commands and code) or `ending`. They clean it (no control and direction characters, no halves of
+surrogate pairs), defuse it outside code (no client makes a link, a command or a mention of it), and cut it, but not
+inside a character.
 """
 
 import re
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal
 
-from hermes.chat.screens.unseen import visible
+from hermes.chat.screens.unseen import counted, verbatim, visible
 
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
@@ -87,9 +88,22 @@ def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
 
 def passage(text: str, limit: int, mark: Mark = "") -> Span:
     """Return the beginning of a foreign text with its line breaks, of at most `limit` units."""
+    return _beginning(counted(text), limit, mark)[0]
+
+
+def exact(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
+    """Return the beginning of a command or other code, and about how many characters are cut; 0 if it is whole.
+
+    Signs stand for what cannot be seen.
+    """
+    return _beginning(verbatim(text), limit, mark)
+
+
+def _beginning(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
     near = text[: _reach(limit)]
-    more = "…" if len(near) < len(text) else ""
-    return Span(cut(_safe(cleaned(near), mark) + more, limit), mark)
+    beyond = len(text) - len(near)
+    said = _safe(cleaned(near), mark)
+    return Span(cut(said + "…" * (beyond > 0), limit), mark), max(0, units(said) - limit) + beyond
 
 
 def _safe(text: str, mark: Mark) -> str:
@@ -105,7 +119,7 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
 
 
 def _reach(limit: int) -> int:
-    """Return how many characters of a text are read, so that a longer text costs no more time."""
+    """Return how many characters of a text are cleaned, so that a longer text costs little more time."""
     return 2 * limit + 64
 
 

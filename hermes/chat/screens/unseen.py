@@ -14,13 +14,13 @@ _ALWAYS: Final = (
     "\U000e0000-\U000e0fff"
 )
 _PICTURES: Final = "\xa9\xae\u203c\u2049\u2100-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-_KEYCAP: Final = "\u20e3"
-HIDDEN: Final = re.compile(
-    rf"[{_ALWAYS}]|\r(?!\n)"
-    rf"|(?<![{_PICTURES}])\ufe0f(?!{_KEYCAP})"
-    rf"|(?<![{_PICTURES}\ufe0f])\u200d|\u200d(?![{_PICTURES}])"
-)
 _UNSEEN: Final = rf"{_ALWAYS}\ufe0f\u200d"
+_ORDINARY: Final = (
+    rf"(?<=[{_PICTURES}])\ufe0f|\ufe0f(?=\u20e3)"  # the selector of an emoji, or of a key as in 1️⃣
+    rf"|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"  # the joiner of two emoji
+    r"|\r(?=\n)"  # a line that ends as on Windows
+)
+HIDDEN: Final = re.compile(rf"[{_UNSEEN}\r](?<!{_ORDINARY})")
 _SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
 
 
@@ -32,3 +32,34 @@ def visible(text: str) -> bool:
 def seen(text: str) -> str:
     """Return what a person sees of one line, to compare it with others: no hidden characters, single blanks."""
     return " ".join(re.sub(f"[{_UNSEEN}]", "", text).split())
+
+
+# --- shown as what it is --------------------------------------------------------------------------
+
+_HIDDEN_ROW: Final = re.compile(f"(?:{HIDDEN.pattern})+")
+_LONG_ROW: Final = re.compile(rf"[\s{_UNSEEN}]{{81,}}")  # more than two lines of a phone
+
+
+def verbatim(text: str) -> str:
+    """Return a command or code with a sign for whatever cannot be seen; nothing visible is changed."""
+    return counted(_HIDDEN_ROW.sub(_sign, text))
+
+
+def counted(text: str) -> str:
+    """Return the text with the length of each long row of blanks instead of the row, so that what follows is seen."""
+    return _LONG_ROW.sub(_count, text)
+
+
+def _sign(row: re.Match[str]) -> str:
+    if len(row[0]) > 1:
+        return f"⟨{len(row[0]):,} hidden characters⟩"
+    code = ord(row[0])
+    if code < ord(" "):
+        return chr(ord("␀") + code)
+    return "␡" if row[0] == "\x7f" else f"⟨U+{code:04X}⟩"
+
+
+def _count(row: re.Match[str]) -> str:
+    breaks = row[0].count("\n")
+    all_or_some = "line breaks" if breaks == len(row[0]) else "blanks and line breaks"
+    return f"⟨{len(row[0]):,} {all_or_some if breaks else 'blanks'}⟩"
