@@ -11,6 +11,7 @@ import pytest
 from hermes.agents.fields import sound
 from hermes.agents.questions import recommended
 from hermes.agents.registry import ADAPTERS
+from hermes.chat.screens.diffs import changed_lines, headless
 from hermes.chat.screens.main_message import main, sides, toast
 from hermes.chat.screens.permission import trail_line
 from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
@@ -55,6 +56,8 @@ STEPS: dict[str, Callable[[str], object]] = {
     "one_line": one_line,
     "visible": visible,
     "verbatim": verbatim,
+    "headless": lambda text: headless(text, "a"),
+    "changed_lines": changed_lines,
     "defused": defused,
     "phrase": lambda text: phrase(text, 300),
     "passage": lambda text: passage(text, 300),

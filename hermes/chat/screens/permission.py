@@ -3,13 +3,13 @@
 The command, file or address and the details stand in separate blocks, so that they do not look like words of Hermes.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from hermes.chat.screens.buttons import Rows, copying, press
+from hermes.chat.screens.diffs import changed_lines, headless
 from hermes.chat.screens.screen import decided, header, project
-from hermes.chat.screens.text import Line, Mark, Span, exact, line, one_line, phrase
+from hermes.chat.screens.text import Line, Span, exact, line, one_line, phrase
 from hermes.chat.screens.unseen import HIDDEN, verbatim
 from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
@@ -37,9 +37,6 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "fetch": "wants to fetch:",
     "other": "wants to use:",
 }
-# The header of the first file in a diff, right above the first hunk ("@@ "). No line of a file can be mistaken for the
-# start of a hunk, because each begins with a space, + or -.
-_HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
 
 
 def deed(entry: Entry, permission: Permission) -> list[Line]:
@@ -63,8 +60,10 @@ def deed(entry: Entry, permission: Permission) -> list[Line]:
 def _blocks(permission: Permission) -> tuple[Span, Span, int]:
     """Return `what` and the details as they are shown, and about how many characters of them are cut."""
     what, over = exact(permission.what, _WHAT, "pre")
-    mark: Mark = "expandable_blockquote" if permission.kind == "change" else "pre"
-    detail, more = exact(_detail(permission), _DETAIL, mark)
+    if permission.kind == "change":
+        detail, more = exact(headless(permission.detail, permission.what), _DETAIL, "expandable_blockquote")
+    else:
+        detail, more = exact(permission.detail, _DETAIL, "pre")
     return what, detail, over + more
 
 
@@ -74,25 +73,12 @@ def is_whole(permission: Permission) -> bool:
     return not over and all(verbatim(one) == one for one in (permission.what, permission.detail))
 
 
-def _detail(permission: Permission) -> str:
-    """Return the details; of a diff without the header of its first file, which only repeats the name of the file."""
-    text = permission.detail
-    if permission.kind != "change" or text.startswith("@@ "):
-        return text
-    first = text.find("\n@@ ") + 1
-    return _HEAD.sub("", text[:first]) + text[first:]
-
-
 def _changes(permission: Permission) -> str:
     """Return the numbers of lines that a diff adds and removes, in words, or "" without any."""
-    if permission.kind != "change" or not permission.detail:
+    added, removed = changed_lines(permission.detail) if permission.kind == "change" else (0, 0)
+    if not added + removed:
         return ""
-    lines = f"\n{permission.detail}"
-    added = lines.count("\n+") - lines.count("\n+++ ")
-    gone = lines.count("\n-") - lines.count("\n--- ")
-    if not added + gone:
-        return ""
-    return f"+{added} −{gone} line{'' if added + gone == 1 else 's'}"
+    return f"+{added} −{removed} line{'' if added + removed == 1 else 's'}"
 
 
 def whole(permission: Permission) -> str:

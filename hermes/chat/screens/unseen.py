@@ -60,6 +60,7 @@ def _sign(row: re.Match[str]) -> str:
 
 
 def _count(row: re.Match[str]) -> str:
-    breaks = row[0].count("\n")
-    all_or_some = "line breaks" if breaks == len(row[0]) else "blanks and line breaks"
-    return f"⟨{len(row[0]):,} {all_or_some if breaks else 'blanks'}⟩"
+    breaks, length = row[0].count("\n"), f"{len(row[0]):,}"
+    if not breaks:
+        return f"⟨{length} blanks⟩"
+    return f"⟨{length} line breaks⟩\n" if breaks == len(row[0]) else f"⟨{length} blanks and line breaks⟩\n"

@@ -156,7 +156,7 @@ def test_a_row_of_blanks_does_not_hide_the_rest_of_a_text(row: str) -> None:
     """A question goes on behind it."""
     said = passage(f"Clean up?{row * 4_000}And delete the database?", 300).text
     assert said.startswith("Clean up?⟨")
-    assert said.endswith("⟩And delete the database?")
+    assert said.endswith(("⟩And delete the database?", "⟩\nAnd delete the database?"))
 
 
 def test_buttons_are_measured_in_columns() -> None:
