@@ -8,7 +8,7 @@ inside a character.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal
@@ -88,7 +88,7 @@ def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
 
 def passage(text: str, limit: int, mark: Mark = "") -> Span:
     """Return the beginning of a foreign text with its line breaks, of at most `limit` units."""
-    return _beginning(counted(text), limit, mark)[0]
+    return _beginning(text, limit, mark, counted)[0]
 
 
 def exact(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
@@ -96,12 +96,17 @@ def exact(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
 
     Signs stand for what cannot be seen.
     """
-    return _beginning(verbatim(text), limit, mark)
+    return _beginning(text, limit, mark, verbatim)
 
 
-def _beginning(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
-    near = text[: _reach(limit)]
-    beyond = len(text) - len(near)
+_READ: Final = 100_000
+
+
+def _beginning(text: str, limit: int, mark: Mark, shown: Callable[[str], str]) -> tuple[Span, int]:
+    """Return the beginning and how much is cut; of an endless text only the first part is `shown`, to save time."""
+    read = shown(text[:_READ])
+    near = read[: _reach(limit)]
+    beyond = len(read) - len(near) + max(0, len(text) - _READ)
     said = _safe(cleaned(near), mark)
     return Span(cut(said + "…" * (beyond > 0), limit), mark), max(0, units(said) - limit) + beyond
 
@@ -119,7 +124,7 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
 
 
 def _reach(limit: int) -> int:
-    """Return how many characters of a text are cleaned, so that a longer text costs little more time."""
+    """Return how many characters of a text are cleaned, so that a longer text costs no more time."""
     return 2 * limit + 64
 
 

@@ -122,6 +122,14 @@ def test_a_row_of_blanks_hides_nothing_behind_it(sign: str, count: int, named: s
     assert block(main(confirm, LOOK)) == f"git status{named}{EVIL}"
 
 
+def test_an_endless_row_of_blanks_is_said_to_be_cut() -> None:
+    """Only so much of a text is read."""
+    screen = main(asked("git status" + " " * 500_000 + EVIL), LOOK)
+    assert block(screen) == "git status⟨99,990 blanks⟩…"
+    assert "Cut here: about 400," in screen.text
+    assert ["📄 Show all of it"] in labels(screen)
+
+
 def test_ordinary_blanks_are_not_counted() -> None:
     """Indented lines and some empty ones are shown as they are."""
     command = "cat <<END\n\n" + " " * 60 + "indented\nEND"
