@@ -11,9 +11,11 @@ import pytest
 from hermes.agents.fields import sound
 from hermes.agents.questions import recommended
 from hermes.agents.registry import ADAPTERS
+from hermes.chat.screens.diffs import changed_lines, headless
 from hermes.chat.screens.main_message import main, sides, toast
 from hermes.chat.screens.permission import trail_line
-from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, visible, width
+from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
+from hermes.chat.screens.unseen import verbatim, visible
 from hermes.core.answers import bare_label
 from hermes.core.permission_rules import Rules, admitted
 from hermes.model.answer import Answer, Decision, Outcome
@@ -53,6 +55,9 @@ STEPS: dict[str, Callable[[str], object]] = {
     "cleaned": cleaned,
     "one_line": one_line,
     "visible": visible,
+    "verbatim": verbatim,
+    "headless": lambda text: headless(text, "a"),
+    "changed_lines": changed_lines,
     "defused": defused,
     "phrase": lambda text: phrase(text, 300),
     "passage": lambda text: passage(text, 300),

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from hermes.chat.screens.text import HIDDEN, one_line, shortened, units, width
+from hermes.chat.screens.text import one_line, shortened, units, width
+from hermes.chat.screens.unseen import HIDDEN, seen
 from hermes.core.answers import bare_label
 from hermes.model.actions import (
     Action,
@@ -222,7 +223,7 @@ def faces(question: Question, shown: Sequence[int]) -> dict[int, str]:
     labels = {at: shown_label(question, at) for at in shown}
     room = LIMITS.columns - 3
     short = {at: shortened(label, room - width(stars[at])) for at, label in labels.items()}
-    if len(set(short.values())) < len(short):
+    if len(set(map(seen, short.values()))) < len(short):
         numbers = {at: f"{at + 1} " for at in shown}
         short = {at: numbers[at] + shortened(labels[at], room - width(numbers[at] + stars[at])) for at in shown}
     return {at: label + stars[at] for at, label in short.items()}

@@ -59,7 +59,7 @@ def main(entry: Entry, look: Look) -> Screen:
         return confirm(entry, look)
     if (wish := entry.ask.permission) is not None:
         told = deed(entry, wish)
-        return draw(lambda caps: [*told(caps), *_foot(entry, look, caps)], buttons(entry, wish))
+        return draw(lambda caps: [*told, *_foot(entry, look, caps)], buttons(entry, wish))
     if not entry.ask.questions:
         go_on = press(entry, "Let it go on", Send())
         return draw(lambda caps: [*_bare(), *_foot(entry, look, caps)], ((go_on,), own_row(entry)))

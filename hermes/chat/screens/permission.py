@@ -3,13 +3,14 @@
 The command, file or address and the details stand in separate blocks, so that they do not look like words of Hermes.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from hermes.chat.screens.buttons import Rows, copying, press
-from hermes.chat.screens.screen import Caps, decided, header, project
-from hermes.chat.screens.text import HIDDEN, Line, Mark, Span, line, one_line, passage, phrase
+from hermes.chat.screens.diffs import changed_lines, headless
+from hermes.chat.screens.screen import decided, header, project
+from hermes.chat.screens.text import Line, Span, exact, line, one_line, phrase
+from hermes.chat.screens.unseen import HIDDEN, verbatim
 from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
@@ -36,78 +37,48 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
     "fetch": "wants to fetch:",
     "other": "wants to use:",
 }
-# The header of the first file in a diff, right above the first hunk ("@@ "). No line of a file can be mistaken for the
-# start of a hunk, because each begins with a space, + or -.
-_HEAD: Final = re.compile(r"^(?:Index: .*\n)?(?:=+\n)?--- .*\n\+\+\+ .*\n\Z", re.MULTILINE)
 
 
-def deed(entry: Entry, permission: Permission) -> Callable[[Caps], list[Line]]:
-    """Return a function that draws the permission: who wants it, `what`, `detail`, the warnings and the trail.
-
-    The work that reads the whole permission is done here, once, because the lines may be drawn several times.
-    """
+def deed(entry: Entry, permission: Permission) -> list[Line]:
+    """Return the lines of a permission: who wants it, `what`, `detail`, the warnings and the trail."""
     tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
-    hidden = HIDDEN.search(permission.what) or HIDDEN.search(permission.detail)
-    detail, changes, left_out = _detail(permission), _changes(permission), _cut(permission)
-    before = trail(entry)
-    heading = f"{_who(entry, 'The agent')} {_HEADINGS[permission.kind]}"
-
-    def lines(caps: Caps) -> list[Line]:
-        return [
-            line(Span(heading, "bold"), *tool),
-            line(passage(permission.what, min(_WHAT, max(caps.question, _TOOL)), "pre")),
-            line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
-            line(Span(_PARTS[permission.kind == "command"] if permission.partial else "", "bold")),
-            line(Span(changes)),
-            line(passage(detail, min(_DETAIL, caps.question), _mark(permission))),
-            line(Span(left_out, "italic")),
-            line("⚠️ It holds characters that cannot be seen." if hidden else ""),
-            before,
-        ]
-
-    return lines
+    what, detail, over = _blocks(permission)
+    hidden = any(map(HIDDEN.search, (permission.what, permission.detail)))
+    return [
+        line(Span(f"{_who(entry, 'The agent')} {_HEADINGS[permission.kind]}", "bold"), *tool),
+        line(what),
+        line(Span("" if permission.what.strip() else "It does not say what exactly.", "italic")),
+        line(Span(_PARTS[permission.kind == "command"] if permission.partial else "", "bold")),
+        line(Span(_changes(permission))),
+        line(detail),
+        line(Span(f"Cut here: about {over:,} more characters." if over else "", "italic")),
+        line("⚠️ It holds characters that cannot be seen." if hidden else ""),
+        trail(entry),
+    ]
 
 
-def _detail(permission: Permission) -> str:
-    """Return the details; of a diff without the header of its first file, which only repeats the name of the file."""
-    text = permission.detail
-    if permission.kind != "change" or text.startswith("@@ "):
-        return text
-    first = text.find("\n@@ ") + 1
-    return _HEAD.sub("", text[:first]) + text[first:]
+def _blocks(permission: Permission) -> tuple[Span, Span, int]:
+    """Return `what` and the details as they are shown, and about how many characters of them are cut."""
+    what, over = exact(permission.what, _WHAT, "pre")
+    if permission.kind == "change":
+        detail, more = exact(headless(permission.detail, permission.what), _DETAIL, "expandable_blockquote")
+    else:
+        detail, more = exact(permission.detail, _DETAIL, "pre")
+    return what, detail, over + more
 
 
-def _mark(permission: Permission) -> Mark:
-    return "expandable_blockquote" if permission.kind == "change" else "pre"
+def is_whole(permission: Permission) -> bool:
+    """Tell whether the message shows all of the permission: nothing is cut, and no sign stands for anything."""
+    _, _, over = _blocks(permission)
+    return not over and all(verbatim(one) == one for one in (permission.what, permission.detail))
 
 
 def _changes(permission: Permission) -> str:
     """Return the numbers of lines that a diff adds and removes, in words, or "" without any."""
-    if permission.kind != "change" or not permission.detail:
+    added, removed = changed_lines(permission.detail) if permission.kind == "change" else (0, 0)
+    if not added + removed:
         return ""
-    lines = f"\n{permission.detail}"
-    added = lines.count("\n+") - lines.count("\n+++ ")
-    gone = lines.count("\n-") - lines.count("\n--- ")
-    if not added + gone:
-        return ""
-    return f"+{added} −{gone} line{'' if added + gone == 1 else 's'}"
-
-
-def is_cut(permission: Permission) -> bool:
-    """Tell whether the permission is too long for a message."""
-    return bool(_over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission)))
-
-
-def _over(text: str, limit: int, mark: Mark) -> int:
-    """Return about how many characters of the text are cut; 0 if it fits."""
-    if passage(text, limit, mark) == passage(text, 4 * limit, mark):
-        return 0
-    return max(1, len(text) - limit)
-
-
-def _cut(permission: Permission) -> str:
-    more = _over(permission.what, _WHAT, "pre") + _over(_detail(permission), _DETAIL, _mark(permission))
-    return f"Cut here: about {more:,} more characters." if more else ""
+    return f"+{added} −{removed} line{'' if added + removed == 1 else 's'}"
 
 
 def whole(permission: Permission) -> str:
@@ -167,10 +138,17 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
     why = press(entry, "✏️ Cancel typing" if armed else "✏️ Refuse with a reason", Arm(0, on=not armed))
     yes = press(entry, ALLOW, Pick(0, 0), "success")
     no = press(entry, "✋ Refuse", AskTwice("reject"), "danger")
-    always = press(entry, "Always…", AskTwice("always")) if permission.always else None
-    show = press(entry, "📄 Show all of it", ShowWhole()) if is_cut(permission) else None
+    always = press(entry, "Always…", AskTwice("always")) if _can_be_always(permission) else None
+    show = press(entry, "📄 Show all of it", ShowWhole()) if not is_whole(permission) else None
     copy = () if permission.partial else copying("📋 Copy", permission.what)
     return ((yes, no), *((button,) for button in (why, always, show) if button), copy)
+
+
+def _can_be_always(permission: Permission) -> bool:
+    """Tell whether "always" is possible, and the screen of the second tap shows each pattern as it is."""
+    return bool(permission.always) and all(
+        phrase(verbatim(one), LONGEST_PATTERN, "code").text == " ".join(one.split()) for one in permission.always
+    )
 
 
 def always(entry: Entry, permission: Permission) -> list[Line]:

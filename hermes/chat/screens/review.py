@@ -17,7 +17,7 @@ from hermes.chat.screens.screen import (
     origin,
     subject,
 )
-from hermes.chat.screens.text import Line, Span, line, passage, phrase
+from hermes.chat.screens.text import Line, Span, exact, line, phrase
 from hermes.core.answers import unanswered
 from hermes.model.actions import AskTwice, Back, Confirmed, Go, Send
 from hermes.model.entry import Entry
@@ -124,7 +124,8 @@ def _confirm_always(entry: Entry, look: Look) -> Screen:
 def title(entry: Entry, caps: Caps) -> list[Line]:
     """Return the ask in brief, such as "Database – Which database should I use?"; of a permission, its `what`."""
     if entry.ask.permission is not None:
-        return [line(passage(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre"))]
+        what, _ = exact(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre")
+        return [line(what)]
     if len(entry.ask.questions) != 1:
         return [subject(entry.ask)]
     question = entry.ask.questions[0]

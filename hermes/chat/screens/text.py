@@ -1,25 +1,22 @@
 """Texts in Telegram's form: plain text, and entities whose places are counted in UTF-16 units. Pure.
 
-A `Span` holds Hermes' own words unchanged. Text of an agent or a person goes into a message through `phrase`, `passage`
-or `ending`. They clean it (no control and direction characters, no halves of surrogate pairs), defuse it outside code
-(no client makes a link, a command or a mention of it), and cut it, but not inside a character.
+A `Span` holds Hermes' own words unchanged. Text of an agent or a person goes into a message through `phrase`,
+`passage`, `exact` (commands and code) or `ending`. They clean it (no control and direction characters, no halves of
+surrogate pairs), defuse it outside code (no client makes a link, a command or a mention of it), and cut it, but not
+inside a character.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal
 
+from hermes.chat.screens.unseen import counted, verbatim, visible
+
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
-
-# Invisible characters: controls except line breaks and tabs, direction marks, fillers and characters without width.
-HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 
 Mark = Literal["", "bold", "italic", "code", "pre", "expandable_blockquote"]
 
@@ -91,9 +88,27 @@ def phrase(text: str, limit: int, mark: Mark = "", *, empty: str = "") -> Span:
 
 def passage(text: str, limit: int, mark: Mark = "") -> Span:
     """Return the beginning of a foreign text with its line breaks, of at most `limit` units."""
-    near = text[: _reach(limit)]
-    more = "…" if len(near) < len(text) else ""
-    return Span(cut(_safe(cleaned(near), mark) + more, limit), mark)
+    return _beginning(text, limit, mark, counted)[0]
+
+
+def exact(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
+    """Return the beginning of a command or other code, and about how many characters are cut; 0 if it is whole.
+
+    Signs stand for what cannot be seen.
+    """
+    return _beginning(text, limit, mark, verbatim)
+
+
+_READ: Final = 100_000
+
+
+def _beginning(text: str, limit: int, mark: Mark, shown: Callable[[str], str]) -> tuple[Span, int]:
+    """Return the beginning and how much is cut; of an endless text only the first part is `shown`, to save time."""
+    read = shown(text[:_READ])
+    near = read[: _reach(limit)]
+    beyond = len(read) - len(near) + max(0, len(text) - _READ)
+    said = _safe(cleaned(near), mark)
+    return Span(cut(said + "…" * (beyond > 0), limit), mark), max(0, units(said) - limit) + beyond
 
 
 def _safe(text: str, mark: Mark) -> str:
@@ -109,7 +124,7 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
 
 
 def _reach(limit: int) -> int:
-    """Return how many characters of a text are read, so that a longer text costs no more time."""
+    """Return how many characters of a text are cleaned, so that a longer text costs no more time."""
     return 2 * limit + 64
 
 
@@ -134,15 +149,6 @@ def cleaned(text: str) -> str:
 def one_line(text: str) -> str:
     """Return the cleaned text in one line: each run of blanks and line breaks becomes one blank."""
     return " ".join(cleaned(text).split())
-
-
-_BLIND: Final = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
-_BLANK_SIGNS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f]")
-
-
-def visible(text: str) -> bool:
-    """Tell whether the text has a visible character."""
-    return any(unicodedata.category(c) not in _BLIND and not _BLANK_SIGNS.match(c) for c in text)
 
 
 # TDLib ends a link at a word joiner, but it takes a zero-width joiner for a letter of a domain.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens.screen import note, project
-from hermes.chat.screens.text import Span, cut, one_line, phrase, plain, visible
+from hermes.chat.screens.text import Span, cut, one_line, phrase, plain
+from hermes.chat.screens.unseen import visible
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -4,7 +4,8 @@ import re
 
 from hermes.chat.screens.buttons import Button, decode
 from hermes.chat.screens.main_message import Screen
-from hermes.chat.screens.text import units, visible
+from hermes.chat.screens.text import units
+from hermes.chat.screens.unseen import visible
 from hermes.model.entry import Entry
 from hermes.sandbox.botapi.keyboard import parse_markup
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare

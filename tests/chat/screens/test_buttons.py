@@ -105,6 +105,13 @@ def test_labels_that_look_the_same_get_their_numbers(labels: tuple[str, ...]) ->
     assert [face.split(" ")[0] for face in said.values()] == [str(index + 1) for index in range(len(labels))]
 
 
+@pytest.mark.parametrize("sign", ["\u200b", "\u2060", "\ufe0f", "\u200d", "\U000e0101", "\u115f", "\u2800", "\u3164"])
+def test_a_hidden_character_makes_no_label_look_different(sign: str) -> None:
+    """The person could not tell which one to tap."""
+    question = Question("Delete the database?", options=(Option("Keep it"), Option("Keep it" + sign)))
+    assert [face.split(" ")[0] for face in faces(question, range(2)).values()] == ["1", "2"]
+
+
 @given(questions())
 def test_buttons_differ_and_fit(question: Question) -> None:
     """No two say the same, none is wider than a phone, none is empty."""
@@ -139,6 +146,10 @@ def test_the_limit_of_data_is_telegrams() -> None:
         "ls \u202efdp",
         "ls\u200b",
         "ls \u3164",
+        "ls\U000e0172",
+        "ls\ufe0f",
+        "ls\u2800",
+        "ls\u17b4",
         "\x1b[2Jls",
         "\ud800",
     ],

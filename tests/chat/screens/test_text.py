@@ -21,9 +21,9 @@ from hermes.chat.screens.text import (
     phrase,
     shortened,
     units,
-    visible,
     width,
 )
+from hermes.chat.screens.unseen import visible
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
 from tests.chat.screens.entries import wild
 
@@ -149,6 +149,14 @@ def test_the_end_of_last_words_is_kept() -> None:
     assert ending("all of it", 20).text == "all of it"
     assert ending("none", 0).text == ""
     assert ending("x" * 100_000 + " the end", 20).text.endswith("the end")
+
+
+@pytest.mark.parametrize("row", [" ", "\n", "\u200b", " \u2800\n"])
+def test_a_row_of_blanks_does_not_hide_the_rest_of_a_text(row: str) -> None:
+    """A question goes on behind it."""
+    said = passage(f"Clean up?{row * 4_000}And delete the database?", 300).text
+    assert said.startswith("Clean up?⟨")
+    assert said.endswith(("⟩And delete the database?", "⟩\nAnd delete the database?"))
 
 
 def test_buttons_are_measured_in_columns() -> None:
