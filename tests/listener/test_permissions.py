@@ -402,7 +402,8 @@ async def test_a_plugin_tells_of_its_desk(portless: House, reply: dict[str, str]
 async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
     """On a tap; it goes again when the request is over."""
     with portless.waiting("per_1"):
-        portless.hook("permission.asked", a_wish(metadata={"command": "echo " + "x" * 9000}))
+        told = {"command": "echo " + "x" * 9000}
+        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
         shown = await portless.person.sees(RUN)
         assert await portless.person.taps(shown, "📄 Show all of it") == "Here it comes"
         file = await portless.person.sees("All of it, as the agent wrote it.")

@@ -80,16 +80,20 @@ def way(request: pytest.FixtureRequest) -> str:
 def start(
     way: str, stage: Stage, opencode: OpenCode, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Guarded]]:
-    """Start Hermes with these sections of the configuration; it is told of a project of its own by `way`."""
+    """Start Hermes with these sections of the configuration; it is told of a project of its own by `way`.
+
+    `project` is laid over the configuration of that project.
+    """
     opened: list[Path] = []
 
-    def guarded(**sections: Any) -> Guarded:
+    def guarded(project: Json | None = None, **sections: Any) -> Guarded:
+        config = {"permission": ASKS} | (project or {})
         if way == "server":
-            directory = opencode.home.project(f"guarded-{uuid.uuid4().hex[:6]}", permission=ASKS)
+            directory = opencode.home.project(f"guarded-{uuid.uuid4().hex[:6]}", **config)
             opened.append(directory)
             stage.connect(opencode)
         else:
-            directory = request.getfixturevalue("plugged")(stage.root, permission=ASKS).directory
+            directory = request.getfixturevalue("plugged")(stage.root, **config).directory
         stage.start(**sections)
         return Guarded(stage, opencode, directory)
 

@@ -15,7 +15,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.diffs import ChangedFile, joined
-from hermes.agents.fields import Record, count_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
+from hermes.agents.fields import (
+    Record,
+    count_of,
+    flag_of,
+    id_of,
+    list_of,
+    moment_of,
+    record_of,
+    sound,
+    text_of,
+    words_of,
+)
 from hermes.agents.opencode.permissions import completed, read_permission
 from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply, with_wish
 from hermes.errors import PayloadError
@@ -37,7 +48,8 @@ def read(payload: object, *, machine: str) -> Signal:
     """Read one payload of `hermes hook opencode` (see `hermes.agents.registry.Adapter.read`).
 
     Its shape: `{"type", "properties", "directory", "context": {"title", "rootTitle", "rootID"?, "lastText",
-    "input"?}}`. `input` is the input of the tool that needs a permission.
+    "input"?, "cut"?}}`. `input` is the input of the tool that needs a permission; `cut` tells that the plugin cut it,
+    or the request, because it is too long. Older plugins tell only the command and the file of an input.
     """
     record = record_of(payload, "payload")
     context = record_of(record.get("context") or {}, "context")
@@ -53,7 +65,8 @@ def read(payload: object, *, machine: str) -> Signal:
     )
     kind = text_of(record, "type", "payload")
     if kind == "permission.asked":
-        return Asked(read_wish(record.get("properties"), origin, context.get("input")))
+        is_cut = flag_of(context, "cut", "context", absent=False)
+        return Asked(read_wish(record.get("properties"), origin, context.get("input"), is_cut=is_cut))
     if kind == "turn.ended":
         return _ended(record_of(record.get("properties"), kind), origin)
     return read_event(kind, record.get("properties"), origin)
@@ -130,15 +143,18 @@ def _wished(record: Record, _: str, origin: Source) -> Signal:
     return Asked(read_wish(record, origin))
 
 
-def read_wish(properties: object, origin: Source, given: object = None) -> Ask:
+def read_wish(properties: object, origin: Source, given: object = None, *, is_cut: bool = False) -> Ask:
     """Read a permission request; `given` is the input of its tool (the part's `state.input`), or None.
+
+    `is_cut` tells that one of both was cut on its way.
 
     Raises:
         PayloadError: it has another shape.
     """
     record = record_of(properties, "permission")
     asked = Ask(_source(record, "permission", origin), (), replace(capabilities, can_skip=False))
-    return with_wish(asked, completed(read_permission(record), given))
+    permission = completed(read_permission(record), given)
+    return with_wish(asked, replace(permission, partial=True) if is_cut else permission)
 
 
 def _permitted(record: Record, kind: str, _: Source) -> Signal:

@@ -21,7 +21,7 @@ from hermes.agents.opencode import engine2, events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.failures import Failures
-from hermes.agents.opencode.permissions import completed, wants_input
+from hermes.agents.opencode.permissions import completed
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Sessions
@@ -337,9 +337,9 @@ class OpenCodeServer:
         return replace(ask, source=source)
 
     async def _with_input(self, ask: Ask) -> Ask:
-        """Return a permission with the input of its tool; in 1.1.53 only the tool part has it, some ms later."""
+        """Return a permission with the input of its tool, which 1.1.53 writes some ms after the request."""
         for _ in range(_LOOKS):
-            if ask.permission is None or not wants_input(ask.permission):
+            if ask.permission is None or not ask.permission.partial or ask.source.message_id is None:
                 break
             message = await self._message(ask.source)
             calls = [part for part in (message.parts if message else ()) if part.call_id == ask.source.call_id]

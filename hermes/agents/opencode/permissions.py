@@ -6,19 +6,23 @@
     edit (also write)   the file's name             {filepath, diff}, and {files} of a patch (1.18.33)
     external_directory  the folders' patterns       {filepath, parentDir}, {command, directories} (1.18.33); or {}
     webfetch            the address                 {url, format, timeout?}
-    any other           its patterns                anything
+    any other           its patterns                anything; {} of a tool of an MCP server
 
-Metadata under keys that are not in `_SHOWN` is shown, too.
+The input of the tool has all that a model wants: the folder in which a command runs, the arguments of an MCP server's
+tool, the prompt of a subagent. So each key of the metadata and of the input is shown, except those in `_SHOWN` and
+what is shown already.
 
 For bash, `patterns` holds the single commands of the command line; the phone shows the line itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from hermes.agents.fields import Record, id_of, json_of, more_of, sound, text_of, texts_of
+from hermes.errors import PayloadError
 from hermes.model.answer import Refused
 from hermes.model.ask import DeedKind, Permission
 
@@ -29,13 +33,16 @@ _KINDS: dict[str, DeedKind] = {
     "webfetch": "fetch",
 }
 _PATTERNS = 100
-# The metadata keys that have their own place on the screen, or say nothing about the effect of the tool.
+# The keys that have their own place on the screen, or say nothing about the effect of the tool. The model wrote the
+# description of a command.
 _SHOWN: dict[DeedKind, frozenset[str]] = {
-    "command": frozenset({"command"}),
+    "command": frozenset({"description", "timeout"}),
     "change": frozenset({"filepath", "filePath", "diff", "files"}),
-    "folder": frozenset({"command", "filepath", "filePath", "parentDir", "directories", "patterns"}),
-    "fetch": frozenset({"url", "format", "timeout"}),
+    "folder": frozenset({"filepath", "parentDir", "directories", "patterns", "description", "timeout"}),
+    "fetch": frozenset({"format", "timeout"}),
 }
+_IN_DIFF = frozenset({"oldString", "newString", "replaceAll", "content", "patchText"})
+_HUNK = re.compile(r"^@@ ", re.MULTILINE)
 
 FEEDBACK = "with the following feedback: "
 REJECTED = "rejected permission"
@@ -55,30 +62,52 @@ def read_permission(record: Record) -> Permission:
     metadata = _quiet(record.get("metadata"))
     what, detail = _deed(kind, patterns, metadata)
     # 1.1.53 sends only the single commands of a line, without the operators and redirections between them.
-    partial = kind == "command" and not _said(metadata, "command")
+    partial = _names_call(record) or (kind == "command" and not _said(metadata, "command"))
     always = texts_of(record, "always", where)
     if len(patterns) > _PATTERNS:
         always = ()  # too many for a person to check, so "always" is not offered
     return Permission(tool, kind, what, detail, patterns[:_PATTERNS], always, partial)
 
 
+def _names_call(record: Record) -> bool:
+    """Tell whether the request names the call that asks, so that its input can be read."""
+    tool = _quiet(record.get("tool"))
+    return bool(tool.get("messageID") and tool.get("callID"))
+
+
 def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
     """Return `what` and `detail` of a Permission; unknown metadata stands above a diff, whose end may be cut off."""
     listed = "\n".join(patterns)
-    more = tuple(more_of(metadata, _SHOWN.get(kind, ())))
     match kind:
         case "command":
-            return _said(metadata, "command") or listed, "\n".join(more)
+            what = _said(metadata, "command") or listed
+            return what, "\n".join(_more(kind, metadata, what))
         case "change":
             named = listed or _said(metadata, "filepath") or _said(metadata, "filePath")
-            return named, "\n".join((*_files(metadata), *more, _said(metadata, "diff")))
+            return named, "\n".join((*_files(metadata), *_more(kind, metadata, named), _said(metadata, "diff")))
         case "folder":
             inside = _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
-            return listed, "\n".join((inside, *more))  # the first line is empty until the tool's input is known
+            return listed, "\n".join((inside, *_more(kind, metadata, inside)))  # see `completed`
         case "fetch":
-            return _said(metadata, "url") or listed, "\n".join(more)
+            what = _said(metadata, "url") or listed
+            return what, "\n".join(_more(kind, metadata, what))
         case _:
-            return listed, json_of(metadata, indent=1) if metadata else ""
+            return listed, "\n".join(_more(kind, metadata, listed))
+
+
+def _more(
+    kind: DeedKind, told: Record, shown: str, lines: Collection[str] = (), *, diff: bool = False
+) -> Iterator[str]:
+    """Yield a line for each parameter that says something, except if its text is `shown`, or its line is in `lines`.
+
+    The "*" of a tool of an MCP server stands for all that it can do, and not for a parameter.
+    """
+    known = _SHOWN.get(kind, frozenset()) | (_IN_DIFF if diff else frozenset())
+    for key, value in told.items():
+        repeated = isinstance(value, str) and sound(value) == shown != "*"
+        if value in (None, "", [], {}) or repeated:
+            continue
+        yield from (line for line in more_of({key: value}, known) if line not in lines)
 
 
 def _files(metadata: Record) -> Iterator[str]:
@@ -92,24 +121,55 @@ def _files(metadata: Record) -> Iterator[str]:
             yield f"moves the file {name} to {moved}"
 
 
-def wants_input(permission: Permission) -> bool:
-    """Tell whether the permission lacks facts that the tool's input holds."""
-    return permission.partial or (permission.kind == "folder" and not permission.detail.partition("\n")[0])
-
-
 def completed(permission: Permission, given: object) -> Permission:
-    """Return the permission, completed from the tool's input (`state.input` of its part).
-
-    1.1.53 sends no metadata with a command.
-    """
-    if not wants_input(permission):
+    """Return the permission with what the input of its tool (`state.input` of its part) adds, if it lacks that."""
+    if not permission.partial or not isinstance(given, dict):
         return permission
-    said = _quiet(given)
-    command = _said(said, "command")
-    if permission.kind == "command":
-        return replace(permission, what=command, partial=False) if command else permission
-    inside, (_, line_break, more) = command or _said(said, "filePath"), permission.detail.partition("\n")
-    return replace(permission, detail=f"{inside}{line_break}{more}")
+    try:
+        return _completed(permission, given)
+    except PayloadError:
+        return permission  # nested too deeply
+
+
+def _completed(permission: Permission, given: Record) -> Permission:
+    kind, what, detail = permission.kind, permission.what, permission.detail
+    lines = frozenset(detail.splitlines())
+    match kind:
+        case "command":
+            what = _line(permission, _said(given, "command"))
+            if not what:
+                return permission
+            detail = _joined(detail, *_more(kind, given, what, lines))
+            return replace(permission, what=what, detail=detail, partial=False)
+        case "folder":
+            # The first line is what is done there; it is empty if only the input tells.
+            inside, _, rest = detail.partition("\n")
+            inside = inside or _said(given, "command") or _said(given, "filePath") or _said(given, "path")
+            detail = "\n".join((inside, *rest.splitlines(), *_more(kind, given, inside, lines)))
+        case "change":
+            diff = _HUNK.search(detail) is not None
+            detail = _joined(*_more(kind, given, what, lines, diff=diff), detail)
+        case _:
+            # The permission for the same call once more ("doom_loop") has all of the input in its metadata.
+            is_told = f"input: {json_of(given)}" in lines
+            detail = _joined(detail, *(() if is_told else _more(kind, given, what, lines)))
+    return replace(permission, detail=detail, partial=False)
+
+
+def _line(permission: Permission, command: str) -> str:
+    """Return the whole command line, or "" if only its single commands are known; `command` is what the model sent.
+
+    The metadata's line counts more, and so do commands that are not in the model's: a plugin may change the line.
+    """
+    if permission.what != "\n".join(permission.patterns):
+        return permission.what
+    sent = "".join(command.split())
+    is_whole = all("".join(one.split()) in sent for one in permission.patterns)
+    return command if is_whole or not command else permission.what
+
+
+def _joined(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
 
 
 def _said(metadata: Record, key: str) -> str:

@@ -19,9 +19,8 @@ const TURN_TEXT_CHARS = 100_000
 const MOST_SESSIONS = 500
 const NEWS_MS = 60_000 // a session can be told to be idle long after its last turn
 const INPUT_MS = 1_500 // for a call to have its input
-const INPUT_CHARS = 100_000 // of JSON
 const DIFF_CHARS = 60_000
-const METADATA_BYTES = 500_000 // of JSON: a hook refuses a line of more than 1 MiB
+const PERMISSION_BYTES = 1_000_000 // of JSON: a hook refuses a line of more than 1 MiB
 const LOOKS_MS = [10, 20, 40, 80, 100, 150, 200, 200, 200] // between two looks at what OpenCode is about to write
 const RETRY_MS = [1_000, 1_000, 2_000, 5_000] // Hermes takes an OpenCode without a hook for dead after 30 s
 const REFUSED_MS = 30_000 // nobody is there to hear of the request, and none can be started
@@ -129,7 +128,7 @@ function asked(directory, type, properties) {
   inOrder(async () => {
     const hook = v2 ? null : start(WAITING) // it starts while the context is read
     const context = await contextOf(request)
-    request.line = lineOf(directory, type, fitting(properties), context)
+    request.line = kind === "permission" ? permissionLine(request, context) : lineOf(directory, type, properties, context)
     if (hook && request.open) {
       await wait(request, hook)
       return aside(attend(request))
@@ -460,28 +459,27 @@ async function titlesOf(request) {
   return root === session ? [session?.title, ""] : [session?.title, root?.title, root?.id]
 }
 
-// What the call wants to do: 1.1.53 asks for a command without all of it. It is written some ms after the request.
+// What the call wants to do: the request does not tell all of it. It is written some ms after the request.
 async function inputOf(request) {
   for (const pause_ms of request.properties.tool ? LOOKS_MS : []) {
     const { status, input } = (await partOf(request))?.state ?? {}
-    if (status && status !== "pending") return shownOf(input)
+    if (status && status !== "pending") return input
     await pause(pause_ms)
   }
 }
 
-// What a person is shown of an input, never left out because it is long.
-function shownOf({ command, filePath } = {}) {
-  return { command: cut(command, INPUT_CHARS), filePath: cut(filePath, INPUT_CHARS) }
-}
-
-// The metadata of an edit holds all of its text; where that is too much, its longest texts are cut.
-function fitting(properties) {
-  let { metadata } = properties
+// A permission and the input of its call hold all of an edit's text; if that is too much, the longest texts are cut, or
+// the input is left out, and the phone says that not all is known.
+function permissionLine({ directory, properties }, context) {
+  let told = { properties, context }
+  const line = () => lineOf(directory, "permission.asked", told.properties, told.context)
   for (const limit of [100_000, 10_000, 1_000]) {
-    if (Buffer.byteLength(JSON.stringify(metadata) ?? "") <= METADATA_BYTES) break
-    metadata = JSON.parse(JSON.stringify(metadata, (_, value) => cut(value, limit)))
+    if (Buffer.byteLength(line()) <= PERMISSION_BYTES) return line()
+    told = JSON.parse(JSON.stringify(told, (_, value) => cut(value, limit)))
+    told.context.cut = true
   }
-  return metadata ? { ...properties, metadata } : properties
+  if (Buffer.byteLength(line()) > PERMISSION_BYTES) delete told.context.input
+  return line()
 }
 
 function cut(value, limit) {

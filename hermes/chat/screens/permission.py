@@ -139,7 +139,8 @@ def keyboard(entry: Entry, permission: Permission) -> Rows:
     yes = press(entry, ALLOW, Pick(0, 0), "success")
     no = press(entry, "✋ Refuse", AskTwice("reject"), "danger")
     always = press(entry, "Always…", AskTwice("always")) if _can_be_always(permission) else None
-    show = press(entry, "📄 Show all of it", ShowWhole()) if not is_whole(permission) else None
+    more = "📄 Show more of it" if permission.partial else "📄 Show all of it"
+    show = press(entry, more, ShowWhole()) if not is_whole(permission) else None
     copy = () if permission.partial else copying("📋 Copy", permission.what)
     return ((yes, no), *((button,) for button in (why, always, show) if button), copy)
 

@@ -78,7 +78,8 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
 
 def _whole(entry: Entry, permission: Permission) -> SideScreen:
     """Return the message with the whole permission as a file, because the main message shows only a part."""
-    said = note("All of it, as the agent wrote it. ", code(entry))
+    how_much = "As much of it as is known. " if permission.partial else "All of it, as the agent wrote it. "
+    said = note(how_much, code(entry))
     return SideScreen(said, document=(file_name(permission), whole(permission)))
 
 

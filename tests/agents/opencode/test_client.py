@@ -633,6 +633,31 @@ async def test_a_context_that_cannot_be_had_holds_nothing_up() -> None:
         assert await desk.context(ask) == ask
 
 
+async def test_a_permission_gets_the_input_of_its_call_with_one_read() -> None:
+    """Its request does not tell the arguments of a tool of an MCP server; it is known in part without them."""
+    call = {
+        "type": "tool",
+        "callID": "call_1",
+        "state": {"status": "running", "input": {"sql": "DROP TABLE customers"}},
+    }
+    other = {**call, "callID": "call_2", "state": {"status": "running", "input": {"sql": "SELECT 1"}}}
+    routes = session_routes(child="") | {"GET /session/child/message": []}
+    message = {"info": {"id": "msg_2", "role": "assistant", "time": {"created": 2}}, "parts": [call, other]}
+    record: Json = {"id": "per_1", "sessionID": "child", "permission": "shop_query", "patterns": ["*"], "always": ["*"]}
+    record["tool"] = {"messageID": "msg_2", "callID": "call_1"}
+    ask = adapter.read_wish(record, child_ask().source)
+    seen: list[httpx.Request] = []
+    async with server(routes | {"GET /session/child/message/msg_2": message}, seen) as desk:
+        told = (await desk.context(ask)).permission
+    async with server(routes) as desk:
+        untold = (await desk.context(ask)).permission
+    assert told is not None
+    assert untold is not None
+    assert (told.detail, told.partial) == ("sql: DROP TABLE customers", False)
+    assert (untold.detail, untold.partial) == ("", True)
+    assert [one.url.path for one in seen].count("/session/child/message/msg_2") == 1
+
+
 async def test_parents_in_a_ring_end() -> None:
     """No session is its own grandmother, but nobody promised that."""
     routes = session_routes(child="other", other="child")

@@ -12,6 +12,7 @@ from hermes.agents.opencode.proof import Evidence, Settling, ToolPart, judge_per
 from hermes.agents.questions import read_reply
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Answer, Decision, Once, Refused, Reply
+from hermes.model.ask import Permission
 from hermes.model.signals import Asked, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
 from tests.asks import ANN, wish
@@ -19,6 +20,14 @@ from tests.asks import ANN, wish
 BASH = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["echo a", "ls b"], "always": ["echo *"]}
 LINE = "echo a && ls b"
 DIFF = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
+
+
+CALL = {"tool": {"messageID": "msg_1", "callID": "call_1"}}
+
+
+def with_input(given: object, **more: object) -> Permission:
+    """Such a request of a call whose input has come."""
+    return completed(read_permission({**BASH, **CALL, **more}), given)
 
 
 def shown(**more: object) -> tuple[str, str, str]:
@@ -37,7 +46,7 @@ def test_each_kind_is_read_as_what_it_is_about() -> None:
     assert shown(**fetch) == ("fetch", "http://x/", "")
     outside = {"permission": "external_directory", "patterns": ["/etc/*"], "metadata": {"filepath": "/etc/hosts"}}
     assert shown(**outside) == ("folder", "/etc/*", "/etc/hosts")
-    assert shown(permission="skill", patterns=["pdf"], metadata={"n": 1}) == ("other", "pdf", '{\n "n": 1\n}')
+    assert shown(permission="skill", patterns=["pdf"], metadata={"n": 1}) == ("other", "pdf", "n: 1")
 
 
 @pytest.mark.parametrize("kind", ["doom_loop", "bash"])
@@ -52,16 +61,16 @@ def test_what_is_nested_too_deeply_is_refused(kind: str) -> None:
 
 def test_what_is_not_known_is_shown() -> None:
     """Every key of the metadata but for those that are shown elsewhere, or say nothing of what would be done."""
-    told = {"timeout": 5, "env": "A=1\nB=2"}
-    lines = 'env: "A=1\\nB=2"'
-    assert shown(metadata={"command": LINE, **told}) == ("command", LINE, f"timeout: 5\n{lines}")
+    told = {"timeout": 5, "background": False, "env": "A=1\nB=2", "shell": "", "also": None}
+    lines = 'background: false\nenv: "A=1\\nB=2"'
+    assert shown(metadata={"command": LINE, **told}) == ("command", LINE, lines)
     edit = {"permission": "edit", "patterns": ["a"], "metadata": {"filepath": "/x/a", "diff": DIFF, "force": True}}
     assert shown(**edit) == ("change", "a", f"force: true\n{DIFF}")
     fetch = {"permission": "webfetch", "patterns": ["u"], "metadata": {"url": "u", "timeout": 5, "method": "POST"}}
     assert shown(**fetch) == ("fetch", "u", "method: POST")
     outside = {"permission": "external_directory", "patterns": ["/etc/*"], "metadata": {"mode": "w"}}
     assert shown(**outside) == ("folder", "/etc/*", "\nmode: w")
-    assert completed(read_permission({**BASH, **outside}), {"command": LINE}).detail == f"{LINE}\nmode: w"
+    assert with_input({"command": LINE}, **outside).detail == f"{LINE}\nmode: w"
 
 
 def test_a_patch_says_what_it_deletes_and_moves() -> None:
@@ -76,17 +85,95 @@ def test_a_patch_says_what_it_deletes_and_moves() -> None:
     assert shown(**edit)[2] == f"deletes the file /x/b.py\nmoves the file /x/c.py to /x/d.py\n{DIFF}"
 
 
-def test_what_only_the_tools_input_tells_is_added() -> None:
-    """Old asks with single commands, without where their output goes; new has no need of it."""
+def test_the_line_of_1_1_53_is_in_the_tools_input_alone() -> None:
+    """It asks with single commands, without where their output goes; 1.18.33 tells the line."""
     bare, whole = read_permission({**BASH, "metadata": {}}), read_permission({**BASH, "metadata": {"command": LINE}})
     assert bare.partial
-    assert not whole.partial
+    assert not whole.partial, "it names no call"
     assert completed(bare, {"command": LINE}) == replace(bare, what=LINE, partial=False)
     assert completed(whole, {"command": "something else"}) == whole
     assert completed(bare, None) == bare
-    outside = read_permission({**BASH, "permission": "external_directory", "metadata": {}})
-    assert completed(outside, {"command": LINE}).detail == LINE
-    assert completed(outside, {"filePath": "/etc/hosts"}).detail == "/etc/hosts"
+    assert completed(bare, {"timeout": 5}) == bare
+    spaced = {**BASH, "patterns": ["ls b"], "metadata": {}}
+    assert completed(read_permission(spaced), {"command": "ls \n  b > c"}).what == "ls \n  b > c"
+
+
+def test_every_parameter_of_a_call_is_shown() -> None:
+    """It is partial until the input of the call is known; what is empty, or shown already, is not shown again."""
+    bash = {"metadata": {"command": LINE}, **CALL}
+    assert read_permission({**BASH, **bash}).partial
+    given = {"command": LINE, "description": "List files", "timeout": 5, "workdir": "/x/precious", "env": {}, "n": ""}
+    assert with_input(given, **bash).detail == "workdir: /x/precious"
+    mcp = {"permission": "shop_query", "patterns": ["*"], "metadata": {}}
+    found = with_input({"sql": "DROP TABLE customers", "table": "*", "force": False}, **mcp)
+    assert (found.what, found.detail) == ("*", "sql: DROP TABLE customers\ntable: *\nforce: false")
+    assert with_input({}, **mcp).detail == ""
+    told = {"description": "Look around", "subagent_type": "general"}
+    task = {"permission": "task", "patterns": ["general"], "metadata": told}
+    found = with_input({**told, "prompt": "Delete it.\nNow."}, **task)
+    assert (found.what, found.detail) == ("general", 'description: Look around\nprompt: "Delete it.\\nNow."')
+    loop = {"permission": "doom_loop", "patterns": ["bash"], "metadata": {"tool": "bash", "input": {"command": "ls"}}}
+    assert with_input({"command": "ls"}, **loop).detail == 'input: {"command": "ls"}'
+    fetch = {"permission": "webfetch", "patterns": ["http://x/"], "metadata": {"url": "http://x/", "format": "text"}}
+    assert with_input({"url": "http://x/", "format": "text", "timeout": 9}, **fetch).detail == ""
+    assert with_input({"url": "http://x/", "method": "PUT"}, **fetch).detail == "method: PUT"
+
+
+def test_what_a_diff_shows_is_not_shown_twice() -> None:
+    """The texts of an edit and the content of a file are in the diff; without one, they are shown."""
+    edit = {"permission": "edit", "patterns": ["a.py"], "metadata": {"filepath": "/x/a.py", "diff": DIFF}}
+    given = {"filePath": "/x/a.py", "oldString": "one", "newString": "two", "replaceAll": False}
+    assert with_input(given, **edit).detail == DIFF
+    assert with_input({"filePath": "/x/a.py", "content": "two\n"}, **edit).detail == DIFF
+    assert with_input({**given, "force": True}, **edit).detail == f"force: true\n{DIFF}"
+    bare = {**edit, "metadata": {}}
+    assert with_input(given, **bare).detail == "oldString: one\nnewString: two\nreplaceAll: false"
+
+
+def test_a_folder_shows_what_is_done_there() -> None:
+    """A command, or a file with all that is done to it."""
+    outside = {"permission": "external_directory", "patterns": ["/etc/*"], "metadata": {}}
+    assert with_input({"command": LINE, "description": "Look", "workdir": "/etc"}, **outside).detail == (
+        f"{LINE}\nworkdir: /etc"
+    )
+    assert with_input({"filePath": "/etc/hosts"}, **outside).detail == "/etc/hosts"
+    told = {**outside, "metadata": {"filepath": "/etc/hosts", "parentDir": "/etc"}}
+    assert with_input({"filePath": "/etc/hosts", "content": "x"}, **told).detail == "/etc/hosts\ncontent: x"
+
+
+def test_a_line_that_a_plugin_changed_is_shown_as_it_will_run() -> None:
+    """The input of the part may still be what the model sent."""
+    for patterns, line in ((["rtk git status"], "rtk git status"), (["ls"], "cd /y && ls")):
+        found = with_input({"command": "cd /x && ls"}, patterns=patterns, metadata={"command": line})
+        assert (found.what, found.detail, found.partial) == (line, "command: cd /x && ls", False)
+
+
+def test_an_input_that_is_nested_too_deeply_stays_untold() -> None:
+    """A model chooses it. The permission is still asked for."""
+    deep: object = 1
+    for _ in range(100_000):
+        deep = [deep]
+    assert with_input({"sql": deep}, permission="shop_query", patterns=["*"]).partial
+
+
+def test_an_input_of_an_earlier_plugin_is_taken_as_it_is() -> None:
+    """It told the command and the file of an input, and nothing of another one."""
+    assert with_input({}, permission="webfetch", patterns=["http://x/"]).partial is False
+    assert with_input({"command": LINE}, metadata={}).what == LINE
+
+
+def test_what_the_plugin_cut_is_known_in_part() -> None:
+    """Although the input has come."""
+    payload = {
+        "type": "permission.asked",
+        "properties": {**BASH, "metadata": {}, **CALL},
+        "directory": "/home/dev/shop-api",
+        "context": {"title": "Fix login", "input": {"command": f"{LINE}…"}, "cut": True},
+    }
+    told = read(payload, machine="laptop")
+    assert isinstance(told, Asked)
+    assert told.ask.permission is not None
+    assert (told.ask.permission.what, told.ask.permission.partial) == (f"{LINE}…", True)
 
 
 @pytest.mark.parametrize(

@@ -449,7 +449,7 @@ def test_what_is_allowed_once_runs_and_what_is_allowed_always_is_not_asked_again
         "title": "A title",
         "rootTitle": "",
         "lastText": "Let me see.",
-        "input": {"command": "echo one"},
+        "input": {"command": "echo one", "description": "A command"},
     }
     phone.permit(request["id"], "once")
     second = phone.wait_permissions(2)[1]
@@ -1128,23 +1128,46 @@ def test_a_list_that_cannot_be_had_proves_nothing(phone: Phone, plugin: Path, tm
     assert node(tmp_path, code, plugin) == "per_a per_b\n"
 
 
-def test_what_a_permission_shows_is_cut_before_a_hook_refuses_it(phone: Phone, plugin: Path, tmp_path: Path) -> None:
-    """An edit's metadata holds all of its text; a command that was made long is cut, and not left out."""
-    code = """
-    const input = { command: "x".repeat(100_001), more: "y".repeat(2_000_000) }
-    const part = { type: "tool", callID: "call_1", state: { status: "running", input } }
-    const messages = { "/session/{sessionID}/message/{messageID}": { parts: [part] } }
+def permitted(phone: Phone, plugin: Path, tmp_path: Path, request: str, given: str) -> Json:
+    """Return what a hook is told of a permission with these values in its request, and this input of its call."""
+    code = f"""
+    const part = {{ type: "tool", callID: "call_1", state: {{ status: "running", input: {given} }} }}
+    const messages = {{ "/session/{{sessionID}}/message/{{messageID}}": {{ parts: [part] }} }}
     const hooks = await start("/x", messages)
-    const metadata = { filepath: "/x/a.txt", diff: "🦉".repeat(700_000), files: [{ after: "y".repeat(200_000) }] }
-    await tell(hooks, permits("1", { metadata }))
+    await tell(hooks, permits("1", {request}))
     await settle()
     """
     node(tmp_path, code, plugin)
-    (asked,) = phone.told("permission.asked")
-    metadata = {"filepath": "/x/a.txt", "diff": "🦉" * 50_000 + "…", "files": [{"after": "y" * 100_000 + "…"}]}
-    assert asked["properties"]["metadata"] == metadata
-    assert asked["context"]["input"] == {"command": "x" * 100_000 + "…"}
     assert not phone.log.exists()
+    (asked,) = phone.told("permission.asked")
+    return asked
+
+
+def test_the_whole_input_of_a_call_is_handed_over(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """All parameters, also a long one: the arguments of a tool that the request does not tell."""
+    given = '{ command: "x".repeat(200_000), workdir: "/x/precious", deep: { a: [1] } }'
+    asked = permitted(phone, plugin, tmp_path, "{}", given)
+    assert asked["context"]["input"] == {"command": "x" * 200_000, "workdir": "/x/precious", "deep": {"a": [1]}}
+    assert "cut" not in asked["context"]
+
+
+def test_what_a_permission_shows_is_cut_before_a_hook_refuses_it(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """An edit's metadata holds all of its text, and so does its input; the hook is told that something is missing."""
+    request = '{ metadata: { diff: "🦉".repeat(700_000), files: [{ after: "y".repeat(200_000) }] }, patterns: ["a"] }'
+    given = '{ command: "x".repeat(100_001), more: "y".repeat(2_000_000) }'
+    asked = permitted(phone, plugin, tmp_path, request, given)
+    metadata = {"diff": "🦉" * 50_000 + "…", "files": [{"after": "y" * 100_000 + "…"}]}
+    assert asked["properties"]["metadata"] == metadata
+    assert asked["properties"]["patterns"] == ["a"]
+    assert asked["context"]["input"] == {"command": "x" * 100_000 + "…", "more": "y" * 100_000 + "…"}
+    assert asked["context"]["cut"] is True
+
+
+def test_an_input_of_too_many_parts_is_left_out(phone: Phone, plugin: Path, tmp_path: Path) -> None:
+    """No cut of its texts makes it short enough."""
+    asked = permitted(phone, plugin, tmp_path, "{}", "{ command: 'ls', more: Array(400_000).fill(null) }")
+    assert "input" not in asked["context"]
+    assert asked["context"]["cut"] is True
 
 
 def test_a_permission_before_another_of_its_call_was_allowed(phone: Phone, plugin: Path, tmp_path: Path) -> None:

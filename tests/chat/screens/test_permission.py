@@ -186,6 +186,14 @@ def test_always_is_offered_only_if_each_pattern_can_be_seen() -> None:
         assert ["Always…"] not in labels(main(asked(always=("npm run *", pattern)), LOOK))
 
 
+def test_one_that_is_known_in_part_does_not_promise_all_of_it() -> None:
+    """Neither its button nor its file."""
+    entry = asked("x" * 3000, partial=True)
+    assert ["📄 Show more of it"] in labels(main(entry, LOOK))
+    whole = sides(replace(entry, state=replace(entry.state, whole=True)), LOOK)["whole"]
+    assert whole.screen.text.startswith("As much of it as is known.")
+
+
 def test_a_short_one_is_whole_and_has_no_file() -> None:
     """Up to what fits."""
     entry = asked("x" * 1400, detail="y" * 1200)
