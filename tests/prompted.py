@@ -54,6 +54,7 @@ class Desk:
     `missed`: how often it was asked for something while it was away.
     """
 
+    agent = "opencode"
     can = CAN
 
     def __init__(self) -> None:

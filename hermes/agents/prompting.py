@@ -66,6 +66,11 @@ class HasPrompts(Protocol):
     """A server of an agent, or an agent without one."""
 
     @property
+    def agent(self) -> str:
+        """The name of the agent."""
+        ...
+
+    @property
     def prompts(self) -> PromptWay:
         """The way of prompts to its sessions."""
         ...

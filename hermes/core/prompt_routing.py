@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core.answers import SPLIT_UNITS, utf16_units
+from hermes.core.prompts import is_free
 from hermes.core.routing import PART_S
 from hermes.core.topics import is_of
 from hermes.model.prompt import PromptAbilities, Target
@@ -144,6 +145,14 @@ def is_in(source: Source, projects: tuple[str, ...]) -> bool:
     folder = source.directory.rstrip("/")
     names = {folder, folder.rpartition("/")[2]} - {""}
     return not projects or any(one.rstrip("/") in names for one in projects)
+
+
+def moved(prompt: Prompt, server: str) -> Prompt:
+    """Return the prompt for the process of its session at this server ("": without one). One that was tried stays."""
+    target = prompt.target
+    if target is None or not is_free(prompt):
+        return prompt
+    return replace(prompt, target=replace(target, source=replace(target.source, server=server)))
 
 
 def refusal(source: Source, projects: tuple[str, ...] | None) -> str:

@@ -96,6 +96,11 @@ class Notices(Records[Notice]):
         """Return the notice of this session on this machine, or None."""
         return next((one for one in self.ours() if (one.agent, one.session_id) == (agent, session_id)), None)
 
+    def trying_at(self, server: str) -> list[Source]:
+        """Return the sessions of this server whose turns keep trying to reach their model, as far as Hermes knows."""
+        retries = (one.retry for one in self.ours() if one.retry is not None)
+        return [retry.source for retry in retries if retry.source.server == server]
+
     def begun(self, agent: str, session_id: str, turn_id: str) -> Begun | None:
         """Return the beginning of this turn, None if Hermes has not heard of it."""
         notice = self.of_session(agent, session_id)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.harness.processes import until
-from tests.scenes.stage import asking, question
+from tests.scenes.stage import NEWEST, asking, question
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes.sandbox.phone_values import ShownMessage
@@ -126,3 +127,25 @@ def test_a_turn_that_cannot_reach_its_model_is_told_while_it_tries(
     noticed.ended("🔁 Fix login flow: the script says so · it tried 4 times, and no longer does")
     opencode.wait_idle(session)
     assert told(noticed) == []
+
+
+@NEWEST
+@pytest.mark.parametrize("how", ["killed", "aborted while nobody listens"])
+def test_a_turn_that_ends_while_it_tries_is_no_longer_said_to_try(
+    stage: Stage, private_opencode: Callable[..., OpenCode], how: str
+) -> None:
+    """No event tells of its end; the next look at its session does."""
+    opencode = private_opencode()
+    stage.connect(opencode)
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
+    session = opencode.session(title="Fix login flow")
+    opencode.prompt(session, [{"status": 503}])
+    stage.asked("🔁 Fix login flow: the script says so · 5th try at ")
+    if how == "killed":
+        opencode.kill()
+        opencode.start()
+    else:
+        stage.stop()
+        opencode.abort(session)
+        stage.start()
+    stage.ended("🔁 Fix login flow: the script says so · it tried 4 times, and no longer does")

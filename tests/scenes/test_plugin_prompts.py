@@ -14,6 +14,7 @@ import pytest
 from hermes.hook import plugin_folders
 from hermes.sandbox.model_server import script
 from tests.harness.processes import until
+from tests.scenes.stage import NEWEST, asking, question
 from tests.scenes.test_files_in import pictures, png, seeing_provider
 
 if TYPE_CHECKING:
@@ -276,3 +277,33 @@ def test_a_picture_goes_to_a_plain_terminal(
     prompting.phone.write(third, reply_to=notice)
     wait_told(prompting, "Third done.")
     terminal.wait_screen(lambda screen: "Third done." in screen)
+
+
+@NEWEST
+def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
+    stage: Stage,
+    desk: Home,
+    tui: Callable[..., Tui],
+    private_opencode: Callable[..., OpenCode],
+    model: ScriptedModel,
+    words: Callable[..., str],
+) -> None:
+    """The notice is of a server that is followed; the terminal's question is answered first, and is not lost."""
+    served = private_opencode()
+    stage.connect(served)
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
+    session = served.session(title="Fix login flow")
+    served.prompt(session, [{"text": "First done."}])
+    notice = wait_told(stage, "First done.")
+    terminal = tui(served.directory, arguments=("--session", session), key="desk")
+    terminal.wait_screen(lambda screen: "First done." in screen and "ctrl+p commands" in screen, BOOT_S)
+    terminal.prompt([asking(question()), {"text": "Thanks."}])
+    asked = stage.noted(stage.asked("Which database"))
+    second = words({"text": "Second done."})
+    (written,) = stage.phone.write(second, reply_to=notice)
+    stage.line_of(written, "Waits for the current turn")
+    stage.phone.tap(asked, "SQLite")
+    wait_told(stage, "Thanks.")
+    wait_told(stage, "Second done.")
+    terminal.wait_screen(lambda screen: "Second done." in screen, BOOT_S)
+    assert_once(model, second)

@@ -332,3 +332,24 @@ def test_a_file_that_the_permissions_exclude_stays(prompted: Stage, opencode: Op
     (call,) = until(lambda: prompted.phone.calls("sendDocument"), PATIENCE_S, "a document")
     assert call.params["document"] == "README.md (4 bytes)"
     opencode.discard(project)
+
+
+@NEWEST
+def test_a_prompt_goes_to_the_server_that_works_on_its_session(
+    stage: Stage, private_opencode: Callable[..., OpenCode]
+) -> None:
+    """Two servers share their sessions; the notice is of the one that does not work on it any more."""
+    first = private_opencode()
+    second = private_opencode(directory=first.directory)
+    for name, server in (("first", first), ("second", second)):
+        stage.connect(server, name=name)
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
+    session = first.session(title="Fix login flow")
+    notice = a_notice(stage, first, session, "Fix login flow")
+    second.prompt(session, [asking(question()), {"text": "Thanks."}])
+    asked = stage.noted(stage.asked("Which database"))
+    (written,) = stage.phone.write(say("By a reply."), reply_to=notice)
+    stage.line_of(written, WAITS)
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("By a reply.")
+    assert answered(first, session) == ["Both tests pass now.", "Thanks.", "By a reply."]

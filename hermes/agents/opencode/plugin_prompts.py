@@ -79,6 +79,7 @@ class PluginPrompts:
     can = ABILITIES
 
     def __init__(self, root: Path, *, agent: str, machine: str, host: str = "", patience_s: float = PATIENCE_S) -> None:
+        self.agent = agent
         self._root = root
         self._origin = Source(agent, machine, session_id="", host=host)
         self._patience_s = patience_s

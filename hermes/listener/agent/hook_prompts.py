@@ -63,7 +63,7 @@ class HookPrompts:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.can = can
-        self._agent = agent
+        self.agent = agent
         self._agent_name = agent_name
         self._root = root
         self._host = host
@@ -82,7 +82,7 @@ class HookPrompts:
         name = _name(source)
         prompt = self._prompts.of_record(record_id)
         lies = prompt is not None and prompt.phase == "sending" and self._lies(name, record_id)
-        notice = self._notices.of_session(self._agent, source.session_id)
+        notice = self._notices.of_session(self.agent, source.session_id)
         is_there = prompt_files.is_waiting(self._root, name)
         if prompt is not None and prompt.phase in {"admitted", "running"}:
             return self._taken(name, prompt, notice, is_there=is_there)
@@ -154,7 +154,7 @@ class HookPrompts:
 
     async def stop(self, source: Source) -> bool:
         """End the turn that runs, if the agent can be told so; return whether it was told."""
-        name, notice = _name(source), self._notices.of_session(self._agent, source.session_id)
+        name, notice = _name(source), self._notices.of_session(self.agent, source.session_id)
         is_running = prompt_files.is_waiting(self._root, name) and self._state(name, notice) == "busy"
         if not self.can.stops or not is_running or prompt_files.lying(self._root, name) is not None:
             return False
@@ -172,12 +172,12 @@ class HookPrompts:
 
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session, as far as a notice has them."""
-        notice = self._notices.of_session(self._agent, source.session_id)
+        notice = self._notices.of_session(self.agent, source.session_id)
         return notice.turn.words if notice is not None and notice.turn is not None else ""
 
     async def exclusions(self, source: Source) -> Excludes:
         """Return which files the agent's settings keep from it."""
-        read = EXCLUSIONS.get(self._agent)
+        read = EXCLUSIONS.get(self.agent)
         if read is None:
             return nothing_excluded
         record = prompt_files.session_of(self._root, _name(source)).get("record", "")
@@ -185,11 +185,11 @@ class HookPrompts:
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:  # noqa: ARG002 (what is open counts)
         """Return the sessions that are open: those in which a hook waits."""
-        waiting = [said for said in prompt_files.waiting(self._root).values() if said.get("agent") == self._agent]
+        waiting = [said for said in prompt_files.waiting(self._root).values() if said.get("agent") == self.agent]
         return tuple(self._listed(said) for said in waiting if said.get("session"))
 
     def _listed(self, said: dict[str, str]) -> Listed:
-        notice = self._notices.of_session(self._agent, said["session"])
+        notice = self._notices.of_session(self.agent, said["session"])
         turn = None if notice is None else notice.turn
         source = turn.source if turn is not None else self._source(said)
         used_s = max([float(said.get("since") or 0), *(one.at_s for one in (notice.begun if notice else ()))])
@@ -197,7 +197,7 @@ class HookPrompts:
 
     def _source(self, said: dict[str, str]) -> Source:
         return Source(
-            agent=self._agent,
+            agent=self.agent,
             machine=said.get("machine", ""),
             session_id=said["session"],
             directory=said.get("directory", ""),

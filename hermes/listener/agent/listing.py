@@ -86,10 +86,7 @@ class Listing:
             await self._cards.change(card_id, lambda found: replace(found, stop=told, is_stale=True))
         elif card.is_stale:
             seen = card if has is None else await self._seen(card, has.prompts)
-            await self._cards.change(
-                card_id,
-                lambda found: replace(found, is_stale=False, state=seen.state, target=seen.target),
-            )
+            await self._cards.change(card_id, lambda found: _looked_at(found, seen))
         return None
 
     async def _is_stopped(self, card: Card, way: PromptWay) -> bool:
@@ -112,6 +109,12 @@ class Listing:
             log.info("session %s could not be looked at: %s", source.session_id, error)
             return card
         return replace(card, state=sight.session, target=replace(card.target, source=replace(source, last_text=words)))
+
+
+def _looked_at(card: Card, seen: Card) -> Card:
+    """Return the card after the look at its session; nobody is asked whether to stop a turn that does not run."""
+    stop = "" if card.stop == "sure" and seen.state != "busy" else card.stop
+    return replace(card, is_stale=False, state=seen.state, target=seen.target, stop=stop)
 
 
 def _each_once(found: Iterable[Listed]) -> list[Listed]:

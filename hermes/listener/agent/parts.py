@@ -85,7 +85,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
             server, entries, intake, errands, background, ttl_s=config.questions.ttl, monotonic=monotonic
         )
         heard_s = until_s.get(name, store.home.now())
-        ends = TurnEnds(server, intake, background, wanted=kept.notices.rules.is_watching)
+        ends = TurnEnds(server, intake, kept.notices, background)
         followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)

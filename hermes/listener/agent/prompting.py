@@ -1,14 +1,20 @@
-"""Delivers prompts to the sessions of agents, one order of `core.prompts` at a time."""
+"""Delivers prompts to the sessions of agents, one order of `core.prompts` at a time.
+
+The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself. So a
+prompt goes to the process that works on its session, whichever it was written for.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hermes.agents.prompting import way_name
+from hermes.agents.prompting import way_name, without_server
 from hermes.core import prompt_files, prompts
-from hermes.core.prompt_routing import refusal
+from hermes.core.prompt_routing import moved, refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentError, AgentRefused, Missing, NotThere
 from hermes.listener.workers import LOCKED_LOOK_S
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 
     from hermes.agents.prompting import HasPrompts, PromptWay
     from hermes.listener.prompts import Prompts
+    from hermes.model.ask import Source
     from hermes.model.prompt import Prompt, Target
     from hermes.model.prompt_events import PromptEvent
     from hermes.storage.store import Store
@@ -30,6 +37,8 @@ log = logging.getLogger(__name__)
 FILE_GONE: Final = "I don't have its file any more; please send it again"
 BEHIND_LOOK_S: Final = 10.0
 """A prompt behind another one looks again by itself: the other one may become stale, and nothing tells of that."""
+PATIENCE_S: Final = 3.0
+"""Another process of the agent that does not answer within this time holds no prompt up."""
 
 
 class Prompting:
@@ -114,7 +123,27 @@ class Prompting:
             sight = await way.look(target.source, prompt.record_id)
         except NotThere:
             sight = Sight("gone")
+        if sight.session == "idle" and prompts.is_free(prompt):
+            sight = await self._at_work(prompt, target.source) or sight
         return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
+
+    async def _at_work(self, prompt: Prompt, source: Source) -> Sight | None:
+        """Move the prompt to another process of the agent that works on the session; return what that one shows."""
+        for name, has in self._ways.items():
+            if has.agent != source.agent or name == way_name(source):
+                continue
+            server = "" if name == without_server(source.agent) else name
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    sight = await has.prompts.look(replace(source, server=server), "")
+            except (AgentError, TimeoutError) as error:
+                log.info("prompt %s: %s was not asked about its session: %s", prompt.id, name, error)
+                continue
+            if sight.session == "busy":
+                log.info("prompt %s: its session is at work in another process: %s", prompt.id, name)
+                await self._prompts.change(prompt.id, partial(moved, server=server))
+                return sight
+        return None
 
     async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
         after = await self._seen(prompt, target, way)
@@ -131,7 +160,7 @@ class Prompting:
                 await way.check(target.source, replace(prompts.content(prompt), files=files))
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
-        if files and not self._is_due(await self._seen(prompt, target, way)):
+        if files and not self._is_due(await self._seen(prompt, target, way), target):
             return 0.0  # while the files were read, the session has gone to work
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
@@ -144,9 +173,9 @@ class Prompting:
             return await self._happen(prompt, Declined(_why(error)))
         return await self._happen(prompt, Accepted())
 
-    def _is_due(self, prompt: Prompt | None) -> bool:
-        """Tell whether a prompt may be sent now."""
-        if prompt is None:
+    def _is_due(self, prompt: Prompt | None, target: Target) -> bool:
+        """Tell whether a prompt may be sent to this session now."""
+        if prompt is None or prompt.target != target:
             return False
         order = prompts.due(prompt, is_next=self._prompts.is_next(prompt), now_s=self._prompts.now())
         return isinstance(order, Send)

@@ -110,6 +110,7 @@ class Follower:
         del self._connected[self.server.name]
         for entry in self._mine():
             self._errands.hint(entry.id, Doubted())
+        self.turn_ends.look_at_retries(is_running=False)
 
     def followed(self) -> Followed:
         """Return until when the events are known, and the turns that ended."""
@@ -144,15 +145,17 @@ class Follower:
             self._errands.hint(entry.id, ServerBack())
         self._look_for_requests()
         self.turn_ends.look_back(self._told_since_s)
+        self.turn_ends.look_at_retries()
         self._heard_s = now_s
         log.info("server %s: connected, %d questions are open there", self.server.name, count)
 
     def doubt(self) -> None:
-        """Look whether an ask ended without an event."""
+        """Look whether an ask, or a turn that keeps trying, ended without an event."""
         if self.is_connected:
             for entry in self._mine():
                 self._errands.hint(entry.id, Doubted())
             self._look_for_ends()
+            self.turn_ends.look_at_retries()
 
     def _mine(self) -> list[Entry]:
         return [entry for entry in self._entries.ours() if entry.ask.source.server == self.server.name]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import AgentError, NotThere, StoreError
-from hermes.model.signals import TurnEnded
+from hermes.model.signals import Quiet, TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes.agents.server import AgentServer
     from hermes.listener.agent.intake import Intake
     from hermes.listener.background import Background
+    from hermes.listener.notices import Notices
 
 log = logging.getLogger(__name__)
 
@@ -30,22 +31,22 @@ PAUSES_S: Final = (0.0, 1.0, 5.0, 30.0, 120.0)
 class TurnEnds:
     """Looks at the sessions of one server in the background, so that no question has to wait for it.
 
-    All times are epoch seconds. If notices are not `wanted`, it looks at nothing.
+    All times are epoch seconds. If nobody wants notices, it looks at nothing.
     """
 
     def __init__(
         self,
         server: AgentServer,
         intake: Intake,
+        notices: Notices,
         background: Background,
         *,
-        wanted: bool,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._server = server
         self._intake = intake
+        self._notices = notices
         self._background = background
-        self._wanted = wanted
         self._sleep = sleep
         self._under_way: dict[object, float] = {}
         self._rest = asyncio.Event()
@@ -59,6 +60,14 @@ class TurnEnds:
         """Report the turns that ended after this time, soon: no event told of them."""
         self._spawn(since_s, partial(self._report_all, since_s))
 
+    def look_at_retries(self, *, is_running: bool = True) -> None:
+        """Report soon which turns no longer try to reach their model: no event tells of it if their server ends.
+
+        `is_running`: the server runs, and can be asked.
+        """
+        if self._notices.trying_at(self._server.name):
+            self._background.spawn(self._report_retries(is_running=is_running))
+
     def unknown_since_s(self) -> float:
         """Return the time since which turns may have ended that are not reported yet; infinity if there is none."""
         return min(self._under_way.values(), default=math.inf)
@@ -70,7 +79,7 @@ class TurnEnds:
                 await self._rest.wait()
 
     def _spawn(self, since_s: float, report: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
-        if self._wanted:
+        if self._notices.rules.is_watching:
             look = object()
             self._under_way[look] = since_s
             self._rest.clear()
@@ -114,3 +123,11 @@ class TurnEnds:
 
     async def _report_all(self, since_s: float) -> list[tuple[str, str]]:
         return await self._report(list(await self._server.active_since(since_s - UPDATED_S)), since_s)
+
+    async def _report_retries(self, *, is_running: bool) -> None:
+        for source in self._notices.trying_at(self._server.name):
+            try:
+                if not is_running or source.session_id not in await self._server.busy(source.directory):
+                    await self._intake.take(Quiet(source.session_id), heard_by=self._server.name)
+            except (AgentError, StoreError) as error:  # it is looked at again
+                log.info("server %s: session %s is not known yet: %s", self._server.name, source.session_id, error)

@@ -42,6 +42,7 @@ MESSAGES: Final = 5
 LISTS: Final = 20
 """So many lists on the phone can be turned over."""
 AT_ONCE: Final = 0.0
+SURE: Final = "Sure? One more tap."
 
 COMMANDS: Final[dict[str, Wanted]] = {"sessions": "sessions", "new": "new", "stop": "stop"}
 
@@ -204,7 +205,7 @@ class SessionCards:
             return True
         card, notice = self._cards.get(record_id), self._notices.get(record_id)
         if card is None and isinstance(action, StopTurn) and notice is not None:
-            self._outbox.answer(tap.query_id, await self._stop_trying(notice, tap))
+            self._outbox.answer(tap.query_id, await self._stop_trying(notice))
             return True
         if card is None:
             return False
@@ -232,13 +233,15 @@ class SessionCards:
     async def _change(self, card: Card, fn: Callable[[Card], Card]) -> None:
         await self._cards.change(card.id, fn)
 
-    async def _stop_trying(self, notice: Notice, tap: Tap) -> str:
-        """Ask for the second tap on the card of a session whose turn keeps trying."""
+    async def _stop_trying(self, notice: Notice) -> str:
+        """Ask for the second tap on the card of a session whose turn keeps trying, if a look finds it at work."""
         retry = notice.retry
         target = None if retry is None else self._prompts.target(retry.source, retry.agent_name)
         if target is None:
             return hints.TOASTS["page_changed"]
-        return await self._stop(await self._card(Listed(target, "busy", self._entries.now())), tap, is_sure=False)
+        card = await self._card(Listed(target, "busy", self._entries.now()))
+        await self._change(card, lambda found: replace(found, stop="sure", is_wanted=True, is_stale=True))
+        return SURE
 
     async def _stop(self, card: Card, tap: Tap, *, is_sure: bool) -> str:
         if not is_sure:
@@ -246,7 +249,7 @@ class SessionCards:
             await self._change(
                 card, lambda found: replace(found, stop="sure", is_wanted=found.is_wanted or is_elsewhere)
             )
-            return "Sure? One more tap."
+            return SURE
         if card.stop != "sure":
             return hints.TOASTS["page_changed"]
         await self._change(card, lambda found: replace(found, stop="asked"))

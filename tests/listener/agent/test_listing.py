@@ -29,6 +29,8 @@ home = house("new")
 class Agent:
     """An agent that lists these sessions, and does nothing else."""
 
+    agent = "opencode"
+
     def __init__(self, *listed: Listed) -> None:
         self._listed = listed
 

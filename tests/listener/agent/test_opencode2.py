@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from hermes.agents.opencode2.discovery import NAME
+from hermes.model.ask import Source
+from hermes.model.notice import Retry
+from hermes.model.signals import Retrying
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.opencode2.routes import Refusal
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
@@ -608,3 +612,18 @@ async def test_a_turn_that_ended_while_nobody_followed_is_told_later(home: House
         await until(lambda known=known: [one.phase for one in known.values()] == ["posted"], "the notice noted")  # type: ignore[misc]
         await home.stop()
     assert len([one for one in home.person.shown() if " is done" in one.text]) == 1
+
+
+@pytest.mark.parametrize("how", ["restarted", "gone"])
+async def test_a_turn_whose_server_ended_no_longer_tries(home: House, agent: OpenCode2Agent, how: str) -> None:
+    """A server that was killed tells of no end."""
+    await notices(home, agent)
+    source = Source("opencode2", "m1", agent.session("Fix the build"), session_title="Fix the build", server=NAME)
+    await home.listener._parts.kept.notices.take(
+        Retrying(Retry(source, "OpenCode", 4, home.clock.now() + 60.0, "rate limit"))
+    )
+    shown = await home.person.sees("🔁 Fix the build: rate limit · 5th try")
+    agent.away(killed=how == "restarted")
+    if how == "restarted":
+        agent.back()
+    await until(lambda: " and no longer does" in home.person.message(shown.message_id).text, "that it tries no more")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agents.prompting import way_name
+from hermes.agents.prompting import way_name, without_server
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
@@ -107,3 +107,85 @@ async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prom
     for _ in range(3):
         await prompting.step(BEGUN.id)
     assert [content.files[0].data for _, content in desk.received] == [b"x"]
+
+
+class Shared:
+    """A session on a disk that two processes of an agent share. The prompt is for the process "served"."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.served, self.plugged = Desk(), Desk()
+        for desk in (self.served, self.plugged):
+            desk.session("Fix login flow")
+        ways = {"served": self.served, without_server("opencode"): self.plugged}
+        self.prompting = Prompting(house.prompts, ways, house.store, ())
+
+    async def keep(self, prompt: Prompt = QUEUED) -> None:
+        """Keep the prompt."""
+        target = replace(TARGET, source=replace(TARGET.source, server="served"), can=self.served.can)
+        await self.house.keep(replace(prompt, target=target))
+
+    async def steps(self, count: int = 6) -> Prompt:
+        """Do so many steps, without a pause; the prompt."""
+        for _ in range(count):
+            await self.prompting.step("prompt_a")
+        found = self.house.prompts.get("prompt_a")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+async def shared(house: House) -> Shared:
+    """A session that both processes have."""
+    return Shared(house)
+
+
+@pytest.mark.parametrize("prompt", [QUEUED, BEGUN], ids=lambda one: one.phase)
+async def test_a_prompt_waits_for_the_process_that_works_on_its_session(shared: Shared, prompt: Prompt) -> None:
+    """And goes to that one: the other would run a second turn of the session beside it."""
+    shared.plugged.sessions["ses_1"].is_busy = True
+    shared.house.now_s += 60.0  # what was seen before is old
+    await shared.keep(prompt)
+    waiting = await shared.steps()
+    assert waiting.phase == "queued"
+    assert waiting.target is not None
+    assert way_name(waiting.target.source) == without_server("opencode")
+    shared.plugged.end("ses_1")
+    assert (await shared.steps()).phase == "running"
+    assert shared.plugged.texts() == ["fix it"]
+    assert not shared.served.received
+
+
+async def test_a_hurried_prompt_joins_the_turn_of_the_process_that_works(shared: Shared) -> None:
+    """Under an id that this process has given."""
+    shared.plugged.sessions["ses_1"].is_busy = True
+    await shared.keep(replace(QUEUED, is_hurried=True))
+    await shared.steps()
+    assert shared.plugged.texts() == ["fix it"]
+    assert not shared.served.received
+
+
+@pytest.mark.parametrize("how", ["idle", "away", "it does not know the session", "of another agent"])
+async def test_a_prompt_stays_with_its_process_if_no_other_is_known_to_work(shared: Shared, how: str) -> None:
+    """One that cannot be asked holds nothing up."""
+    shared.plugged.sessions["ses_1"].is_busy = how != "idle"
+    shared.plugged.is_away = how == "away"
+    if how == "it does not know the session":
+        shared.plugged.sessions.clear()
+    elif how == "of another agent":
+        shared.plugged.agent = "claude-code"
+    await shared.keep()
+    await shared.steps()
+    assert shared.served.texts() == ["fix it"]
+
+
+async def test_a_prompt_that_was_tried_stays_where_it_is(shared: Shared) -> None:
+    """Its record is there, and the other process may answer something else."""
+    await shared.keep()
+    shared.served.keeps = False
+    await shared.steps(3)
+    shared.plugged.sessions["ses_1"].is_busy = True
+    tried = await shared.steps()
+    assert tried.tries
+    assert tried.target is not None
+    assert tried.target.source.server == "served"

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.listener.loops import DOUBT_S
+from hermes.model.ask import Source
+from hermes.model.notice import Retry
+from hermes.model.signals import Retrying
 from tests.listening import BOTH, House, house, question, until
 
 if TYPE_CHECKING:
@@ -227,3 +231,49 @@ async def test_a_timers_round_tells_of_turns_that_ended(home: House) -> None:
     for _ in range(2):
         await home.new().run_once()
     assert len(told(home)) == 1
+
+
+async def trying(home: House, session: str, title: str, *, server: str = "oc1") -> ShownMessage:
+    """Let the turn of this session keep trying to reach its model; the message about it."""
+    source = Source("opencode", "m1", session, "/home/dev/project", session_title=title, host="laptop", server=server)
+    retry = Retry(source, "OpenCode", 4, home.clock.now() + 60.0, "rate limit")
+    await home.listener._parts.kept.notices.take(Retrying(retry))
+    shown = await home.person.sees(f"{title}: rate limit · 5th try")
+    await until(lambda: all(one.retry_shown for one in home.listener._parts.kept.notices.all()), "the message noted")
+    return shown
+
+
+NO_LONGER = " · it tried 4 times, and no longer does"
+
+
+@pytest.mark.parametrize("how", ["its server was restarted", "no event told", "nobody listened"])
+async def test_a_turn_that_no_longer_tries_is_told(home: House, how: str) -> None:
+    """Its message says so once its session is idle; that of another session, whose turn goes on, stays."""
+    session, _ = asking(home)
+    other, _ = asking(home, "Another")
+    tries, goes_on = await trying(home, session, "Fix login flow"), await trying(home, other, "Another")
+    if how == "nobody listened":
+        await home.stop()
+    with home.agent.lock:
+        home.agent.sessions[session].busy = False
+    if how == "its server was restarted":
+        home.agent.cut_events()
+    elif how == "no event told":
+        home.clock.advance(DOUBT_S + 1.0)
+    else:
+        await home.start()
+    await until(lambda: NO_LONGER in home.person.message(tries.message_id).text, "that it tries no more")
+    assert "5th try" in home.person.message(goes_on.message_id).text
+
+
+async def test_a_turn_that_keeps_trying_at_another_server_is_left_to_that_one(home: House) -> None:
+    """This server does not know of it; a server that cannot be asked tells nothing, either."""
+    elsewhere = await trying(home, "ses_elsewhere", "Elsewhere", server="oc2")
+    here = await trying(home, "ses_here", "Here")
+    home.agent.fault("status", "error", status=503, times=1)
+    home.clock.advance(DOUBT_S + 1.0)
+    await until(lambda: not home.agent.faults, "a look that failed")
+    assert "5th try" in home.person.message(here.message_id).text
+    home.clock.advance(DOUBT_S + 1.0)
+    await until(lambda: NO_LONGER in home.person.message(here.message_id).text, "that it tries no more")
+    assert "5th try" in home.person.message(elsewhere.message_id).text

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.model.notice import Turn
-from hermes.model.signals import TurnEnded
+from hermes.model.notice import Retry, Turn
+from hermes.model.signals import Retrying, TurnEnded
 from tests.listener.gates import unsaved
 from tests.listening import house, until
 from tests.prompted import PROMPTS, Desked
@@ -283,6 +283,21 @@ async def test_a_stop_that_is_refused_is_said(desk: Desked) -> None:
     desk.desk.is_away = True
     await desk.home.person.taps(asked, "Yes, stop")
     await desk.home.person.sees("could not be stopped")
+
+
+@pytest.mark.parametrize("is_busy", [True, False], ids=["it tries on", "it has ended"])
+async def test_the_stop_of_a_turn_that_keeps_trying_looks_at_it_first(desk: Desked, *, is_busy: bool) -> None:
+    """There is nothing to stop if the turn has ended, and nobody was told so yet."""
+    source = desk.desk.session("Fix login flow", is_busy=is_busy)
+    retry = Retry(source, "OpenCode", 4, desk.home.clock.now() + 60.0, "rate limit")
+    await desk.kept.notices.take(Retrying(retry))
+    trying = await desk.home.person.sees("🔁 Fix login flow: rate limit", buttons=True)
+    await desk.home.person.taps(trying, "⏹ Stop it")
+    shown = await desk.home.person.sees("is working" if is_busy else "waits for you", buttons=True)
+    assert ("Yes, stop" in labels(shown)) == is_busy
+    if is_busy:
+        await desk.home.person.taps(shown, "Yes, stop")
+        await desk.home.person.sees("told to stop")
 
 
 async def test_mute_takes_the_notices_of_one_session(desk: Desked) -> None:
