@@ -14,7 +14,7 @@ FILES: Final = (
     "service-account*.json", "service_account*.json", "*.tfstate", ".vault-token",
     *(f"{name}.{end}" for name in ("secret", "secrets", "credentials") for end in ("json", "yaml", "yml", "toml")),
 )  # fmt: skip
-# What editors and people add to the name of a copy.
+# Editors and people add these endings to the name of a copy.
 _COPY = re.compile(r"(~|\.(bak|backup|old|orig|save|sw[op]))+\Z")
 
 

@@ -8,9 +8,8 @@
     webfetch            the address                 {url, format, timeout?}
     any other           its patterns                anything; {} of a tool of an MCP server
 
-The input of the tool has all that a model wants: the folder in which a command runs, the arguments of an MCP server's
-tool, the prompt of a subagent. So each key of the metadata and of the input is shown, except those in `_SHOWN` and
-what is shown already.
+The input of the tool holds all parameters: the folder in which a command runs, the arguments of an MCP server's tool,
+the prompt of a subagent. So each key of the metadata and of the input is shown once, except those in `_SHOWN`.
 
 For bash, `patterns` holds the single commands of the command line; the phone shows the line itself.
 """
@@ -122,7 +121,7 @@ def _files(metadata: Record) -> Iterator[str]:
 
 
 def completed(permission: Permission, given: object) -> Permission:
-    """Return the permission with what the input of its tool (`state.input` of its part) adds, if it lacks that."""
+    """Add the parameters that only the input of its tool (`state.input` of its part) has to a partial permission."""
     if not permission.partial or not isinstance(given, dict):
         return permission
     try:
@@ -142,7 +141,7 @@ def _completed(permission: Permission, given: Record) -> Permission:
             detail = _joined(detail, *_more(kind, given, what, lines))
             return replace(permission, what=what, detail=detail, partial=False)
         case "folder":
-            # The first line is what is done there; it is empty if only the input tells.
+            # The first line names the command or file; it is empty if only the input does.
             inside, _, rest = detail.partition("\n")
             inside = inside or _said(given, "command") or _said(given, "filePath") or _said(given, "path")
             detail = "\n".join((inside, *rest.splitlines(), *_more(kind, given, inside, lines)))
@@ -157,7 +156,7 @@ def _completed(permission: Permission, given: Record) -> Permission:
 
 
 def _line(permission: Permission, command: str) -> str:
-    """Return the whole command line, or "" if only its single commands are known; `command` is what the model sent.
+    """Return the whole command line, or "" if only its single commands are known; the model sent `command`.
 
     The metadata's line counts more, and so do commands that are not in the model's: a plugin may change the line.
     """

@@ -1,4 +1,4 @@
-"""What a diff says: the header that repeats the name of its file, and the numbers of changed lines. Pure.
+"""Reads diffs: the header that repeats the name of its file, and the numbers of changed lines. Pure.
 
 A changed line may look like a header: "--- old" removes the line "-- old".
 """

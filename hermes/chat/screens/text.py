@@ -94,7 +94,7 @@ def passage(text: str, limit: int, mark: Mark = "") -> Span:
 def exact(text: str, limit: int, mark: Mark) -> tuple[Span, int]:
     """Return the beginning of a command or other code, and about how many characters are cut; 0 if it is whole.
 
-    Signs stand for what cannot be seen.
+    Signs stand for characters that cannot be seen.
     """
     return _beginning(text, limit, mark, verbatim)
 

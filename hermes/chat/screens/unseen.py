@@ -1,4 +1,4 @@
-"""What a person cannot see in a text: hidden characters, and long rows of blanks. Pure.
+"""Finds the hidden characters and long rows of blanks of a text, and shows them by signs. Pure.
 
 An emoji may hold a variation selector and zero-width joiners. They are hidden characters anywhere else.
 """
@@ -6,7 +6,7 @@ An emoji may hold a variation selector and zero-width joiners. They are hidden c
 import re
 from typing import Final
 
-# Controls except line breaks and tabs; format characters (Cf); what Unicode says to ignore; signs that look blank.
+# Controls except line breaks and tabs; format characters (Cf); ignorable ones (Unicode); signs that look blank.
 _ALWAYS: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     "\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0"
@@ -34,14 +34,14 @@ def seen(text: str) -> str:
     return " ".join(re.sub(f"[{_UNSEEN}]", "", text).split())
 
 
-# --- shown as what it is --------------------------------------------------------------------------
+# --- shown by signs and counts --------------------------------------------------------------------------
 
 _HIDDEN_ROW: Final = re.compile(f"(?:{HIDDEN.pattern})+")
 _LONG_ROW: Final = re.compile(rf"[\s{_UNSEEN}]{{81,}}")  # more than two lines of a phone
 
 
 def verbatim(text: str) -> str:
-    """Return a command or code with a sign for whatever cannot be seen; nothing visible is changed."""
+    """Return a command or code with signs for its hidden characters; nothing visible is changed."""
     return counted(_HIDDEN_ROW.sub(_sign, text))
 
 
