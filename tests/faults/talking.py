@@ -277,12 +277,13 @@ class Talk:
         lists = [m for m in view.shown() if m.rows and m.text.startswith("Your sessions")]
         labels = [label for row in lists[-1].labels for label in row] if lists else []
         mine = [label for label in labels if self.title in label]
-        if mine and self._may_tap(lists[-1], self.title):
+        if mine and (lists[-1].message_id, self.title) not in self._tapped and self._may_tap(lists[-1], self.title):
+            self._asked_s = now_s
             self._tap(lists[-1], mine[0])
         elif not mine and "▶" in labels and now_s < self._asked_s + AGAIN_S:
             if self._may_tap(lists[-1], lists[-1].text):
                 self._tap(lists[-1], "▶")
-        elif not mine and now_s > self._asked_s + AGAIN_S:
+        elif now_s > self._asked_s + AGAIN_S:  # no list names it, or only one of a store that was removed
             self._asked_s = now_s
             self.phone.write("/sessions")
 

@@ -211,6 +211,18 @@ def test_a_person_asks_for_the_list_finds_the_card_and_replies() -> None:
     assert talk.phone.did == ["write '/sessions' to None", "tap 1 ▶", "tap 1 Talk q1t", f"write {FIRST!r} to 2"]
 
 
+def test_a_person_asks_again_if_a_list_brings_no_card() -> None:
+    """Hermes has lost the store in which the sessions of that list were."""
+    talk = a_talk()
+    dead = view(shown(1, "Your sessions. Tap one", "Talk q1t"))
+    for _ in range(40):
+        talk.step(dead)
+    assert isinstance(talk.phone, Pen)
+    assert talk.phone.did[:2] == ["tap 1 Talk q1t", "write '/sessions' to None"]
+    talk.step(view(shown(2, "Your sessions. Tap one", "Talk q1t")))
+    assert talk.phone.did[-1] == "tap 2 Talk q1t"
+
+
 @pytest.mark.parametrize(
     ("wish", "line", "labels", "did"),
     [
