@@ -134,8 +134,7 @@ class Questions(_Section):
 
 DESTRUCTIVE: Final = ("rm", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish")
 RUNNING_OTHERS: Final = (
-    *("sudo", "su", "doas", "env", "command", "exec", "eval", "nohup", "timeout", "xargs", "find"),
-    *("bash", "sh", "zsh"),
+    *("sudo", "su", "doas", "env", "command", "exec", "eval", "nohup", "timeout", "xargs", "find", "bash", "sh", "zsh"),
 )
 """Commands that run other ones: who allows one of them for good allows everything."""
 

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
-from hermes.errors import Conflict, Deposed, InUse, Missing, NotSaved, StoreAway, StoreError
+from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreAway, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
 from hermes.model.entry import Closed, Entry, Phone
@@ -284,15 +284,15 @@ class Entries:
 
     @contextmanager
     def apart(self, entry_id: str) -> Iterator[None]:
-        """Log an error of this entry alone, once, and go on, so that others are handled: it may be locked, for example.
+        """Log an error of this entry alone, once, and go on, so that others are handled.
 
         Raises NotSaved, StoreAway, Deposed: nothing of any entry can be saved now.
         """
         try:
             yield
+        except (NotSaved, StoreAway, Deposed):
+            raise
         except StoreError as error:
-            if isinstance(error, NotSaved | StoreAway | Deposed) and not isinstance(error, InUse):
-                raise
             if self._is_news(entry_id, str(error)):
                 log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
         except Exception as error:  # the guard around one entry: its content may fit together in no way

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.errors import ChatRefused, NotSaved
+from hermes.errors import ChatRefused, InUse, NotSaved
 from hermes.model.entry import Phone
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class ChatLink:
             return entry if entry.phone.chat_id in {0, phone.chat_id} else replace(entry, phone=phone)
 
         for entry in self._entries.all():
-            with self._entries.apart(entry.id):
+            with self._entries.apart(entry.id), suppress(InUse):  # its next refusal brings it along
                 await self._entries.change(entry.id, brought)
         await self._kept.cards.bring_along(phone.chat_id)
         for prompt in self._kept.prompts.all():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.chat.screens import hints
 from hermes.core import answer_clock
-from hermes.errors import Conflict, Missing
+from hermes.errors import Conflict, InUse, Missing
 from hermes.model.events import Expired
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Timekeeper:
         self._notice_quiet(quiet=quiet)
         resumed = self._resumed(answerable=answerable and not quiet)
         for entry_id in [entry.id for entry in self._entries.all()]:
-            with self._entries.apart(entry_id), suppress(Conflict, Missing):  # the next tick looks again
+            with self._entries.apart(entry_id), suppress(Conflict, Missing, InUse):  # the next tick looks again
                 entry = self._entries.get(entry_id)
                 if entry is not None and (resumed or (entry.timing.until_s is None) is not quiet):
                     entry = await self._corrected(entry)
