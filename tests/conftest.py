@@ -26,7 +26,7 @@ settings.register_profile("unhurried", deadline=None, suppress_health_check=[Hea
 settings.load_profile("unhurried")  # how long an example takes says nothing on a machine that does much else
 
 PARTS = 3
-"""One worker alone would play the scenes of a version for longer than the others play all the rest."""
+"""One worker alone would play the scenes of the newest version for longer than the others play all the rest."""
 
 
 def pytest_configure() -> None:
@@ -39,7 +39,8 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
 
-    Scenes of one version and a third of the files go to one worker, which needs only one shared server for them.
+    The scenes of the older version go to one worker, which needs only one shared server for them; those of the newest
+    go to three, by their files.
     Files are played in no order: those that mostly wait stand beside those that mostly work.
     Of the older version `make test` plays the gotchas and one story of each file, and of the demo's page in a real
     browser those marked as stories; `make nightly` plays all.
@@ -51,9 +52,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("scene")
             parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
             part = zlib.crc32(item.path.name.encode()) % PARTS
-            is_kept = item.path.name == "test_gotchas.py" or item.get_closest_marker("story") is not None
-            if parameters.get("opencode_version") == VERSIONS[-1] and not is_kept:
-                item.add_marker("nightly")
+            if parameters.get("opencode_version") == VERSIONS[-1]:
+                part = 0
+                if item.path.name != "test_gotchas.py" and item.get_closest_marker("story") is None:
+                    item.add_marker("nightly")
             item.add_marker(pytest.mark.xdist_group(f"opencode-{parameters.get('opencode_version')}-{part}"))
     items.sort(key=lambda item: zlib.crc32(item.path.name.encode()))
 
