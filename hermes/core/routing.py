@@ -31,7 +31,7 @@ from hermes.model.events import Texted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes.model.entry import Entry
+    from hermes.model.entry import Entry, Phone
     from hermes.model.events import Text, TextHow
 
 _CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
@@ -151,7 +151,7 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
     if text.reply_to is None:
         return None
     for entry in here:
-        if text.reply_to in _messages(entry):
+        if text.reply_to in messages(entry.phone):
             return entry
     code = replied_code(text)
     return next((one for one in here if code and one.code == code and text.reply_to > one.phone.after_id), None)
@@ -164,13 +164,14 @@ def _is_meant(text: Text, entry: Entry) -> bool:
     message may be such a request.
     """
     typing = {side.message_id for side in entry.phone.sides if side.kind == "typing"}
-    is_request = text.reply_to in typing or (text.group and text.reply_to not in _messages(entry))
+    is_request = text.reply_to in typing or (text.group and text.reply_to not in messages(entry.phone))
     return not is_request or _armed_at(entry, text.user.id) is not None
 
 
-def _messages(entry: Entry) -> set[int | None]:
+def messages(phone: Phone) -> set[int]:
     """Return the ids of all messages of an ask that are known."""
-    return {entry.phone.message_id, *entry.phone.copies, *(side.message_id for side in entry.phone.sides)}
+    known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
+    return {message_id for message_id in known if message_id is not None}
 
 
 def _last_line(shown: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.model.ask import Ask
+from hermes.model.notice import Place
 from hermes.model.state import State
 
 SideKind = Literal["typing", "offer", "final_call", "reminder", "expired", "delivered", "too_late", "whole", "declined"]
@@ -31,6 +32,7 @@ class Phone:
     - `since_id`, `since_date_s`: the first message of the ask, and Telegram's date of it. Only a later text counts.
     - `after_id`: the newest message in the chat before the ask. All messages of the ask have higher ids.
     - `thread_id`: the topic of the chat in which the main message is, 0 if in none.
+    - `left`: its messages in chats that were used before, which do not say yet that they are out of date.
     """
 
     chat_id: int = 0
@@ -42,6 +44,7 @@ class Phone:
     since_date_s: float = 0.0
     after_id: int = 0
     thread_id: int = 0
+    left: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ TOASTS: Final[Mapping[str, str]] = {
     "as_message": "I send it as a message",
     "in_topic": "It comes in its topic",
     "prompts_off": "This phone may not write to agents",
+    "other_chat": "I use another chat now",
     "fresh": "This is the next one. Please look first, then tap again.",
 }
 

@@ -152,6 +152,11 @@ def out_of_date(entry: Entry) -> Screen:
     return note("This message is out of date. ", code(entry))
 
 
+def posted_again(entry: Entry) -> Screen:
+    """Return what a message in a chat that was used before says, since its ask was posted in the one used now."""
+    return note("This message is out of date. It was posted again, in the chat that I use now. ", code(entry))
+
+
 def _what_then(entry: Entry, look: Look) -> str:
     """Return what the end of the time will do. The dialog's own `step` decides it, so that the text is true."""
     state = replace(entry.state, joining=None)

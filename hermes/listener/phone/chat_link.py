@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hermes.core.routing import messages
 from hermes.errors import ChatRefused, InUse, NotSaved
 from hermes.model.entry import Phone
+from hermes.model.notice import Place
 
 if TYPE_CHECKING:
     from hermes.errors import ChatError
@@ -72,7 +74,7 @@ class ChatLink:
             await self.in_trouble(str(error))
 
     async def moved(self, chat_id: int) -> None:
-        """Follow a group that became a supergroup, and post its asks again: the group's messages are out of reach.
+        """Follow a group that became a supergroup, and post its asks again there.
 
         Raises NotSaved; a second call then does the rest.
         """
@@ -84,16 +86,16 @@ class ChatLink:
         await self.bring_along()
 
     async def bring_along(self) -> None:
-        """Post what is open in another chat again: its messages there are out of reach. Raises NotSaved."""
-        phone = Phone(self._entries.chat_id)
+        """Post what is open in another chat again; `posting` leaves word on its messages there. Raises NotSaved."""
+        chat_id = self._entries.chat_id
 
         def brought(entry: Entry) -> Entry:
-            return entry if entry.phone.chat_id in {0, phone.chat_id} else replace(entry, phone=phone)
+            return entry if entry.phone.chat_id in {0, chat_id} else replace(entry, phone=_moved(entry.phone, chat_id))
 
         for entry in self._entries.all():
             with self._entries.apart(entry.id), suppress(InUse):  # its next refusal brings it along
                 await self._entries.change(entry.id, brought)
-        await self._kept.cards.bring_along(phone.chat_id)
+        await self._kept.cards.bring_along(chat_id)
         for prompt in self._kept.prompts.all():
             self._kept.prompts.wake(prompt.id)
 
@@ -101,3 +103,9 @@ class ChatLink:
         if trouble and self._memory.at.trouble == trouble:
             log.info("the chat works again")
             self._memory.note(trouble="")
+
+
+def _moved(phone: Phone, chat_id: int) -> Phone:
+    """Return the phone of an ask that is not posted in this chat yet, and leaves its messages in another one."""
+    left = (Place(phone.chat_id, message_id) for message_id in sorted(messages(phone)))
+    return Phone(chat_id, left=(*phone.left, *left))

@@ -103,7 +103,7 @@ class PhoneSide:
             self._entries.note_message(incoming.message_id)
         match incoming:
             case Tap() | Text() | TextEdit() if not self._is_permitted(incoming):
-                return
+                self._turn_away(incoming)
             case Tap() | Text() | TextEdit() if await self._entries.store.is_phone_locked():
                 await self._shut_out(incoming)
             case Tap():
@@ -125,6 +125,10 @@ class PhoneSide:
             await self._entries.apply(entry_id, Torn())
             self.torn.discard(entry_id)
         await self._texts.take(text)
+
+    def _turn_away(self, incoming: Tap | Text | TextEdit) -> None:
+        if isinstance(incoming, Tap) and incoming.user.id in self._parties.users:  # in a chat that was used before
+            self._outbox.answer(incoming.query_id, hints.TOASTS["other_chat"])
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
         if isinstance(incoming, Tap):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens.main_message import main, sides
 from hermes.chat.screens.settled import in_brief
-from hermes.chat.screens.side_messages import out_of_date
+from hermes.chat.screens.side_messages import out_of_date, posted_again
 from hermes.errors import ChatRefused
 from hermes.model.entry import Side
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.permission_queue import Left, PermissionQueue
     from hermes.listener.phone.topics import Topics
     from hermes.model.entry import Entry, Phone, SideKind
+    from hermes.model.notice import Place
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,8 @@ class Posting:
             return await self._adopted(entry)
         if entry.phone.copies:
             return await self._remove_copy(entry, entry.phone.copies[0])
+        if entry.phone.left:
+            return await self._leave_word(entry, entry.phone.left[0])
         wait_s = self._settles_in(entry)
         if wait_s > 0:
             return wait_s
@@ -254,6 +257,17 @@ class Posting:
     async def _remove_copy(self, entry: Entry, message_id: int) -> float:
         await self._delete(entry, message_id)
         await self._note(entry, lambda phone: replace(phone, copies=tuple(c for c in phone.copies if c != message_id)))
+        return AT_ONCE
+
+    async def _leave_word(self, entry: Entry, place: Place) -> float:
+        """Say on a message in a chat that was used before that it is out of date, or delete it; at worst it stays."""
+        try:
+            await self._outbox.edit(place.chat_id, place.message_id, posted_again(entry))
+        except ChatRefused as error:
+            if is_conflict(error) or is_unauthorized(error):
+                raise
+            await self._outbox.discard(place.chat_id, place.message_id)  # Telegram never edits a request to type
+        await self._note(entry, lambda phone: replace(phone, left=tuple(one for one in phone.left if one != place)))
         return AT_ONCE
 
     # --- messages beside the main one -----------------------------------------------------------------------

@@ -124,10 +124,12 @@ class Records(Generic[R]):
         return await self.get(record.id)
 
     async def forget(self, record_id: str) -> None:
-        """Remove a record. Raises NotSaved, Deposed."""
+        """Remove a record. Agent-only users remove none: the phone side does. Raises NotSaved, Deposed."""
         await self._writer.ready()
         if not _is_id(record_id):
             raise StoreError("there is no record with such an id")
+        if not self._identity.sees_phone:
+            return
         news = self._writer.news(self._kind, record_id)
         await self._writer.write_again(_FORGET, self._key(record_id) | news)
 

@@ -26,14 +26,18 @@ _LONGEST_NAME: Final = 63
 _ENTRY: Final = "bot, owner, id, machine, agent, wait_id, code, phase, revision, asked_s, closed_s, body"
 _CHANGED: Final = "code, phase, revision, wait_id, closed_s, body"
 _RECORD: Final = "bot, kind, id, machine, owner, revision, body"
+_MACHINE: Final = "bot, id, name, version"
+_LEASE: Final = "machine, holder, term, until"
 _GRANTS: Final = (
     "GRANT USAGE ON SCHEMA hermes TO {user}",
     "GRANT SELECT ON hermes.migrations, hermes.members, hermes.locks TO {user}",
-    "GRANT SELECT, INSERT, UPDATE ON hermes.machines, hermes.leases TO {user}",
+    f"GRANT SELECT, INSERT ({_MACHINE}), UPDATE (owner, name, version, servers, seen) ON hermes.machines TO {{user}}",
+    f"GRANT SELECT, INSERT (bot, name, {_LEASE}), UPDATE (owner, {_LEASE}) ON hermes.leases TO {{user}}",
     f"GRANT SELECT ({_ENTRY}), INSERT ({_ENTRY}), UPDATE ({_CHANGED}) ON hermes.entries TO {{user}}",
-    f"GRANT SELECT, DELETE, INSERT ({_RECORD}), UPDATE (revision, body) ON hermes.records TO {{user}}",
+    f"GRANT SELECT, INSERT ({_RECORD}), UPDATE (revision, body) ON hermes.records TO {{user}}",
     "GRANT SELECT ON hermes.files TO {user}",
 )
+"""No right to change a whole table: with one, the user could lock the table, and so stop all machines."""
 _REMOVE: Final = """
 WITH gone AS (DELETE FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s RETURNING owner),
      free AS (DELETE FROM hermes.leases WHERE bot = %(bot)s AND machine = %(machine)s),

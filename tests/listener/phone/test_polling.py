@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.model.chat_memory import ChatMemory
 from hermes.sandbox.botapi import Chat
 from tests.at_once import at_once
-from tests.listening import House, house, question, until
+from tests.listening import ANN, STRANGER, House, house, question, until
 from tests.stores import a_store
+
+if TYPE_CHECKING:
+    from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"
 GROUP = -4_001
@@ -30,6 +35,11 @@ async def two_asked(home: House) -> None:
     for text in ("One?", "Two?"):
         await home.person.sees(text)
     await home.polled()
+
+
+def calls(home: House) -> int:
+    """How often a message was to be edited or deleted."""
+    return len(home.api.control.calls("editMessageText")) + len(home.api.control.calls("deleteMessage"))
 
 
 def count(home: House, text: str) -> int:
@@ -248,3 +258,62 @@ async def test_another_chat_in_the_configuration_counts(team: House) -> None:
     shown = await team.person.sees(ASKED, chat=1001)
     await team.person.taps(shown, "SQLite")
     await team.person.sees("✅ SQLite", chat=1001)
+
+
+# --- a chat that was left ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def left(team: House) -> ShownMessage:
+    """A question in the group, when the configuration names Ann's own chat and Hermes does not run yet."""
+    await team.start()
+    team.agent.ask([question()])
+    asked = await team.person.sees(ASKED, chat=GROUP)
+    await team.noted(asked)
+    await team.person.taps(asked, "✏️ Other")
+    await team.person.sees("Reply to this", chat=GROUP)
+    await until(lambda: team.entry().phone.sides, "the request to type noted")
+    await team.stop()
+    team.api.control.write("hello", chat_id=ANN.id)
+    team.chat_id = ANN.id
+    return asked
+
+
+async def test_what_was_posted_in_the_chat_before_says_so(team: House, left: ShownMessage) -> None:
+    """And has no buttons any more, also if Telegram is away for a moment."""
+    team.api.control.fault(method="editMessageText", action="error", status=502)
+    await team.start()
+    await team.person.sees(ASKED, chat=ANN.id)
+    await until(lambda: not any(one.rows for one in team.person.shown(GROUP)), "no buttons in the group")
+    await until(lambda: not team.entry().phone.left, "the words in the group noted")
+    [word] = team.person.shown(GROUP)
+    assert word.message_id == left.message_id
+    assert word.text == (
+        f"This message is out of date. It was posted again, in the chat that I use now. #{team.entry().code}"
+    )
+
+
+async def test_a_tap_in_the_chat_before_gets_a_word_and_changes_nothing(team: House, left: ShownMessage) -> None:
+    """A stranger's gets none."""
+    strange = team.person.tap(left, "PostgreSQL", user_id=STRANGER.id)
+    tap = team.person.tap(left, "PostgreSQL")
+    await team.start()
+    assert await team.person.toast(tap) == "I use another chat now"
+    shown = await team.person.sees(ASKED, chat=ANN.id)
+    await team.person.taps(shown, "SQLite")
+    await team.person.sees("✅ SQLite", chat=ANN.id)
+    assert strange.tap_id not in {one.tap_id for one in team.api.control.toasts()}
+
+
+async def test_a_chat_before_that_is_closed_to_the_bot_holds_nothing_up(team: House, left: ShownMessage) -> None:
+    """Each message there is edited once and deleted once, in vain, and it is no trouble of the chat."""
+    team.api.control.block(chat_id=GROUP)
+    before = calls(team)
+    await team.start()
+    shown = await team.person.sees(ASKED, chat=ANN.id)
+    await until(lambda: not team.entry().phone.left, "both messages given up")
+    assert calls(team) == before + 4
+    assert memory(team).trouble == ""
+    await team.person.taps(shown, "SQLite")
+    await team.person.sees("✅ SQLite", chat=ANN.id)
+    assert team.person.message(left.message_id, GROUP).rows

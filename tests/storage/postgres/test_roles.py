@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +17,12 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Phone
 from hermes.model.notice import Notice, Turn
 from hermes.sandbox.postgres import programs
-from hermes.storage.postgres import roles
+from hermes.storage.postgres import migrations, roles
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.store import Changed, Missed
 from tests.harness.postgres import PASSWORD, Database
-from tests.storage.machines import BOT, SECRET, agent, asked_at, joined
+from tests.storage.machines import BOT, SECRET, agent, asked_at, joined, machine
 from tests.storage.store_process import one_more
 
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="ci")
@@ -42,6 +44,7 @@ REFUSED = (
     VALUES (42, 'cards', 'x', 'ci', 1, '{}', '{}')""",
     "UPDATE hermes.entries SET owner = 'hermes'",
     "DELETE FROM hermes.entries",
+    "DELETE FROM hermes.records",
     f"INSERT INTO hermes.entries {_ENTRY}, owner) VALUES (42, 'x', '', '', '', '', '', 1, 1, '{{}}', 'hermes')",
     f"INSERT INTO hermes.entries {_ENTRY}) VALUES (43, 'x', '', '', '', '', '', 1, 1, '{{}}')",
     f"{_LEASE} VALUES (42, 'phone', '', '', 9, now())",
@@ -61,6 +64,30 @@ REFUSED = (
     "SET ROLE hermes",
 )
 """What the user of an agent-only machine may not do."""
+
+
+MODES = (
+    "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE",
+    "ACCESS EXCLUSIVE",
+)  # fmt: skip
+"""The modes of a lock on a table, except for the one of each SELECT."""
+GRANTED_BEFORE = (
+    "GRANT SELECT, INSERT, UPDATE ON hermes.machines, hermes.leases TO {user}",
+    "GRANT DELETE ON hermes.records TO {user}",
+)
+"""What an earlier Hermes has granted beside the rights of today."""
+
+
+def locks(connection: psycopg.Connection, database: Database) -> list[str]:
+    """The locks that this user may take on the tables of Hermes."""
+    tables = [table for (table,) in database.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'hermes'")]
+    assert "leases" in tables
+    taken = []
+    for lock in [f"hermes.{table} in {mode}" for table in tables for mode in MODES]:
+        with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
+            connection.execute(f"LOCK TABLE {lock} MODE NOWAIT".encode())
+            taken.append(lock)
+    return taken
 
 
 def others_in(table: str) -> bytes:
@@ -108,9 +135,11 @@ async def test_an_agent_only_machine_keeps_records(
         changed = await ci.notices.change(theirs, lambda found: replace(found, heard_s=1.0))
         assert await phone.notices.get(theirs.id) == changed
         own = await ci.notices.create(replace(NOTICE, id="oooo2222"))
-        await ci.notices.forget(own.id)
-        await ci.notices.forget("dddd2222")
-        assert {each.id for each in await phone.notices.all()} == {NOTICE.id, "dddd2222"}
+        for each in (own.id, "dddd2222"):
+            await ci.notices.forget(each)
+        assert {each.id for each in await phone.notices.all()} == {NOTICE.id, "dddd2222", own.id}
+        await phone.notices.forget(own.id)
+        assert await ci.notices.all() == [changed]
         with pytest.raises(Conflict):
             await ci.notices.create(replace(NOTICE, id="dddd2222"))
 
@@ -183,6 +212,36 @@ async def test_what_an_agent_only_machine_may_not_do_is_refused(
         assert connection.execute("UPDATE hermes.entries SET phase = '' WHERE id = 'dddd2222'").rowcount == 0
     assert await phone.get(theirs.id) == theirs
     assert (await phone.get(own.id)).id == own.id
+
+
+async def test_it_locks_no_table_against_others(database: Database, user: str) -> None:
+    """One lock on the leases would stop all machines: none could renew its lease."""
+    parameters = database.address(user.replace(" ", "%20"), SECRET).parameters()
+    with psycopg.connect(**parameters, autocommit=True) as connection:  # type: ignore[arg-type]
+        assert locks(connection, database) == []
+
+
+async def test_a_user_that_an_earlier_hermes_has_made_locks_none_either(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could, until the phone side has brought the tables forward; its machine goes on as before."""
+    name, first = f"ci_{secrets.token_hex(4)}", migrations.steps()[:3]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "steps", lambda: first)
+        async with joined(machine(tmp_path, "desk", database.address()), phone=True) as desk:
+            earlier.setattr(roles, "_GRANTS", (*roles._GRANTS, *GRANTED_BEFORE))
+            await roles.add(desk._connection, name, SECRET, BOT)
+    try:
+        with psycopg.connect(**database.address(name, SECRET).parameters(), autocommit=True) as connection:  # type: ignore[arg-type]
+            assert "hermes.leases in ACCESS EXCLUSIVE" in locks(connection, database)
+            async with joined(machine(tmp_path, "desk", database.address()), phone=True):
+                assert locks(connection, database) == []
+                async with joined(agent(database, tmp_path, name)) as ci:
+                    await ci.create(asked_at("ci", "aaaa2222"))
+                    await ci.notices.create(NOTICE)
+                    await ci.renew(())
+    finally:
+        database.ask(roles.removal(name))
 
 
 async def test_a_machine_that_was_removed_changes_nothing_any_more(
