@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.storage.postgres.connection import UnknownError
+from hermes.storage.postgres.connection import ANY_COMMIT, UnknownError
 from hermes.storage.postgres.leases import FENCE
 
 if TYPE_CHECKING:
@@ -59,9 +59,11 @@ class Writer:
         `change` is one statement that returns a column for each row, and has `IS_HELD` as a condition.
         Raises Deposed, NotSaved, Conflict, UnknownError.
         """
-        statement = f"WITH {FENCE}, done AS ({change}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM done)"
+        counted = f"(SELECT count(*) FROM held), (SELECT count(*) FROM done), {ANY_COMMIT}"
         fence = self._leases.values()
-        [(held, done)] = await self.connection.write(statement, fence | dict(values))
+        [(held, done, _)] = await self.connection.write(
+            f"WITH {FENCE}, done AS ({change}) SELECT {counted}", fence | dict(values)
+        )
         if held != fence["leases"]:
             raise self._leases.deposed()
         return int(done)

@@ -22,6 +22,16 @@ from tests.storage.store_process import an_entry, one_more
 
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="desk")
 A_CHANGE = b"SET code ="
+SLOW_COMMITS = (
+    "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+    "'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END'",
+    *(
+        f"CREATE CONSTRAINT TRIGGER slow AFTER INSERT OR UPDATE ON hermes.{table} DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION wait()"
+        for table in ("entries", "records")
+    ),
+)
+"""A commit waits while somebody else has this lock."""
 
 
 @pytest.fixture
@@ -98,6 +108,26 @@ async def test_a_row_that_is_kept_locked_holds_up_no_other(database: Database, t
             assert await store.forget_done(days) == 1
         assert (await store.change(locked.id, one_more, locked)).revision == 2
         assert await store.forget_done(days) == 1
+
+
+async def test_a_commit_may_wait_for_those_of_others(database: Database, tmp_path: Path) -> None:
+    """PostgreSQL commits writes that tell of themselves one by one: behind a slow disk, each stands in line for long."""
+    store = machine(tmp_path, "desk", database.address())
+    async with joined(store):
+        entry = await store.create(an_entry())
+        notice = await store.notices.create(NOTICE)
+        for statement in SLOW_COMMITS:
+            database.ask(statement)
+        async with await psycopg.AsyncConnection.connect(**database.superuser(), autocommit=True) as before:
+            await before.execute("SELECT pg_advisory_lock(7)")
+            writing = [
+                asyncio.create_task(store.change(entry.id, one_more, entry)),
+                asyncio.create_task(store.notices.change(notice, lambda found: replace(found, heard_s=1.0))),
+                asyncio.create_task(store.create(an_entry("bbbb2222", code="b2"))),
+            ]
+            await _waits(database, "SET code =", longer_than_ms=3 * connection_module._LOCKED_MS)
+            assert not any(one.done() for one in writing)
+        assert [one.revision for one in await asyncio.gather(*writing)] == [2, 2, 1]
 
 
 async def test_no_kind_of_write_lands_after_a_takeover(database: Database, tmp_path: Path) -> None:
@@ -382,9 +412,13 @@ async def test_a_record_moves_to_the_machine_of_its_session(database: Database, 
         assert database.ask("SELECT machine FROM hermes.records") == [("desk",)]
 
 
-async def _waits(database: Database, statement: str) -> None:
-    """Wait until such a statement waits for a lock in the database."""
-    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0"
+async def _waits(database: Database, statement: str, *, longer_than_ms: int = 0) -> None:
+    """Wait until such a statement waits for a lock in the database, and has run for so long."""
+    waiting = """
+        SELECT pid FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0
+            AND clock_timestamp() - query_start > %s * interval '1 ms'
+    """
     async with asyncio.timeout(3):
-        while not database.ask(waiting, statement):
+        while not database.ask(waiting, statement, longer_than_ms):
             await asyncio.sleep(0.02)
