@@ -26,6 +26,7 @@ from hermes.model.state import HintKind, Toast
 
 TOAST_UNITS: Final = 200
 TORN: Final = "a part of it may be lost. Please send it again."
+EDITED_WHILE_LOCKED: Final = "it was edited while the phone was locked. Please send it again."
 """Why a text is not sent to an agent."""
 _ANSWER: Final = 300
 

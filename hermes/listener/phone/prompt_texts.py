@@ -218,12 +218,20 @@ class PromptTexts:
         """Cancel a prompt that lacks a part: the rest is not what the person said. Raises NotSaved."""
         await self._prompts.apply(prompt_id, Withdrawn(hints.TORN))
 
-    async def edit(self, edit: TextEdit) -> None:
-        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
+    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
+        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved.
+
+        While the phone is locked, an edit cancels a prompt that was not sent: it may be a thief's, and the agent must
+        not get other words than those that the chat shows.
+        """
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
         if before is None:
             return
         event = Edited(edit.message_id, edit.text, edit.file)
+        if is_locked:
+            if prompt_files.edited(before.parts, event) != before.parts:
+                await self._prompts.apply(before.id, Withdrawn(hints.EDITED_WHILE_LOCKED))
+            return
         is_same = any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id)
         if is_same and not prompt_files.brings_file(before.parts, event):
             return
