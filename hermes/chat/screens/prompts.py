@@ -179,7 +179,7 @@ def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
         return line(f"⏹ Stopping …{away}"), ()
     told = {"told": " · told to stop", "refused": " · it could not be stopped"}.get(prompt.stop, "")
     if prompt.phase != "running":
-        return line(f"📨 Sent{told}{away}"), _rows(stop)
+        return line(f"📨 {'Sent' if prompt.phase == 'admitted' else 'Sending'}{told}{away}"), _rows(stop)
     tool = f" · {phrase(prompt.tool, _TOOL).text}" if prompt.tool else ""
     return line(f"▶️ Working{_took(prompt, now_s)}{tool}{told}{away}"), _rows(stop)
 

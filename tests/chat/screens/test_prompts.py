@@ -78,7 +78,7 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
             1,
             "💾 Saved. OpenCode on laptop can't be reached; it gets this as soon as it is back.\n{}",
         ),
-        (prompt("sending", tries=1), 1, "📨 Sent\n{}"),
+        (prompt("sending", tries=1), 1, "📨 Sending\n{}"),
         (prompt("admitted", **TRIED), 1, "📨 Sent\n{}\n[ ⏹ Stop ]"),
         (prompt("running", **TRIED), 1, "▶️ Working\n{}\n[ ⏹ Stop ]"),
         (prompt("running", **TRIED, tool="bash"), 185, "▶️ Working · 3 min · bash\n{}\n[ ⏹ Stop ]"),
