@@ -235,11 +235,9 @@ def not_begun() -> Screen:
     return note("That session has not begun yet. Please write this again when it has.")
 
 
-def edited_too_late(*, was_sent: bool) -> Screen:
-    """Return the answer to the edit of a prompt that was sent already, or is over and was never sent."""
-    if was_sent:
-        return note("The agent has that prompt already, as it was before your edit.")
-    return note("That prompt was not sent, and your edit does not change that. Please write it again.")
+def edited_too_late() -> Screen:
+    """Return the answer to the edit of a prompt that is over, or may have reached the agent."""
+    return note("Your edit came too late: that prompt stays as it was. If you want something else, please write again.")
 
 
 def edited_voice() -> Screen:

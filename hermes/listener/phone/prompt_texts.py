@@ -228,20 +228,16 @@ class PromptTexts:
         if before is None:
             return
         event = Edited(edit.message_id, edit.text, edit.file)
-        if is_locked:
-            if prompt_files.edited(before.parts, event) != before.parts:
-                await self._prompts.apply(before.id, Withdrawn(hints.EDITED_WHILE_LOCKED))
-            return
         is_same = any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id)
         if is_same and not prompt_files.brings_file(before.parts, event):
             return
         if edit.file is not None and edit.file.is_voice:
             self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
             return
-        after = await self._prompts.apply(before.id, event) or before
-        if prompt_files.edited(after.parts, event) != after.parts:
-            said = hints.edited_too_late(was_sent=after.tries > 0)
-            self._messenger.say(said, reply_to=edit.message_id)
+        effect = Withdrawn(hints.EDITED_WHILE_LOCKED) if is_locked else event
+        after = await self._prompts.apply(before.id, effect) or before
+        if after.reason != hints.EDITED_WHILE_LOCKED and prompt_files.edited(after.parts, event) != after.parts:
+            self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""

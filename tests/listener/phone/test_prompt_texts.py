@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 home = house(sections=PROMPTS)
 GROUP = -777
 SORRY = "I could not save that"
+TOO_LATE = "Your edit came too late: that prompt stays as it was."
 UNTIL_UNLOCKED = "⏳ Waits until the phone is unlocked"
 LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next ones behind it
 
@@ -131,21 +132,35 @@ async def test_an_edit_before_it_is_sent_counts_and_one_after_it_is_told(desk: D
     await desk.looks()
     await desk.came("Rename all")
     desk.home.api.control.rewrite(text, "Rename nothing")
-    told = await desk.home.person.sees("The agent has that prompt already")
+    told = await desk.home.person.sees(TOO_LATE)
     assert told.reply_to == text
     assert desk.desk.texts() == ["Rename all"]
 
 
-async def test_an_edit_of_what_was_not_sent_is_told_in_other_words(desk: Desked, shop: Source) -> None:
-    """The agent does not have it."""
+async def test_an_edit_of_what_was_cancelled_is_told(desk: Desked, shop: Source) -> None:
+    """The agent does not get it, as it was or as it is."""
     desk.desk.sessions[shop.session_id].is_busy = True
     _, text = await replied(desk, shop)
     await desk.home.person.taps(await desk.home.person.sees("Waits for"), "✖️ Cancel")
     await desk.home.person.sees("✖️ Cancelled", buttons=False)
     desk.home.api.control.rewrite(text, "Rename all")
-    await desk.home.person.sees("That prompt was not sent")
-    assert not desk.home.person.find("The agent has that prompt")
+    await desk.home.person.sees(TOO_LATE)
     assert not desk.desk.received
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+async def test_an_edit_of_what_may_be_on_its_way_is_told(desk: Desked, shop: Source, *, is_locked: bool) -> None:
+    """The agent did not keep it, and gets it again as it was; nobody says that it has it."""
+    desk.desk.keeps = False
+    _, text = await replied(desk, shop)
+    await desk.came("Rename it")
+    if is_locked:
+        await desk.store.lock_phone()
+    desk.home.api.control.rewrite(text, "Rename all")
+    assert (await desk.home.person.sees(TOO_LATE)).reply_to == text
+    assert bool(desk.home.person.find("🔒 Locked")) is is_locked
+    assert desk.prompts()[0].phase == "sending"
+    assert desk.prompts()[0].parts[0].text == "Rename it"
 
 
 async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
