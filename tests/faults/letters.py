@@ -29,7 +29,7 @@ WISHES: Final[tuple[Wish, ...]] = ("", "", "", "edit", "edit", "cancel", "now", 
 FINAL: Final = ("✅ Done", "⏹ Stopped ", "⏹ Stopped\n", "✖️ Cancelled", "❌ ")
 """How the last words about a prompt begin."""
 HEADS: Final = (*FINAL, "⏳ ", "📥 ", "💾 ", "📨 ", "▶️ ", "⏹ Stopping", "Stop the agent?", "What is this for?")
-TOO_LATE: Final = ("The agent has that prompt already", "That prompt was not sent", "⚠️")
+TOO_LATE: Final = ("Your edit came too late", "⚠️")
 """How the words begin that an edit came to nothing."""
 LETTERS: Final = 4
 LONG: Final = 5000

@@ -148,6 +148,23 @@ def test_reject(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
+@NEWEST
+def test_reject_beside_a_question_of_the_same_step(start: Callable[..., Guarded]) -> None:
+    """The turn ends with that step, and its question can still be answered; the agent does not go on."""
+    guard = start()
+    asks = {"tool": "question", "args": {"questions": [question()]}}
+    session = guard.session({"tools": [asks, bash("npm publish")]}, {"text": "I went on."})
+    database, asked = guard.stage.asked("Which database"), guard.stage.asked("npm publish")
+    guard.taps_twice(asked, REFUSE, "Yes, refuse", "The agent ends its turn here")
+    guard.stage.ended("✋ Refused; its turn ends here ·")
+    assert guard.opencode.busy(session), "it waits for the answer"
+    guard.stage.phone.tap(database, "SQLite")
+    assert guard.opencode.final_text(session) == ""
+    guard.stage.ended("✅ SQLite")
+    guard.stage.over()
+
+
 @pytest.mark.story
 @BY_SERVER
 def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:

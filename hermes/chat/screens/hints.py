@@ -26,6 +26,7 @@ from hermes.model.state import HintKind, Toast
 
 TOAST_UNITS: Final = 200
 TORN: Final = "a part of it may be lost. Please send it again."
+EDITED_WHILE_LOCKED: Final = "it was edited while the phone was locked. Please send it again."
 """Why a text is not sent to an agent."""
 _ANSWER: Final = 300
 
@@ -235,11 +236,9 @@ def not_begun() -> Screen:
     return note("That session has not begun yet. Please write this again when it has.")
 
 
-def edited_too_late(*, was_sent: bool) -> Screen:
-    """Return the answer to the edit of a prompt that was sent already, or is over and was never sent."""
-    if was_sent:
-        return note("The agent has that prompt already, as it was before your edit.")
-    return note("That prompt was not sent, and your edit does not change that. Please write it again.")
+def edited_too_late() -> Screen:
+    """Return the answer to the edit of a prompt that is over, or may have reached the agent."""
+    return note("Your edit came too late: that prompt stays as it was. If you want something else, please write again.")
 
 
 def edited_voice() -> Screen:

@@ -127,9 +127,9 @@ def word_on(entry: Entry) -> str:
 
 
 def _consequence(entry: Entry) -> str:
-    """Return what a plain refusal did to the agent, if it stopped it."""
+    """Return the effect of a plain refusal on the agent, if it stops it: at the end of its step, which may ask more."""
     refused = entry.state.decision is not None and entry.state.decision.kind == "reject"
-    return "; its turn ended" if refused and entry.ask.capabilities.reject_stops else ""
+    return "; its turn ends here" if refused and entry.ask.capabilities.reject_stops else ""
 
 
 def keyboard(entry: Entry, permission: Permission) -> Rows:

@@ -28,13 +28,23 @@ _TOOL: Final = 40
 _MINUTE_S: Final = 60
 
 
-def prompt_line(prompt: Prompt, now_s: float) -> Screen:
-    """Return the line: the state of the prompt, its session, and the buttons that can change it."""
+def prompt_line(prompt: Prompt, now_s: float, *, is_locked: bool = False) -> Screen:
+    """Return the line: the state of the prompt, its session, and the buttons that can change it.
+
+    `is_locked`: the phone is locked.
+    """
     if prompt.target is None:
         return _whom(prompt)
-    said, rows = _said(prompt, now_s)
+    is_held = is_locked and may_be_held(prompt, now_s)
+    said, rows = (_locked(prompt), _rows(_free(prompt))) if is_held else _said(prompt, now_s)
     where = origin(prompt.target)
     return draw(lambda _: [said, where], rows)
+
+
+def may_be_held(prompt: Prompt, now_s: float) -> bool:
+    """Tell whether this prompt waits for the unlock if the phone is locked, and not for a tap of the person."""
+    is_unsent = prompt.phase == "queued" or (prompt.phase == "sending" and prompt.is_clear)
+    return is_unsent and not prompts.is_stale(prompt, now_s) and not prompt_files.waits_for_yes(prompt)
 
 
 def origin(target: Target) -> Line:
@@ -119,13 +129,17 @@ def _goes_by_itself(prompt: Prompt, now_s: float) -> bool:
     return not prompts.is_stale(prompt, now_s) and prompt_files.is_complete(prompt)
 
 
+def _locked(prompt: Prompt) -> Line:
+    return line(f"⏳ Waits until the phone is unlocked{_edited(prompt)}")
+
+
 def _away(prompt: Prompt) -> Line:
     who = Span("the agent") if prompt.target is None else agent_at(prompt.target.agent_name, prompt.target.source)
     return line("💾 Saved. ", who, " can't be reached; it gets this as soon as it is back.")
 
 
 def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
-    edited = " · edited" if prompt.is_edited else ""
+    edited = _edited(prompt)
     if prompts.is_stale(prompt, now_s):
         waited = lasting(now_s - prompt.asked_s)
         return line(f"⏳ Not sent yet, for {waited}. Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
@@ -134,6 +148,10 @@ def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried
     now = [_now(prompt)] if steers else []
     return line(f"⏳ Waits for the current turn{edited}"), _rows([*now, *_free(prompt)])
+
+
+def _edited(prompt: Prompt) -> str:
+    return " · edited" if prompt.is_edited else ""
 
 
 def _getting(prompt: Prompt, edited: str) -> tuple[Line, Rows]:
@@ -161,7 +179,7 @@ def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
         return line(f"⏹ Stopping …{away}"), ()
     told = {"told": " · told to stop", "refused": " · it could not be stopped"}.get(prompt.stop, "")
     if prompt.phase != "running":
-        return line(f"📨 Sent{told}{away}"), _rows(stop)
+        return line(f"📨 {'Sent' if prompt.phase == 'admitted' else 'Sending'}{told}{away}"), _rows(stop)
     tool = f" · {phrase(prompt.tool, _TOOL).text}" if prompt.tool else ""
     return line(f"▶️ Working{_took(prompt, now_s)}{tool}{told}{away}"), _rows(stop)
 

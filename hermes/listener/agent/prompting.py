@@ -160,8 +160,8 @@ class Prompting:
                 await way.check(target.source, replace(prompts.content(prompt), files=files))
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
-        if files and not self._is_due(await self._seen(prompt, target, way), target):
-            return 0.0  # while the files were read, the session has gone to work
+        if files and await self._has_changed(prompt, target, way):
+            return 0.0
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
             return 0.0
@@ -172,6 +172,10 @@ class Prompting:
             log.info("prompt %s was refused: %s", prompt.id, error)
             return await self._happen(prompt, Declined(_why(error)))
         return await self._happen(prompt, Accepted())
+
+    async def _has_changed(self, prompt: Prompt, target: Target, way: PromptWay) -> bool:
+        """Tell whether the phone was locked, or the session has gone to work, while the files were read."""
+        return await self._store.is_phone_locked() or not self._is_due(await self._seen(prompt, target, way), target)
 
     def _is_due(self, prompt: Prompt | None, target: Target) -> bool:
         """Tell whether a prompt may be sent to this session now."""

@@ -139,6 +139,8 @@ class PhoneSide:
                 await self._entries.apply(entry_id, Torn())
             for prompt_id in self._texts.joining_prompts(incoming):
                 await self._texts.tear(prompt_id)
+        else:
+            await self._texts.edit(incoming, is_locked=True)
         self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:

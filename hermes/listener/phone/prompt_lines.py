@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.failures import vanished
-from hermes.chat.screens.prompts import prompt_line
+from hermes.chat.screens.prompts import may_be_held, prompt_line
 from hermes.core import prompts
 from hermes.errors import ChatRefused
 from hermes.listener.phone.machines import LOOK_S
+from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.prompt import PromptLine
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class PromptLines:
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
         await self._machines.look(prompt.machine)
         is_away = prompt.is_away or (prompt.target is not None and self._machines.is_away(prompt.machine))
-        screen = prompt_line(replace(prompt, is_away=is_away), now_s)
+        is_locked = may_be_held(prompt, now_s) and await self._entries.store.is_phone_locked()
+        screen = prompt_line(replace(prompt, is_away=is_away), now_s, is_locked=is_locked)
         if prompt.line.message_id is not None and prompt.line.chat_id != self._entries.chat_id:
             if prompt.line.is_over:
                 return None
@@ -141,9 +143,11 @@ def _must_ring(prompt: Prompt, now_s: float) -> bool:
 
 
 def _look_again_s(prompt: Prompt, now_s: float) -> float | None:
-    """Return the seconds after which time alone changes the line."""
+    """Return the seconds after which time alone changes the line, or a lock, of which nobody tells."""
     if prompt.phase == "running":
         return PROGRESS_S
+    if may_be_held(prompt, now_s):
+        return LOCKED_LOOK_S
     if prompt.phase == "queued" and not prompts.is_stale(prompt, now_s):
         return max(1.0, prompt.starts_until_s - now_s)
     return None

@@ -218,8 +218,12 @@ class PromptTexts:
         """Cancel a prompt that lacks a part: the rest is not what the person said. Raises NotSaved."""
         await self._prompts.apply(prompt_id, Withdrawn(hints.TORN))
 
-    async def edit(self, edit: TextEdit) -> None:
-        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved."""
+    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
+        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved.
+
+        While the phone is locked, an edit cancels a prompt that was not sent: it may be a thief's, and the agent must
+        not get other words than those that the chat shows.
+        """
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
         if before is None:
             return
@@ -230,10 +234,10 @@ class PromptTexts:
         if edit.file is not None and edit.file.is_voice:
             self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
             return
-        after = await self._prompts.apply(before.id, event) or before
-        if prompt_files.edited(after.parts, event) != after.parts:
-            said = hints.edited_too_late(was_sent=after.tries > 0)
-            self._messenger.say(said, reply_to=edit.message_id)
+        effect = Withdrawn(hints.EDITED_WHILE_LOCKED) if is_locked else event
+        after = await self._prompts.apply(before.id, effect) or before
+        if after.reason != hints.EDITED_WHILE_LOCKED and prompt_files.edited(after.parts, event) != after.parts:
+            self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""

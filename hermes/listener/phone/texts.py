@@ -131,9 +131,9 @@ class Texts:
         """Ask what a reply to an unknown message of ours is for: Telegram may never have confirmed a notice."""
         return bool(text.reply_text) and await self._prompts.offer(text)
 
-    async def edit(self, edit: TextEdit) -> None:
+    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
         """Let the edit of a text have its effect, if the text is a prompt. Raises StoreError."""
-        await self._prompts.edit(edit)
+        await self._prompts.edit(edit, is_locked=is_locked)
 
     def joining_prompts(self, text: Text) -> list[str]:
         """Return the ids of the prompts of which this text may be a part."""

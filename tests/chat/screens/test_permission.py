@@ -277,9 +277,9 @@ def test_the_end_is_told_in_its_own_words() -> None:
     assert ended("answered", Decision("answer", AT_1812, (Answer((0,)),), ANN)) == "✅ Allowed once"
     assert ended("answered", Decision("always", AT_1812, (), ANN)) == "✅ Always allowed"
     assert ended("answered", why) == "✋ Refused: “use pnpm”"
-    assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused; its turn ended"
+    assert ended("rejected", Decision("reject", AT_1812, (), ANN)) == "✋ Refused; its turn ends here"
     assert ended("rejected", Decision("reject", AT_1812, (), ANN), proof="receipt") == (
-        "✋ Refused; its turn ended, unless the computer was quicker"
+        "✋ Refused; its turn ends here, unless the computer was quicker"
     )
     assert ended("answered_at_desk", answers=Once()) == "🖥 Allowed on the computer"
     assert ended("answered_at_desk", answers=Always()) == "🖥 Always allowed on the computer"

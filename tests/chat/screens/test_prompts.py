@@ -78,7 +78,7 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
             1,
             "💾 Saved. OpenCode on laptop can't be reached; it gets this as soon as it is back.\n{}",
         ),
-        (prompt("sending", tries=1), 1, "📨 Sent\n{}"),
+        (prompt("sending", tries=1), 1, "📨 Sending\n{}"),
         (prompt("admitted", **TRIED), 1, "📨 Sent\n{}\n[ ⏹ Stop ]"),
         (prompt("running", **TRIED), 1, "▶️ Working\n{}\n[ ⏹ Stop ]"),
         (prompt("running", **TRIED, tool="bash"), 185, "▶️ Working · 3 min · bash\n{}\n[ ⏹ Stop ]"),
@@ -112,6 +112,41 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
 def test_each_phase_is_said_in_plain_words(given_: Prompt, passed_s: float, said: str) -> None:
     """With the buttons for what a person can do then, and the origin below."""
     assert shown(prompt_line(given_, ASKED_S + passed_s)) == said.format(WHERE)
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (prompt(), "⏳ Waits until the phone is unlocked\n{}\n[ ✖️ Cancel ]"),
+        (prompt(is_edited=True), "⏳ Waits until the phone is unlocked · edited\n{}\n[ ✖️ Cancel ]"),
+        (prompt(parts=(Part(5, "", file=PICTURE),)), "⏳ Waits until the phone is unlocked\n{}\n[ ✖️ Cancel ]"),
+        (prompt(is_away=True), "⏳ Waits until the phone is unlocked\n{}\n[ ✖️ Cancel ]"),
+        (prompt("sending", is_clear=True), "⏳ Waits until the phone is unlocked\n{}\n[ ✖️ Cancel ]"),
+        (prompt("sending", is_clear=True, tries=1), "⏳ Waits until the phone is unlocked\n{}"),
+    ],
+)
+def test_a_prompt_that_a_lock_holds_up_says_so(held: Prompt, said: str) -> None:
+    """Also if something else has to happen before it is sent."""
+    assert shown(prompt_line(held, ASKED_S + 1, is_locked=True)) == said.format(WHERE)
+
+
+@pytest.mark.parametrize(
+    ("other", "passed_s"),
+    [
+        (prompt(), 1860),
+        (prompt(parts=(Part(5, "Fix it", file=replace(VOICE, is_here=True)),)), 1),
+        (prompt("sending", tries=1), 1),
+        (prompt("admitted", **TRIED), 1),
+        (prompt("running", **TRIED), 1),
+        (prompt("finished", **TRIED), 1),
+        (prompt("withdrawn"), 1),
+        (prompt("unaddressed", target=None, choices=(TARGET,)), 1),
+    ],
+)
+def test_a_prompt_that_a_lock_does_not_hold_up_looks_as_without_one(other: Prompt, passed_s: float) -> None:
+    """It is with the agent, or over, or waits for the person."""
+    now_s = ASKED_S + passed_s
+    assert prompt_line(other, now_s, is_locked=True) == prompt_line(other, now_s)
 
 
 def test_the_choice_of_a_session() -> None:
@@ -198,10 +233,10 @@ def hostile(draw: st.DrawFn) -> Prompt:
 
 
 @settings(max_examples=100, deadline=None)
-@given(hostile(), entries.moments)
-def test_every_line_is_within_telegrams_limits(one: Prompt, now_s: float) -> None:
+@given(hostile(), entries.moments, st.booleans())
+def test_every_line_is_within_telegrams_limits(one: Prompt, now_s: float, is_locked: bool) -> None:
     """Whatever is in it; nothing of it becomes a link, a command or a mention."""
-    screen = prompt_line(one, now_s)
+    screen = prompt_line(one, now_s, is_locked=is_locked)
     assert_sound(screen)
     for row in screen.rows:
         for button in row:

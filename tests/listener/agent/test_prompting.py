@@ -13,9 +13,10 @@ from hermes.core.prompts import STARTS_S
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
 from hermes.listener.prompts import Prompts
 from hermes.listener.wakes import Wakes
+from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.ask import Source
 from hermes.model.files import File
-from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
+from hermes.model.prompt import Content, Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Seen, Trying
 from hermes.model.state import Part
 from tests.asks import ANN, CHAT_ID
@@ -107,6 +108,27 @@ async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prom
     for _ in range(3):
         await prompting.step(BEGUN.id)
     assert [content.files[0].data for _, content in desk.received] == [b"x"]
+
+
+async def test_a_lock_that_comes_while_the_files_are_read_holds_the_prompt(house: House) -> None:
+    """They may be large, and nothing has left yet."""
+
+    class Locking(Desk):
+        async def check(self, source: Source, content: Content) -> None:
+            await super().check(source, content)
+            await house.store.lock_phone()
+
+    desk = Locking()
+    source = desk.session("Fix login flow")
+    target = replace(TARGET, source=source, can=desk.can)
+    part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
+    await house.store.files.write(BEGUN.id, 7, b"x")
+    await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
+    prompting = Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+    assert await prompting.step(BEGUN.id) == 0.0
+    assert await house.store.is_phone_locked()
+    assert desk.received == []
+    assert await prompting.step(BEGUN.id) == LOCKED_LOOK_S
 
 
 class Shared:

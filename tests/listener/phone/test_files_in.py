@@ -176,7 +176,7 @@ async def test_a_caption_is_edited_while_the_prompt_waits(desk: Desked, shop: So
     await until(lambda: desk.desk.received, "the prompt at the desk")
     assert came(desk)[0][0] == "two"
     desk.home.api.control.rewrite(message, "three")
-    await desk.home.person.sees("The agent has that prompt already")
+    await desk.home.person.sees("Your edit came too late")
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["a picture alone", "one of an album"])
@@ -212,7 +212,7 @@ async def test_a_file_that_an_edit_replaces_too_late_is_told(desk: Desked, shop:
     message = await sent(desk, shop, file_of("photo", JPEG))
     await until(lambda: desk.desk.received, "the prompt at the desk")
     desk.home.api.control.rewrite(message, "", **file_of("photo", JPEG + b"2"))
-    told = await desk.home.person.sees("The agent has that prompt already")
+    told = await desk.home.person.sees("Your edit came too late")
     assert told.reply_to == message
     assert not desk.home.person.find("does not count")
 

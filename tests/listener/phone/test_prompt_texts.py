@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 home = house(sections=PROMPTS)
 GROUP = -777
 SORRY = "I could not save that"
+TOO_LATE = "Your edit came too late: that prompt stays as it was."
+UNTIL_UNLOCKED = "⏳ Waits until the phone is unlocked"
 LONG = "word " * 819 + "."  # 4096 units: a client sends it alone, and the next ones behind it
 
 
@@ -130,21 +132,35 @@ async def test_an_edit_before_it_is_sent_counts_and_one_after_it_is_told(desk: D
     await desk.looks()
     await desk.came("Rename all")
     desk.home.api.control.rewrite(text, "Rename nothing")
-    told = await desk.home.person.sees("The agent has that prompt already")
+    told = await desk.home.person.sees(TOO_LATE)
     assert told.reply_to == text
     assert desk.desk.texts() == ["Rename all"]
 
 
-async def test_an_edit_of_what_was_not_sent_is_told_in_other_words(desk: Desked, shop: Source) -> None:
-    """The agent does not have it."""
+async def test_an_edit_of_what_was_cancelled_is_told(desk: Desked, shop: Source) -> None:
+    """The agent does not get it, as it was or as it is."""
     desk.desk.sessions[shop.session_id].is_busy = True
     _, text = await replied(desk, shop)
     await desk.home.person.taps(await desk.home.person.sees("Waits for"), "✖️ Cancel")
     await desk.home.person.sees("✖️ Cancelled", buttons=False)
     desk.home.api.control.rewrite(text, "Rename all")
-    await desk.home.person.sees("That prompt was not sent")
-    assert not desk.home.person.find("The agent has that prompt")
+    await desk.home.person.sees(TOO_LATE)
     assert not desk.desk.received
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+async def test_an_edit_of_what_may_be_on_its_way_is_told(desk: Desked, shop: Source, *, is_locked: bool) -> None:
+    """The agent did not keep it, and gets it again as it was; nobody says that it has it."""
+    desk.desk.keeps = False
+    _, text = await replied(desk, shop)
+    await desk.came("Rename it")
+    if is_locked:
+        await desk.store.lock_phone()
+    desk.home.api.control.rewrite(text, "Rename all")
+    assert (await desk.home.person.sees(TOO_LATE)).reply_to == text
+    assert bool(desk.home.person.find("🔒 Locked")) is is_locked
+    assert desk.prompts()[0].phase == "sending"
+    assert desk.prompts()[0].parts[0].text == "Rename it"
 
 
 async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
@@ -292,17 +308,16 @@ async def test_a_reply_to_a_notice_is_a_prompt_although_a_question_takes_the_nex
 
 
 async def test_a_lock_holds_what_was_not_sent(desk: Desked, shop: Source) -> None:
-    """Taps, texts and edits change nothing; afterwards the prompt goes out as it was."""
+    """Its line says so, taps and texts change nothing; afterwards the prompt goes out as it was."""
     desk.desk.sessions[shop.session_id].is_busy = True
-    shown, text = await replied(desk, shop)
+    shown, _ = await replied(desk, shop)
     line = await desk.home.person.sees("Waits for the current turn")
     desk.home.person.write("/lock")
     await desk.home.person.sees("Locked")
+    await desk.home.person.sees(UNTIL_UNLOCKED)
     desk.desk.sessions[shop.session_id].is_busy = False
     await desk.looks()
-    assert "Locked" in await desk.home.person.taps(line, "Send now")
     assert "Locked" in await desk.home.person.taps(line, "Cancel")
-    desk.home.api.control.rewrite(text, "Something else")
     more = desk.home.person.write("More", to=shown)
     # An answer to it is the last effect of all these.
     await until(lambda: any(one.reply_to == more for one in desk.home.person.shown()), "the answer to the text")
@@ -311,6 +326,54 @@ async def test_a_lock_holds_what_was_not_sent(desk: Desked, shop: Source) -> Non
     await desk.looks()
     await desk.came("Rename it")
     assert len(desk.prompts()) == 1
+
+
+async def test_an_unlocked_prompt_waits_for_the_turn_again(desk: Desked, shop: Source) -> None:
+    """The turn has outlasted the lock, of which nobody tells the listener."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    await desk.home.person.sees("Waits for the current turn")
+    await desk.store.lock_phone()
+    await desk.home.person.sees(UNTIL_UNLOCKED)
+    await desk.store.unlock_phone()
+    await desk.home.person.sees("Waits for the current turn")
+
+
+@pytest.mark.parametrize("way", ["to a session", "to be chosen", "in parts"])
+async def test_a_prompt_that_is_edited_while_locked_is_not_sent(desk: Desked, shop: Source, way: str) -> None:
+    """The chat shows other words than those before the lock, and they may be a thief's."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    if way == "to be chosen":
+        await desk.notice(shop)
+        text = desk.home.person.write("Rename it")
+    else:
+        _, text = await replied(desk, shop, LONG if way == "in parts" else "Rename it")
+    await until(desk.prompts, "the prompt")
+    await desk.store.lock_phone()
+    desk.home.api.control.rewrite(text, "Rename all")
+    line = await desk.home.person.sees("✖️ Cancelled: it was edited while the phone was locked.", buttons=False)
+    assert line.reply_to == text
+    told = await desk.home.person.sees("🔒 Locked")
+    assert told.reply_to == text
+    await desk.store.unlock_phone()
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    assert [one.phase for one in desk.prompts()] == ["withdrawn"]
+    assert not desk.desk.received
+
+
+async def test_an_edit_without_a_change_cancels_no_prompt_while_locked(desk: Desked, shop: Source) -> None:
+    """Telegram tells of such edits, too: a preview was added, for example."""
+    desk.desk.sessions[shop.session_id].is_busy = True
+    _, text = await replied(desk, shop)
+    await desk.phase("queued")
+    await desk.store.lock_phone()
+    desk.home.api.control.rewrite(text, "Rename it")
+    assert (await desk.home.person.sees("🔒 Locked")).reply_to == text
+    desk.desk.end(shop.session_id)
+    await desk.store.unlock_phone()
+    await desk.looks()
+    await desk.came("Rename it")
 
 
 async def test_a_lock_holds_a_second_try_too(desk: Desked, shop: Source) -> None:
@@ -323,7 +386,7 @@ async def test_a_lock_holds_a_second_try_too(desk: Desked, shop: Source) -> None
     desk.desk.keeps = True
     desk.home.clock.advance(20.0)
     await until(lambda: desk.prompts()[0].is_clear, "a look that misses it")
-    await asyncio.sleep(0.3)
+    await desk.home.person.sees(UNTIL_UNLOCKED, buttons=False)
     assert len(desk.desk.received) == 1
     await desk.store.unlock_phone()
     await desk.looks()
