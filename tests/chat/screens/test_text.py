@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from hermes.chat.screens.text import (
     Entity,
@@ -97,6 +97,7 @@ def test_clients_find_no_link_in_agent_text(raw: str) -> None:
 
 
 @given(wild)
+@example("\u030a")
 def test_nothing_that_was_defused_links(raw: str) -> None:
     """Whatever it is made of, and wherever it is cut."""
     for span in (phrase(raw, 50), passage(raw, 300), ending(raw, 300), phrase(raw, 4000)):
