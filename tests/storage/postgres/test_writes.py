@@ -23,11 +23,15 @@ from tests.storage.store_process import an_entry, one_more
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="desk")
 A_CHANGE = b"SET code ="
 SLOW_COMMITS = (
-    "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
-    "'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END'",
+    """
+    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END'
+    """,
     *(
-        f"CREATE CONSTRAINT TRIGGER slow AFTER INSERT OR UPDATE ON hermes.{table} DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW EXECUTE FUNCTION wait()"
+        f"""
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT OR UPDATE ON hermes.{table} DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait()
+        """
         for table in ("entries", "records")
     ),
 )
@@ -111,7 +115,7 @@ async def test_a_row_that_is_kept_locked_holds_up_no_other(database: Database, t
 
 
 async def test_a_commit_may_wait_for_those_of_others(database: Database, tmp_path: Path) -> None:
-    """PostgreSQL commits writes that tell of themselves one by one: behind a slow disk, each stands in line for long."""
+    """PostgreSQL commits them one by one, because they tell others: each stands in line, for long if a disk is slow."""
     store = machine(tmp_path, "desk", database.address())
     async with joined(store):
         entry = await store.create(an_entry())
@@ -120,14 +124,15 @@ async def test_a_commit_may_wait_for_those_of_others(database: Database, tmp_pat
             database.ask(statement)
         async with await psycopg.AsyncConnection.connect(**database.superuser(), autocommit=True) as before:
             await before.execute("SELECT pg_advisory_lock(7)")
-            writing = [
-                asyncio.create_task(store.change(entry.id, one_more, entry)),
-                asyncio.create_task(store.notices.change(notice, lambda found: replace(found, heard_s=1.0))),
-                asyncio.create_task(store.create(an_entry("bbbb2222", code="b2"))),
-            ]
+            writing = asyncio.gather(
+                store.change(entry.id, one_more, entry),
+                store.notices.change(notice, lambda found: replace(found, heard_s=1.0)),
+                store.create(an_entry("bbbb2222", code="b2")),
+            )
             await _waits(database, "SET code =", longer_than_ms=3 * connection_module._LOCKED_MS)
-            assert not any(one.done() for one in writing)
-        assert [one.revision for one in await asyncio.gather(*writing)] == [2, 2, 1]
+            assert not writing.done()
+        changed, noted, made = await writing
+        assert (changed.revision, noted.revision, made.revision) == (2, 2, 1)
 
 
 async def test_no_kind_of_write_lands_after_a_takeover(database: Database, tmp_path: Path) -> None:
