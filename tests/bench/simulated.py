@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core import dialog
-from hermes.errors import Missing
+from hermes.errors import InUse, Missing
 from hermes.model.entry import Entry, Phone
 from hermes.storage.home import Home
 from hermes.storage.postgres.address import Address
@@ -70,7 +70,14 @@ class Machine:
             )
             asked = replace(asked, source=replace(source, last_text="The schema is small. " * 10))
             entry = Entry(await self.store.new_id(), "", asked, dialog.start(asked), Phone(), self.store.now())
-            self.known[entry.id] = await self.store.create(entry)
+            self.known[entry.id] = await self._created(entry)
+
+    async def _created(self, entry: Entry) -> Entry:
+        while True:
+            try:
+                return await self.store.create(entry)
+            except InUse:  # 100 processes make a table longer at once, and stand in line for that
+                continue
 
     async def load(self) -> None:
         """Learn the open asks, and forget what was changed and seen."""
