@@ -263,7 +263,7 @@ def test_our_own_words_are_plain(wanted: Wanted, state: SessionState, stop: Stop
         hints.help_screen(has_prompts=True),
     ]
     screens += [hints.edited_too_late(was_sent=True), hints.edited_too_late(was_sent=False)]
-    screens += [hints.edited_voice()]
+    screens += [hints.edited_voice(), hints.edited_in_vain()]
     for screen in screens:
         said = " ".join([screen.text, *(button.text for row in screen.rows for button in row)])
         said = said.replace("When your coding agent asks", "")
