@@ -56,7 +56,7 @@ def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable
         if update.message:
             return _message(update_id, update.message, now(), bot_id)
         if update.edited_message:
-            return _edit(update_id, update.edited_message)
+            return _edit(update_id, update.edited_message, bot_id)
         if update.my_chat_member:
             return _membership(update_id, update.my_chat_member)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
@@ -92,7 +92,7 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         None if message.text is None else _words(message.text),
         reply_to=number(reply.message_id) if reply else None,
         reply_text=_words(reply.text or reply.caption or "") if reply and _is_ours(reply, bot_id) else "",
-        group=message.chat.type in {"group", "supergroup"},
+        group=_is_group(message),
         date_s=message.date.timestamp(),
         file=file,
         caption=_words(message.caption or "") if file else "",
@@ -124,13 +124,19 @@ def _pixels(picture: telegram.PhotoSize) -> int:
     return number(picture.width) * number(picture.height)
 
 
-def _edit(update_id: int, message: telegram.Message) -> TextEdit | Other:
+def _edit(update_id: int, message: telegram.Message, bot_id: int | None) -> TextEdit | Other:
     file = _file(message)
     text = message.text if file is None else message.caption or ""
     if message.from_user is None or text is None:
         return Other(update_id)
     chat_id, message_id = number(message.chat.id), number(message.message_id)
-    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), file)
+    reply = _replied(message)
+    is_to_bot = not _is_group(message) or (reply is not None and _is_ours(reply, bot_id))
+    return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), file, is_to_bot=is_to_bot)
+
+
+def _is_group(message: telegram.Message) -> bool:
+    return message.chat.type in {"group", "supergroup"}
 
 
 def _thread(message: telegram.Message) -> int:

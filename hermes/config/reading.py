@@ -80,9 +80,12 @@ def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_text(place: Path) -> str | None:
-    """Return the text of the file, line breaks unchanged, or None if there is no file. Raises ConfigError."""
+    """Return the text of the file, line breaks unchanged, or None if there is no file. Raises ConfigError.
+
+    Some editors of Windows put a byte order mark before the text, which nobody sees, and which TOML does not allow.
+    """
     try:
-        return place.read_bytes().decode("utf-8")
+        return place.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except OSError as error:

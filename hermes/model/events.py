@@ -151,7 +151,10 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """An edit of a message that a person wrote: its text now, or its file and the caption of that."""
+    """An edit of a message that a person wrote: its text now, or its file and the caption of that.
+
+    `is_to_bot`: it is in a private chat, or replies to a message of our bot; people in a group also talk to each other.
+    """
 
     update_id: int
     user: User
@@ -159,6 +162,7 @@ class TextEdit:
     message_id: int
     text: str
     file: File | None = None
+    is_to_bot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ async def test_an_edited_text_is_read_with_its_text_of_now(bot: Bot, api: Runnin
     """Only a prompt that was not sent yet follows it; an answer stays as it was."""
     update = anns("new words", 4)
     assert read_update({"update_id": 4, "edited_message": update["message"]}) == TextEdit(
-        4, User(ANN, "Ann"), ANN, 7, "new words"
+        4, User(ANN, "Ann"), ANN, 7, "new words", is_to_bot=True
     )
     await bot.updates(None, 0)
     (message_id,) = api.phone.write("old words", chat=ANN)

@@ -67,6 +67,13 @@ def test_the_needed_keys_are_enough(tmp_path: Path) -> None:
     assert config.log.file.name == "hermes.log"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    """An editor of Windows writes one."""
+    file = tmp_path / "config.toml"
+    file.write_text(NEEDED, encoding="utf-8-sig")
+    assert load(file, environ={}).telegram.chat_id
+
+
 def test_every_key_can_be_said_in_the_file(tmp_path: Path) -> None:
     """A file that uses each kind of value is read as it was meant."""
     text = f"""{NEEDED}

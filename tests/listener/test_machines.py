@@ -17,7 +17,10 @@ import psycopg
 import pytest
 
 from hermes.agents.prompting import without_server
+from hermes.commands.ask.phone_question import TEST, Told, asking
+from hermes.commands.status.survey import gather
 from hermes.commands.store import machines
+from hermes.commands.stores import look, store_of
 from hermes.errors import Deposed, StoreAway, StoreError, TooNew
 from hermes.hook import spool
 from hermes.listener.daemon import Listener
@@ -169,6 +172,37 @@ async def test_a_machine_without_a_bot_asks_on_the_phone(three: tuple[Machine, .
         shown = await laptop.person.sees("Which colour?")
         await laptop.person.taps(shown, "PostgreSQL")
         await until(lambda: spool.take_answer(workstation.store, wait), "the answer for the hook")
+
+
+async def test_a_script_on_a_machine_without_a_bot_hears_that_its_question_is_on_the_phone(
+    three: tuple[Machine, ...], database: Database
+) -> None:
+    """It sees no ids of messages; else it would take a question with a --timeout back that the phone has."""
+    laptop, workstation, _ = three
+    await laptop.start()
+    user, secret = f"workstation_{secrets.token_hex(4)}", workstation.root / "password"
+    store = laptop.listener._store
+    assert isinstance(store, PostgresStore)
+    secret.write_text("a secret")
+    await roles.add(store._connection, user, secret.read_text(), laptop.config().telegram.bot_id)
+    workstation.address = database.address(user, secret.read_text())
+    told = {"path": str(workstation.store), "url": workstation.address.url, "password_file": str(secret)}
+    try:
+        await workstation.start(settle=False, telegram={})
+        await until(lambda: workstation.agent.sinks, "an event stream")
+        config = workstation.config(store=told)
+        async with asking(config, workstation.root / "config.toml", TEST) as it:
+            asked = await laptop.person.sees("Does this question reach you?", buttons=True)
+            async with asyncio.timeout(20):
+                while not await it.was_on_phone():
+                    await asyncio.sleep(0.05)
+            status = await look(store_of(config), lambda store: gather(config, store))
+            assert [entry.posted for entry in status.entries] == [True]
+            await laptop.person.taps(asked, "Yes")
+            assert await it.told() == Told("answer", (("Yes",),))
+        await workstation.stop()
+    finally:
+        database.ask(roles.removal(user))
 
 
 def test_a_machine_without_a_bot_does_not_load_the_library_of_telegram() -> None:

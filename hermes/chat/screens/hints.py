@@ -241,6 +241,11 @@ def edited_too_late() -> Screen:
     return note("Your edit came too late: that prompt stays as it was. If you want something else, please write again.")
 
 
+def edited_in_vain() -> Screen:
+    """Return the answer to the edit of a text that is no prompt: of an answer, the words that were sent first count."""
+    return note("That edit changes nothing. To change an answer, reply to its question again while it is open.")
+
+
 def edited_voice() -> Screen:
     """Return the answer to the edit of the text below a voice note, at any time."""
     return note("An edit below a voice note changes nothing. To say something else, please send a new prompt.")

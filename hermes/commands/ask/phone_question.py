@@ -106,7 +106,8 @@ class Asking:
     async def _is_on_phone(self) -> bool:
         waits = [name for name in spool.waited_for(self._config.store.path) if self._is_mine(name)]
         entries = (await look(store_of(self._config), lambda store: store.survey())).entries if waits else ()
-        return any(entry.phone.message_id is not None for entry in entries if wait_id(entry.ask) in waits)
+        # The post's time and not its message id, which a machine without the bot does not see.
+        return any(entry.timing.posted_s is not None for entry in entries if wait_id(entry.ask) in waits)
 
     def _is_mine(self, name: str) -> bool:
         return self._hook.pid in spool.waiters(self._config.store.path, name)

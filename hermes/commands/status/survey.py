@@ -114,6 +114,7 @@ class EntryStatus:
     - `header`, `question`: those of the first question. For a permission, `question` is the start of a sentence and
       `header` its end ("Wants to run", "ls").
     - `questions`: the number of questions. `answerable`: false if only the computer can answer.
+    - `posted`: it is or was on the phone. A machine without the bot sees no ids of messages, but this.
     """
 
     id: str
@@ -132,6 +133,7 @@ class EntryStatus:
     question: str
     questions: int
     answerable: bool
+    posted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +327,7 @@ def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
         question=_question(entry.ask),
         questions=len(entry.ask.questions),
         answerable=entry.ask.answerable,
+        posted=entry.timing.posted_s is not None,
     )
 
 

@@ -289,6 +289,8 @@ def _state(entry: EntryStatus) -> Text:
         return Text("agent is away", "bold red")
     if entry.phase == "open" and not entry.answerable:
         return Text("computer only", "yellow")
+    if entry.phase == "open" and not entry.posted:
+        return Text("not on your phone yet", "yellow")
     return STATES[entry.phase]
 
 

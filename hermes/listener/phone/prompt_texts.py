@@ -218,15 +218,18 @@ class PromptTexts:
         """Cancel a prompt that lacks a part: the rest is not what the person said. Raises NotSaved."""
         await self._prompts.apply(prompt_id, Withdrawn(hints.TORN))
 
-    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
-        """Let an edit have its effect, if it is one of a prompt; on disk when this returns. Raises NotSaved.
+    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> bool:
+        """Let an edit have its effect, on disk when this returns; False if it is none of a prompt. Raises NotSaved.
 
         While the phone is locked, an edit cancels a prompt that was not sent: it may be a thief's, and the agent must
         not get other words than those that the chat shows.
         """
         before = self._prompts.of_message(edit.chat_id, edit.message_id)
-        if before is None:
-            return
+        if before is not None:
+            await self._edit(before, edit, is_locked=is_locked)
+        return before is not None
+
+    async def _edit(self, before: Prompt, edit: TextEdit, *, is_locked: bool) -> None:
         event = Edited(edit.message_id, edit.text, edit.file)
         is_same = any(part.text == edit.text for part in before.parts if part.message_id == edit.message_id)
         if is_same and not prompt_files.brings_file(before.parts, event):

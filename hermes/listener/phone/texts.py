@@ -132,8 +132,10 @@ class Texts:
         return bool(text.reply_text) and await self._prompts.offer(text)
 
     async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
-        """Let the edit of a text have its effect, if the text is a prompt. Raises StoreError."""
-        await self._prompts.edit(edit, is_locked=is_locked)
+        """Let the edit of a prompt have its effect; say that any other edit has none. Raises StoreError."""
+        is_prompt = await self._prompts.edit(edit, is_locked=is_locked)
+        if not is_prompt and edit.is_to_bot and not is_locked:
+            self._messenger.say(hints.edited_in_vain(), reply_to=edit.message_id)
 
     def joining_prompts(self, text: Text) -> list[str]:
         """Return the ids of the prompts of which this text may be a part."""

@@ -262,7 +262,7 @@ def test_our_own_words_are_plain(wanted: Wanted, state: SessionState, stop: Stop
         hints.voice_off("laptop"),
         hints.help_screen(has_prompts=True),
     ]
-    screens += [hints.edited_too_late(), hints.edited_voice()]
+    screens += [hints.edited_too_late(), hints.edited_voice(), hints.edited_in_vain()]
     for screen in screens:
         said = " ".join([screen.text, *(button.text for row in screen.rows for button in row)])
         said = said.replace("When your coding agent asks", "")

@@ -91,8 +91,9 @@ def rows(status: Status) -> list[str]:
 
 
 def an_open_entry(entry_id: str = "aaaa2222", **timing: float) -> Entry:
-    """An ask of 65 minutes ago."""
-    return replace(an_entry(entry_id, asked_s=NOW_S - 3900), timing=Timing(**timing))  # type: ignore[arg-type]
+    """An ask of 65 minutes ago, which is on the phone."""
+    posted = Timing(posted_s=NOW_S - 3900, **timing)  # type: ignore[arg-type]
+    return replace(an_entry(entry_id, asked_s=NOW_S - 3900), timing=posted)
 
 
 async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
@@ -247,6 +248,12 @@ async def test_open_entries_show_where_what_and_how_long(store: FileStore) -> No
     assert "m4 | 65 min | shop | Colour: Which colour? | agent is away | –" in rows(status)
 
 
+async def test_an_ask_that_is_not_on_the_phone_yet_waits_for_nobody(store: FileStore) -> None:
+    """For example, because Telegram takes no message now; `hermes ask` says to look here."""
+    await store.create(replace(an_open_entry(), timing=Timing()))
+    assert "k7 | 65 min | shop | Colour: Which colour? | not on your phone yet | –" in rows(await look(store))
+
+
 async def test_time_stands_still_while_nobody_listens(store: FileStore) -> None:
     """A minute that is left is a minute; but ten, for a start, when a listener comes back."""
     await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
@@ -381,6 +388,7 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "question",
         "questions",
         "answerable",
+        "posted",
     ]
     assert told["version"] == __version__
 

@@ -165,6 +165,37 @@ async def test_a_text_that_comes_after_the_answer(home: House) -> None:
     assert home.agent.effects[0].answers == (("SQLite",),)
 
 
+@pytest.mark.parametrize("question_ends", [False, True])
+async def test_an_edit_of_an_answer_is_told_that_it_changes_nothing(home: House, *, question_ends: bool) -> None:
+    """The words that were sent first go to the agent; without this the person takes the edit for the answer."""
+    home.agent.ask([question(multiple=not question_ends)])
+    shown = await home.person.sees(ASKED)
+    written = home.person.write("DuckBD", to=shown)
+    await home.person.sees("“DuckBD”", buttons=not question_ends)
+    home.api.control.rewrite(written, "DuckDB")
+    told = await home.person.sees("That edit changes nothing")
+    assert told.reply_to == written
+    if not question_ends:
+        assert home.entry().state.answers[0].text == "DuckBD"
+
+
+async def test_an_edit_in_a_group_is_told_only_if_it_is_a_reply_to_the_bot(tmp_path: Path) -> None:
+    """People there talk to each other."""
+    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP, privacy_mode=False) as team:
+        await team.start()
+        team.agent.ask([question(multiple=True)])
+        shown = await team.person.sees(ASKED, chat=GROUP)
+        talk = team.person.write("Lunch?", chat_id=GROUP)
+        team.api.control.rewrite(talk, "Lunch at one?", chat_id=GROUP)
+        written = team.person.write("DuckBD", to=shown, chat_id=GROUP)
+        await team.person.sees("“DuckBD”", chat=GROUP)
+        team.api.control.rewrite(written, "DuckDB", chat_id=GROUP)
+        told = await team.person.sees("That edit changes nothing", chat=GROUP)
+        assert told.reply_to == written
+        edits = [one for one in team.person.shown(chat=GROUP) if "That edit" in one.text]
+        assert len(edits) == 1, "the talk comes first, and gets no word"
+
+
 async def test_a_plain_label_is_offered_and_taken_by_a_tap(home: House) -> None:
     """Nothing typed counts by itself."""
     home.agent.ask([question()])
