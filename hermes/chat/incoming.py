@@ -131,7 +131,8 @@ def _edit(update_id: int, message: telegram.Message, bot_id: int | None) -> Text
         return Other(update_id)
     chat_id, message_id = number(message.chat.id), number(message.message_id)
     reply = _replied(message)
-    is_to_bot = not _is_group(message) or (reply is not None and _is_ours(reply, bot_id))
+    is_for_us = not _is_group(message) or (reply is not None and _is_ours(reply, bot_id))
+    is_to_bot = is_for_us and message.edit_date is not None
     return TextEdit(update_id, _user(message.from_user), chat_id, message_id, _words(text), file, is_to_bot=is_to_bot)
 
 

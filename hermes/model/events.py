@@ -153,7 +153,8 @@ class Tap:
 class TextEdit:
     """An edit of a message that a person wrote: its text now, or its file and the caption of that.
 
-    `is_to_bot`: it is in a private chat, or replies to a message of our bot; people in a group also talk to each other.
+    `is_to_bot`: a person has edited it, in a private chat or in a reply to our bot: people in a group also talk to each
+    other, and Telegram also tells of changes that are no edits, without their time.
     """
 
     update_id: int

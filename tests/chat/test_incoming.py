@@ -1,6 +1,7 @@
 """Reading one update: what a person did, and nothing that is not for Hermes."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,11 +155,12 @@ async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi,
 
 
 async def test_an_edited_text_is_read_with_its_text_of_now(bot: Bot, api: RunningBotApi) -> None:
-    """Only a prompt that was not sent yet follows it; an answer stays as it was."""
-    update = anns("new words", 4)
-    assert read_update({"update_id": 4, "edited_message": update["message"]}) == TextEdit(
-        4, User(ANN, "Ann"), ANN, 7, "new words", is_to_bot=True
-    )
+    """Only a prompt that was not sent yet follows it; an answer stays as it was. A change without a time is no edit."""
+    message = anns("new words", 4)["message"]
+    read_now = TextEdit(4, User(ANN, "Ann"), ANN, 7, "new words")
+    assert read_update({"update_id": 4, "edited_message": message}) == read_now
+    edited = message | {"edit_date": message["date"] + 5}
+    assert read_update({"update_id": 4, "edited_message": edited}) == replace(read_now, is_to_bot=True)
     await bot.updates(None, 0)
     (message_id,) = api.phone.write("old words", chat=ANN)
     api.phone.rewrite(message_id, "new words", chat=ANN)
