@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from hermes.agents.fields import sound
 from hermes.agents.questions import read_questions
 from hermes.config.values import seconds
 from hermes.errors import ConfigError, PayloadError
@@ -29,13 +30,15 @@ def of_options(
 ) -> list[dict[str, Any]]:
     """Return one question as a list. An option is "label" or "label::description"; `recommended` counts from 1.
 
-    Raises ConfigError: the question or an option is empty, or the options contradict each other.
+    Raises ConfigError: the question or an option is empty, a label is not UTF-8, or the options contradict each other.
     """
     if not text.strip():
         raise ConfigError("the question is empty; give a text, or --file.")
     listed = [_option(option) for option in options]
     if not all(option["label"].strip() for option in listed):
         raise ConfigError("an option (-o) is empty; write it as LABEL or LABEL::WHY.")
+    if any(sound(option["label"]) != option["label"] for option in listed):
+        raise ConfigError("an option (-o) is not UTF-8, so the answer would be another text; write it in UTF-8.")
     if recommended is not None and not listed:
         raise ConfigError("--recommended: there is no choice to mark; give -o.")
     if recommended is not None and not 1 <= recommended <= len(listed):

@@ -238,6 +238,7 @@ async def test_a_script_that_is_killed_takes_its_question_back(home: House) -> N
         (("ask", "x", "--no-custom"), "without options (-o)"),
         (("ask", " "), "the question is empty"),
         (("ask", "x", "-o", "a", "-o", "::why"), "an option (-o) is empty"),
+        (("ask", "x", "-o", "a\udcfe.txt"), "an option (-o) is not UTF-8"),
         (("ask", "--file", "y", "-o", "a"), "--file says all of its questions"),
         (("ask", "--file", "y", "--header", "h"), "--file says all of its questions"),
         (("ask", "x", "--yes-no", "-o", "a"), "--yes-no brings its own two choices"),
