@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import secrets
 import socket
 import subprocess
@@ -19,12 +20,15 @@ import pytest
 from hermes.agents.prompting import without_server
 from hermes.commands.store import machines
 from hermes.errors import Deposed, StoreAway, StoreError, TooNew
-from hermes.hook import spool
+from hermes.hook import prompt_files, spool
+from hermes.listener.agent.hook_prompts import LIES_S
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.outage import PATIENCE_S
 from hermes.listener.sd_notify import Supervisor
+from hermes.model.ask import Source
 from hermes.model.notice import Notice
+from hermes.model.prompt import Content
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.phone import file_of
@@ -216,6 +220,35 @@ async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...
     laptop.person.write("/sessions")
     shown = await laptop.person.sees("Paint the shop")
     assert "Count the stock" in shown.text
+
+
+async def test_a_project_of_two_machines_can_have_a_new_session_on_each(three: tuple[Machine, ...]) -> None:
+    """The same folder on another machine is another place."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    for machine in (laptop, workstation):
+        with machine.agent.lock:
+            machine.agent.session("Paint the shop")
+    await lists_of(laptop, workstation)
+    laptop.person.write("/new")
+    shown = await laptop.person.sees("Where should the new session begin?")
+    assert shown.labels == (("1 project",), ("2 project",))
+
+
+async def test_what_lies_ready_for_a_hook_has_the_time_of_its_machine(three: tuple[Machine, ...]) -> None:
+    """The hook has no other clock, and takes nothing that has lain there for too long."""
+    laptop, _, _ = three
+    laptop.clock.set_back(7 * 3600.0)
+    await laptop.start(prompts={"enabled": True})
+    source = Source("oh-my-pi", spool.machine(laptop.store), "ses_1", "/home/dev/shop")
+    name = prompt_files.name_of(source.agent, source.machine, source.session_id)
+    held = prompt_files.take_place(laptop.store, name, {})
+    assert held is not None
+    way = laptop.listener._parts.agent.ways[without_server(source.agent)].prompts
+    await way.send(source, "id_1", Content("text", "Go on"))
+    until_s = json.loads(prompt_files.take(laptop.store, name) or "")["until"]
+    prompt_files.leave_place(laptop.store, name, held)
+    assert 0 < until_s - laptop.clock.now() <= LIES_S
 
 
 async def test_files_are_fetched_from_the_machine_that_has_the_phone(three: tuple[Machine, ...]) -> None:
