@@ -380,6 +380,15 @@ async def test_a_machine_that_lost_the_phone_finds_no_fault_with_the_chat(
     assert "does not work" not in caplog.text
 
 
+async def removed(laptop: Machine, machine: Machine) -> None:
+    """Remove a machine for good, at the laptop."""
+    secret = laptop.root / "password"
+    secret.write_text(laptop.address.password)
+    store = {"path": str(laptop.store), "url": laptop.address.url, "password_file": str(secret)}
+    config = laptop.config(store=store)
+    await machines.remove(config, laptop.address, spool.machine(machine.store))
+
+
 async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tuple[Machine, ...]) -> None:
     """Nobody else could bring its answer."""
     laptop, workstation, _ = three
@@ -387,13 +396,31 @@ async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tupl
     workstation.agent.ask([question()])
     await laptop.person.sees(ASKED, buttons=True)
     await workstation.stop()
-    secret = laptop.root / "password"
-    secret.write_text(laptop.address.password)
-    store = {"path": str(laptop.store), "url": laptop.address.url, "password_file": str(secret)}
-    config = laptop.config(store=store)
-    await machines.remove(config, laptop.address, spool.machine(workstation.store))
+    await removed(laptop, workstation)
     await laptop.person.sees("Its machine was removed", buttons=False)
     await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
+
+
+async def test_what_was_written_to_a_machine_that_is_removed_for_good_ends(three: tuple[Machine, ...]) -> None:
+    """Nobody is told to wait for it, and its sessions are listed no longer."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    session = workstation.agent.session("Far away")
+    workstation.agent.take_time(session)
+    card = await card_of(laptop, workstation, "Far away")
+    laptop.person.write("Begin", to=card)
+    await until(lambda: workstation.agent.texts_of(session), "the first prompt")
+    laptop.person.write("Go on", to=card)
+    await laptop.person.sees("Waits for the current turn")
+    await workstation.stop()
+    await removed(laptop, workstation)
+    await laptop.person.sees("Not sent: its machine was removed")
+    await laptop.person.sees("❌ its machine was removed")
+    kept = laptop.listener._parts.kept
+    await until(lambda: not [one for one in kept.cards.all() if one.target.source.session_id == session], "no card")
+    laptop.person.write("/sessions")
+    await laptop.person.sees("No agent runs a session that I can write to.")
+    assert not laptop.person.find("No answer from")
 
 
 async def test_the_end_of_a_question_is_not_taken_in_before_the_question(
