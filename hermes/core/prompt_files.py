@@ -138,6 +138,13 @@ def strange(file: File, target: Target | None) -> str:
     return f"{called(file)} is of a type that {target.agent_name} does not take; it takes {listed}"
 
 
+def unknown(file: File, target: Target | None) -> str:
+    """Return why a file is not sent whose bytes are nothing that an agent takes."""
+    if file.mime.startswith("text/"):
+        return f"{called(file)} is not in UTF-8, the one encoding in which I can send a text; please save it in that"
+    return strange(file, target)
+
+
 def kind_of(file: File) -> FileKind | None:
     """Return what this file is, or may be as far as Telegram tells; None: certainly nothing that an agent takes."""
     mime = file.mime.partition(";")[0].strip().lower()

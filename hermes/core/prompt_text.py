@@ -51,10 +51,13 @@ def content_of(text: str, *, about: str = "") -> Content:
 
 
 def late_answer(ask: Ask, answers: Sequence[Answer]) -> str:
-    """Return the answer to a question that is over, in words; of several questions, each with its answer."""
+    """Return the answer to a question that is over, in words; of several questions, each with its answer.
+
+    Nothing would stand before the answer to a question without a text: the agent's own label could be a command then.
+    """
     said = [_in_words(question, answer) for question, answer in zip(ask.questions, answers, strict=False)]
     if len(said) == 1:
-        return said[0]
+        return said[0] if ask.questions[0].text else f"My answer: {said[0]}"
     lines = (f"“{question.text}”: {words}" for question, words in zip(ask.questions, said, strict=False))
     return "\n".join(("My answers to your questions:", *lines))
 

@@ -253,6 +253,7 @@ class Listener:
             await parts.kept.list_machine(self._store.home.machine(), spool.host())
         if phone is not None:
             self._chat_id = parts.entries.chat_id
+            await phone.updates.shut_out()
             await phone.connection.recover(by_timer=by_timer)
             if self._store.is_shared:
                 phone.updates.doubt()

@@ -7,8 +7,11 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.core.prompt_text import MISSING, content_of
+from hermes.core.prompt_text import MISSING, content_of, late_answer
+from hermes.model.answer import Answer
+from hermes.model.ask import Option, Question
 from hermes.model.prompt import Content
+from tests.asks import ask as ask_of
 
 WORDS = ("/note", "/task", "/run")
 
@@ -81,3 +84,12 @@ def test_an_answer_that_comes_too_late_names_its_question() -> None:
     """It is text, whatever its first word is."""
     late = content_of("/run x", about="Which database?")
     assert late == Content("text", "About your question “Which database?”: /run x")
+
+
+@pytest.mark.parametrize("text", ["", " ", "Which one?"])
+def test_a_label_of_the_agent_is_no_command(text: str) -> None:
+    """Not even that of a question without a text, behind which it would stand alone."""
+    over = ask_of(Question(text, options=(Option("/run deploy"),)))
+    late = content_of(late_answer(over, (Answer((0,)),)), about=text)
+    assert late.kind == "text"
+    assert late.text.endswith(": /run deploy")

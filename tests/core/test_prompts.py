@@ -89,6 +89,10 @@ def test_a_prompt_goes_its_way() -> None:
     done = after(RUNNING, Seen(9.0, Sight("idle", "finished", ended_s=8.0)))
     assert (done.phase, done.ended_s, done.tool, due(done)) == ("finished", 8.0, "", None)
     assert after(RUNNING, seen(9.0, "idle", "finished")).ended_s == 9.0, "the agent does not say when"
+    for wrong_s in (-7200.0, 7200.0):
+        for how in ("finished", "failed"):
+            ended = after(RUNNING, Seen(9.0, Sight("idle", how, ended_s=wrong_s)))
+            assert ended.ended_s == 9.0, "the clock of the agent's machine is wrong"
     assert prompts.is_over(done)
 
 

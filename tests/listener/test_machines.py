@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import secrets
 import socket
 import subprocess
@@ -22,12 +23,15 @@ from hermes.commands.status.survey import gather
 from hermes.commands.store import machines
 from hermes.commands.stores import look, store_of
 from hermes.errors import Deposed, StoreAway, StoreError, TooNew
-from hermes.hook import spool
+from hermes.hook import prompt_files, spool
+from hermes.listener.agent.hook_prompts import LIES_S
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.outage import PATIENCE_S
 from hermes.listener.sd_notify import Supervisor
+from hermes.model.ask import Source
 from hermes.model.notice import Notice
+from hermes.model.prompt import Content
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.phone import file_of
@@ -252,6 +256,35 @@ async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...
     assert "Count the stock" in shown.text
 
 
+async def test_a_project_of_two_machines_can_have_a_new_session_on_each(three: tuple[Machine, ...]) -> None:
+    """The same folder on another machine is another place."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    for machine in (laptop, workstation):
+        with machine.agent.lock:
+            machine.agent.session("Paint the shop")
+    await lists_of(laptop, workstation)
+    laptop.person.write("/new")
+    shown = await laptop.person.sees("Where should the new session begin?")
+    assert shown.labels == (("1 project",), ("2 project",))
+
+
+async def test_what_lies_ready_for_a_hook_has_the_time_of_its_machine(three: tuple[Machine, ...]) -> None:
+    """The hook has no other clock, and takes nothing that has lain there for too long."""
+    laptop, _, _ = three
+    laptop.clock.set_back(7 * 3600.0)
+    await laptop.start(prompts={"enabled": True})
+    source = Source("oh-my-pi", spool.machine(laptop.store), "ses_1", "/home/dev/shop")
+    name = prompt_files.name_of(source.agent, source.machine, source.session_id)
+    held = prompt_files.take_place(laptop.store, name, {})
+    assert held is not None
+    way = laptop.listener._parts.agent.ways[without_server(source.agent)].prompts
+    await way.send(source, "id_1", Content("text", "Go on"))
+    until_s = json.loads(prompt_files.take(laptop.store, name) or "")["until"]
+    prompt_files.leave_place(laptop.store, name, held)
+    assert 0 < until_s - laptop.clock.now() <= LIES_S
+
+
 async def test_files_are_fetched_from_the_machine_that_has_the_phone(three: tuple[Machine, ...]) -> None:
     """For a session of another machine it says so: the same path may be another file here."""
     laptop, workstation, _ = three
@@ -381,6 +414,15 @@ async def test_a_machine_that_lost_the_phone_finds_no_fault_with_the_chat(
     assert "does not work" not in caplog.text
 
 
+async def removed(laptop: Machine, machine: Machine) -> None:
+    """Remove a machine for good, at the laptop."""
+    secret = laptop.root / "password"
+    secret.write_text(laptop.address.password)
+    store = {"path": str(laptop.store), "url": laptop.address.url, "password_file": str(secret)}
+    config = laptop.config(store=store)
+    await machines.remove(config, laptop.address, spool.machine(machine.store))
+
+
 async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tuple[Machine, ...]) -> None:
     """Nobody else could bring its answer."""
     laptop, workstation, _ = three
@@ -388,13 +430,31 @@ async def test_a_question_of_a_machine_that_is_removed_for_good_ends(three: tupl
     workstation.agent.ask([question()])
     await laptop.person.sees(ASKED, buttons=True)
     await workstation.stop()
-    secret = laptop.root / "password"
-    secret.write_text(laptop.address.password)
-    store = {"path": str(laptop.store), "url": laptop.address.url, "password_file": str(secret)}
-    config = laptop.config(store=store)
-    await machines.remove(config, laptop.address, spool.machine(workstation.store))
+    await removed(laptop, workstation)
     await laptop.person.sees("Its machine was removed", buttons=False)
     await until(lambda: not laptop.listener._parts.entries.all(), "nothing open")
+
+
+async def test_what_was_written_to_a_machine_that_is_removed_for_good_ends(three: tuple[Machine, ...]) -> None:
+    """Nobody is told to wait for it, and its sessions are listed no longer."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, prompts={"enabled": True})
+    session = workstation.agent.session("Far away")
+    workstation.agent.take_time(session)
+    card = await card_of(laptop, workstation, "Far away")
+    laptop.person.write("Begin", to=card)
+    await until(lambda: workstation.agent.texts_of(session), "the first prompt")
+    laptop.person.write("Go on", to=card)
+    await laptop.person.sees("Waits for the current turn")
+    await workstation.stop()
+    await removed(laptop, workstation)
+    await laptop.person.sees("Not sent: its machine was removed")
+    await laptop.person.sees("❌ its machine was removed")
+    kept = laptop.listener._parts.kept
+    await until(lambda: not [one for one in kept.cards.all() if one.target.source.session_id == session], "no card")
+    laptop.person.write("/sessions")
+    await laptop.person.sees("No agent runs a session that I can write to.")
+    assert not laptop.person.find("No answer from")
 
 
 async def test_the_end_of_a_question_is_not_taken_in_before_the_question(

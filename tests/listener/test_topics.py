@@ -199,6 +199,20 @@ async def test_who_has_answered_goes_on_by_a_prompt(office: Office) -> None:
     await office.came("and write a test")
 
 
+async def test_a_command_in_a_topic_is_no_prompt(office: Office) -> None:
+    """Whatever is written behind it; nor is one that names another bot."""
+    await office.open()
+    await until(lambda: office.home.api.control.calls("setMyCommands"), "the name of the bot")
+    thread_id = (await office.told(office.session("Fix login"))).thread_id
+    office.write("/poll@another_bot Lunch at noon?", thread_id)
+    office.write("/new with the other tests", thread_id)
+    await office.home.person.sees("Where should", chat=office.chat)
+    office.write("/lock now", thread_id)
+    await office.home.person.sees("hermes unlock", chat=office.chat)
+    assert await office.store.is_phone_locked()
+    assert not office.prompts()
+
+
 async def test_a_topic_whose_session_takes_no_prompt_says_so(office: Office) -> None:
     """With prompts off, and if the project is not one of those that the phone may write to."""
     await office.open(prompts={"enabled": True, "projects": ["elsewhere"]})

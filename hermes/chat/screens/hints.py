@@ -28,6 +28,8 @@ TOAST_UNITS: Final = 200
 TORN: Final = "a part of it may be lost. Please send it again."
 EDITED_WHILE_LOCKED: Final = "it was edited while the phone was locked. Please send it again."
 """Why a text is not sent to an agent."""
+SHUT_OUT: Final = "the person who wrote it may write here no longer"
+"""Why a text of somebody who was taken off the list of users is not sent."""
 _ANSWER: Final = 300
 
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.commands.stores import home_of, look, store_of
-from hermes.core import dialog, ends
+from hermes.core import dialog, ends, prompts
 from hermes.errors import ConfigError, Missing, NotSaved, StoreError
+from hermes.model.prompt import Sight
+from hermes.model.prompt_events import Seen
 from hermes.storage.postgres import checks, migrations, roles
 
 if TYPE_CHECKING:
@@ -83,17 +85,20 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
         if one.machine:
             # Before, because a removal that broke off is begun again by the machine's name or id; after, because the
             # machine may have asked once more.
-            await look(store_of(config), lambda store: _end_questions(store, one.machine))
+            await look(store_of(config), lambda store: _end_all(store, one.machine))
             await roles.remove_machine(connection, bot, one.machine)
-            await look(store_of(config), lambda store: _end_questions(store, one.machine))
-            done.append(f"{one.name} is removed. Its open questions have ended.")
+            await look(store_of(config), lambda store: _end_all(store, one.machine))
+            done.append(f"{one.name} is removed. Its open questions and prompts have ended.")
         if one.is_agent and not any(other.user == one.user and other is not one for other in known):
             done += await _without_user(connection, one.user)
         return done
 
 
-async def _end_questions(store: Store, machine: str) -> None:
-    """End the open questions of a machine that was removed: nobody else can bring their answers. Raises StoreError."""
+async def _end_all(store: Store, machine: str) -> None:
+    """End the open questions and the prompts of a machine that was removed: nobody else can bring them to its agents.
+
+    Its sessions are forgotten: nobody can list them, or write to them. Raises StoreError.
+    """
     open_now = [entry.id for entry in (await store.survey()).entries if entry.ask.source.machine == machine]
     ended = ends.gone(store.now(), "removed")
     for entry_id in open_now:
@@ -101,6 +106,15 @@ async def _end_questions(store: Store, machine: str) -> None:
             await store.change(
                 entry_id, lambda found: replace(found, state=dialog.step(found.ask, found.state, ended).state)
             )
+    gone = Seen(store.now(), Sight("gone", reason="its machine was removed"))
+    for prompt in await store.prompts.survey():
+        if prompt.machine == machine:
+            with suppress(Missing):
+                await store.prompts.change(prompt, lambda found: prompts.step(found, gone))
+    for records in (store.lists, store.cards, store.notices):
+        for record in await records.survey():
+            if record.machine == machine:
+                await records.forget(record.id)
 
 
 async def _without_user(connection: Connection, user: str) -> list[str]:

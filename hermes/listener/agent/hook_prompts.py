@@ -28,12 +28,12 @@ from hermes.model.prompt import Sight, Target
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     from hermes.agents.prompting import Excludes
     from hermes.listener.kept import Kept
     from hermes.model.notice import Notice
     from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState
+    from hermes.storage.home import Home
 
 LIES_S: Final = 60.0
 """No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""
@@ -56,7 +56,7 @@ class HookPrompts:
         agent_name: str,
         can: PromptAbilities,
         *,
-        root: Path,
+        home: Home,
         host: str,
         kept: Kept,
         interrupted_at: Callable[[str], float | None] = lambda _: None,
@@ -65,7 +65,8 @@ class HookPrompts:
         self.can = can
         self.agent = agent
         self._agent_name = agent_name
-        self._root = root
+        self._root = home.root
+        self._now = home.now  # as the hook that reads it: the clock of a database may be another one
         self._host = host
         self._notices = kept.notices
         self._prompts = kept.prompts
@@ -108,7 +109,7 @@ class HookPrompts:
         with saving(self._root):
             text = prompt_files.lying(self._root, name)
             lies = text is not None and _id_of(text) == record_id
-            is_late = lies and self._prompts.now() > _until_of(text or "")
+            is_late = lies and self._now() > _until_of(text or "")
             if lies and not is_late and prompt_files.is_waiting(self._root, name):
                 return True
             if lies and prompt_files.take_back(self._root, name):
@@ -150,7 +151,7 @@ class HookPrompts:
 
     def _lay(self, name: str, given: dict[str, object]) -> None:
         with saving(self._root):
-            prompt_files.lay(self._root, name, json.dumps(given | {"until": self._prompts.now() + LIES_S}))
+            prompt_files.lay(self._root, name, json.dumps(given | {"until": self._now() + LIES_S}))
 
     async def stop(self, source: Source) -> bool:
         """End the turn that runs, if the agent can be told so; return whether it was told."""

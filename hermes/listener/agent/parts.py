@@ -27,7 +27,6 @@ from hermes.listener.agent.turn_ends import TurnEnds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from hermes.agents.prompting import HasPrompts
     from hermes.agents.server import AgentServer
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.kept import Kept
     from hermes.model.chat_memory import Followed
+    from hermes.storage.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,11 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
     plugins = PluginPrompts(root, agent=AGENT, machine=store.home.machine(), host=given.machine)
-    ways: dict[str, HasPrompts] = {**servers, without_server(AGENT): plugins, **_by_hook(kept, root, given.machine)}
+    ways: dict[str, HasPrompts] = {
+        **servers,
+        without_server(AGENT): plugins,
+        **_by_hook(kept, store.home, given.machine),
+    }
     projects = config.prompts.projects
     prompting = Prompting(kept.prompts, ways, store, config.prompts.writable)
     listing = Listing(ways, kept.lists, kept.cards, projects, now=store.home.now)
@@ -99,14 +103,14 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     )
 
 
-def _by_hook(kept: Kept, root: Path, host: str) -> dict[str, HookPrompts]:
+def _by_hook(kept: Kept, home: Home, host: str) -> dict[str, HookPrompts]:
     """Return the ways of prompts to the agents without a server."""
     return {
         without_server(agent): HookPrompts(
             agent,
             name,
             PROMPT_ABILITIES[agent],
-            root=root,
+            home=home,
             host=host,
             kept=kept,
             interrupted_at=INTERRUPTED_AT.get(agent, lambda _: None),

@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 _COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(?:\s+(.*))?\Z", re.IGNORECASE | re.DOTALL)
 _GREETINGS: Final = {"start": "help"}
-_ARGUMENTS: Final = {"start": r"[\w-]+", "get": r"(?s:.+)"}
 """A pairing link that is pressed again sends "/start CODE"."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
@@ -102,27 +101,31 @@ class Commands:
     async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError.
 
-        The answer to an ask may look like /get and a path, as of a website, and is no command then.
+        Words behind a command change nothing, except for /get: "/lock now" must lock, and not go to an agent. The
+        answer to an ask may look like a command with words behind it, as /get and a path of a website does, and is
+        no command then. A command that names another bot is for that one.
         """
         found = _COMMAND.match((text.text or "").strip())
-        name, bot, argument = ("", "", "") if found is None else (found[1].lower(), found[2], found[3] or "")
-        if argument and not re.fullmatch(_ARGUMENTS.get(name, ""), argument):
+        if found is None:
             return None
-        name = _GREETINGS.get(name, name)
-        if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS} or (name == "get" and is_answer):
+        given, bot, words = found[1].lower(), found[2], found[3] or ""
+        if is_answer and (given == "get" or (words and given not in _GREETINGS)):
             return None
         if bot and self._username and bot.lower() != self._username.lower():
             return Ran(None)
+        name = _GREETINGS.get(given, given)
+        if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}:
+            return None
         log.info("command /%s of user %d", name, text.user.id)
         if name in hints.PROMPT_COMMANDS:
-            return Ran(await self._answer_about_sessions(name, argument, text))
+            return Ran(await self._answer_about_sessions(name, words, text))
         return Ran(await self._answer(name))
 
-    async def _answer_about_sessions(self, name: str, argument: str, text: Text) -> Screen | None:
+    async def _answer_about_sessions(self, name: str, words: str, text: Text) -> Screen | None:
         if not self._files.prompts.is_on:
             return hints.prompts_off(self._machine)
         if name == "get":
-            return await self._files.want(argument, text)
+            return await self._files.want(words, text)
         await self._cards.want(name, text)
         return None
 

@@ -129,7 +129,7 @@ class Downloads:
             data = await self._bot.download(file.file_id)
             mime = prompt_files.type_of(data)
             if mime is None:
-                return Declined(prompt_files.strange(file, prompt.target))
+                return Declined(prompt_files.unknown(file, prompt.target))
             await self._files.write(prompt.id, message_id, data)
             return Fetched(message_id, mime, len(data))
 

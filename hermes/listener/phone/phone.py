@@ -165,6 +165,10 @@ class PhoneSide:
         found = [(entry.id, entry.state.joining) for entry in self._entries.all()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
 
+    def has_user(self, user_id: int) -> bool:
+        """Tell whether this person may do anything in the chat."""
+        return user_id in self._parties.users
+
     def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
         return permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
 

@@ -303,16 +303,16 @@ class SessionCards:
 
 
 def _chosen(wanted: Wanted, found: Iterable[Listed]) -> list[Listed]:
-    """Return what a list shows, of all sessions: those that run, or each project once."""
+    """Return what a list shows, of all sessions: those that run, or each project of each machine once."""
     if wanted == "stop":
         return [one for one in found if one.state == "busy" and one.target.can.stops]
     if wanted == "sessions":
         return list(found)
-    places: dict[tuple[str, str, str], Listed] = {}
+    places: dict[tuple[str, ...], Listed] = {}
     for one in found:
         source = one.target.source
         if one.target.can.makes_sessions and source.directory:
             new = replace(source, session_id="", session_title="")
             place = Listed(replace(one.target, source=new), "idle", one.used_s)
-            places.setdefault((source.agent, source.server, source.directory), place)
+            places.setdefault((source.agent, source.machine, source.server, source.directory), place)
     return list(places.values())

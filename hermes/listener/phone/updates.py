@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
-from hermes.chat.screens.hints import TORN
+from hermes.chat.screens.hints import SHUT_OUT, TORN
 from hermes.core.answer_clock import LONGEST_TICK_S
+from hermes.core.prompts import is_free
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
 from hermes.listener.wakes import ANSWER_FIRST_S
 from hermes.listener.workers import LOCKED_LOOK_S
@@ -92,6 +93,13 @@ class Updates:
         """Send no text that is being joined now: another process may have told the person that a part is lost."""
         joining = [entry.id for entry in self._entries.all() if entry.state.due_s is not None]
         self._phone.torn.update(joining, [prompt.id for prompt in self._prompts.all() if prompt.due_s is not None])
+
+    async def shut_out(self) -> None:
+        """Cancel what people wrote who may write here no longer, if it was not sent yet. Raises NotSaved."""
+        for prompt in self._prompts.all():
+            if is_free(prompt) and not self._phone.has_user(prompt.user.id):
+                log.warning("prompt %s is cancelled: user %d may write here no longer", prompt.id, prompt.user.id)
+                await self._prompts.apply(prompt.id, Withdrawn(SHUT_OUT))
 
     async def take_in(self) -> None:
         """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""

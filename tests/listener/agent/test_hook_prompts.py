@@ -52,7 +52,8 @@ class House:
         self.store = a_store(root, now=lambda: self.now_s)
         self.kept = Kept(self.store, NoticeRules(has_prompts=True), Wakes())
         self.turns = Turns(self.kept)
-        self.way = HookPrompts(AGENT, "oh-my-pi", CAN, root=root, host="laptop", kept=self.kept, sleep=self.sleep)
+        home, kept = self.store.home, self.kept
+        self.way = HookPrompts(AGENT, "oh-my-pi", CAN, home=home, host="laptop", kept=kept, sleep=self.sleep)
         self.held: int | None = None
         self.takes_stop = False
 
@@ -335,6 +336,6 @@ async def test_the_settings_of_an_agent_keep_files(house: House, tmp_path: Path)
     source, plan = replace(SOURCE, directory=str(tmp_path)), str(tmp_path / "plan.md")
     excludes = await house.way.exclusions(source)
     assert not excludes(plan)
-    way = HookPrompts("claude-code", "Claude Code", CAN, root=house.root, host="laptop", kept=house.kept)
+    way = HookPrompts("claude-code", "Claude Code", CAN, home=house.store.home, host="laptop", kept=house.kept)
     excludes = await way.exclusions(source)
     assert excludes(plan)

@@ -108,6 +108,12 @@ async def test_a_document_without_a_caption_is_a_prompt(desk: Desked, shop: Sour
     assert (text, file.name, file.mime, file.data) == ("", "_.._notes.ts", "text/plain", "naïve".encode())
 
 
+async def test_a_text_in_another_encoding_is_told_so(desk: Desked, shop: Source) -> None:
+    """That its type is not taken, and that texts are, would be a riddle."""
+    await sent(desk, shop, file_of("document", "naïve".encode("latin-1"), name="notes.txt", mime="text/plain"))
+    await failed(desk, "txt is not in UTF-8")
+
+
 async def test_an_album_is_one_prompt(desk: Desked, shop: Source) -> None:
     """In its order, with all captions."""
     media = [file_of("photo", JPEG + bytes([number]), caption=f"{number}" if number else "") for number in range(3)]

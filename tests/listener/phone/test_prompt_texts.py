@@ -972,3 +972,19 @@ async def test_a_lock_that_comes_before_the_session_is_made_makes_none(desk: Des
     await desk.looks()
     await desk.came("Begin")
     assert len(desk.desk.sessions) == 2
+
+
+async def test_a_prompt_of_a_person_who_may_write_no_longer_is_not_sent(team: Desked) -> None:
+    """A listener that starts with another list of users cancels what they wrote before; the others' goes on."""
+    shop = team.desk.session("Fix login flow")
+    shown = await team.notice(shop, chat=GROUP)
+    team.desk.sessions[shop.session_id].is_busy = True
+    for user, text in ((BOB, "Drop the table"), (ANN, "Rename it")):
+        team.home.person.write(text, to=shown, chat_id=GROUP, user_id=user.id)
+    await team.phase("queued", 2)
+    api = team.home.api
+    users = {"token": api.token, "chat_id": GROUP, "users": [ANN.id], "api_base": api.base_url}
+    await team.again(telegram=users)
+    await team.home.person.sees("Cancelled: the person who wrote it may write here no longer", chat=GROUP)
+    team.desk.end(shop.session_id)
+    await team.came("Rename it")
