@@ -4,8 +4,8 @@ The first of these rules that fits decides:
 
  1. The text is a further part of a prompt whose parts are still arriving, or a further picture of its album.
  2. It replies to a message that stands for a session: a notice, the line of a prompt, or a card.
- 3. It is a plain text in the topic of a session, or of a project with only one session. It is offered by a button if
-    it may be an answer that comes too late (`routing.may_be_late`).
+ 3. It is a plain text in the topic of a session. It is offered by a button if it may be an answer that comes too late
+    (`routing.may_be_late`).
  4. It is the next plain text after "Write a prompt" on a card, in a private chat (in a group people reply). A text that
     was only forwarded is none.
 
