@@ -91,15 +91,20 @@ async def test_a_file_that_is_gone_before_the_next_try_counts_as_a_try(house: Ho
     assert desk.received == []
 
 
-async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prompt(house: House) -> None:
-    """It has to wait for its turn."""
-    desk = Desk()
+async def with_picture(house: House, desk: Desk) -> tuple[Source, Prompting]:
+    """A prompt with a picture for a session of this desk, which is sent next."""
     source = desk.session("Fix login flow")
     target = replace(TARGET, source=source, can=desk.can)
     part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
     await house.store.files.write(BEGUN.id, 7, b"x")
     await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
-    prompting = Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+    return source, Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+
+
+async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prompt(house: House) -> None:
+    """It has to wait for its turn."""
+    desk = Desk()
+    source, prompting = await with_picture(house, desk)
     assert isinstance(prompts.due(house.prompts.all()[0], is_next=True, now_s=house.now_s), prompts.Send)
     desk.sessions[source.session_id].is_busy = True
     assert await prompting.step(BEGUN.id) == 0.0
@@ -119,12 +124,7 @@ async def test_a_lock_that_comes_while_the_files_are_read_holds_the_prompt(house
             await house.store.lock_phone()
 
     desk = Locking()
-    source = desk.session("Fix login flow")
-    target = replace(TARGET, source=source, can=desk.can)
-    part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
-    await house.store.files.write(BEGUN.id, 7, b"x")
-    await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
-    prompting = Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+    _, prompting = await with_picture(house, desk)
     assert await prompting.step(BEGUN.id) == 0.0
     assert await house.store.is_phone_locked()
     assert desk.received == []
