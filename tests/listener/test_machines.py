@@ -448,8 +448,10 @@ async def test_what_was_written_to_a_machine_that_is_removed_for_good_ends(three
     await laptop.person.sees("Waits for the current turn")
     await workstation.stop()
     await removed(laptop, workstation)
-    await laptop.person.sees("Not sent: its machine was removed")
     await laptop.person.sees("❌ its machine was removed")
+    unsent = await laptop.person.sees("Not sent: its machine was removed")
+    laptop.person.write("Once more", to=unsent)
+    await until(lambda: len([one for one in laptop.person.shown() if "Not sent: its" in one.text]) == 2, "another line")
     kept = laptop.listener._parts.kept
     await until(lambda: not [one for one in kept.cards.all() if one.target.source.session_id == session], "no card")
     laptop.person.write("/sessions")

@@ -9,10 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.commands.stores import home_of, look, store_of
-from hermes.core import dialog, ends, prompts
+from hermes.core import dialog, ends
 from hermes.errors import ConfigError, Missing, NotSaved, StoreError
-from hermes.model.prompt import Sight
-from hermes.model.prompt_events import Seen
 from hermes.storage.postgres import checks, migrations, roles
 
 if TYPE_CHECKING:
@@ -95,9 +93,9 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
 
 
 async def _end_all(store: Store, machine: str) -> None:
-    """End the open questions and the prompts of a machine that was removed: nobody else can bring them to its agents.
+    """End the open questions of a machine that was removed: nobody else can bring their answers.
 
-    Its sessions are forgotten: nobody can list them, or write to them. Raises StoreError.
+    Its sessions are forgotten: nobody can list them. The phone side ends what was written to them. Raises StoreError.
     """
     open_now = [entry.id for entry in (await store.survey()).entries if entry.ask.source.machine == machine]
     ended = ends.gone(store.now(), "removed")
@@ -106,11 +104,6 @@ async def _end_all(store: Store, machine: str) -> None:
             await store.change(
                 entry_id, lambda found: replace(found, state=dialog.step(found.ask, found.state, ended).state)
             )
-    gone = Seen(store.now(), Sight("gone", reason="its machine was removed"))
-    for prompt in await store.prompts.survey():
-        if prompt.machine == machine:
-            with suppress(Missing):
-                await store.prompts.change(prompt, lambda found: prompts.step(found, gone))
     for records in (store.lists, store.cards, store.notices):
         for record in await records.survey():
             if record.machine == machine:

@@ -33,5 +33,8 @@ class Machines:
 
     def is_away(self, machine: str) -> bool:
         """Tell whether the machine with this id was not heard of for `AWAY_S`, or was removed."""
-        here = (one.id for one in self.all if not one.is_away)
-        return bool(self.all) and machine not in here
+        return self.is_removed(machine) or machine in {one.id for one in self.all if one.is_away}
+
+    def is_removed(self, machine: str) -> bool:
+        """Tell whether this id is of no machine that shares the store: nobody can reach its agents any more."""
+        return bool(self.all) and machine not in {one.id for one in self.all}

@@ -12,7 +12,8 @@ from hermes.core import prompts
 from hermes.errors import ChatRefused
 from hermes.listener.phone.machines import LOOK_S
 from hermes.listener.workers import LOCKED_LOOK_S
-from hermes.model.prompt import PromptLine
+from hermes.model.prompt import PromptLine, Sight
+from hermes.model.prompt_events import Seen
 
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
@@ -63,13 +64,17 @@ class PromptLines:
         if prompt is None or prompt.due_s is not None:
             return None
         try:
+            await self._machines.look(prompt.machine)
+            if prompt.target is not None and not prompts.is_over(prompt) and self._machines.is_removed(prompt.machine):
+                gone = Sight("gone", reason="its machine was removed")
+                await self._prompts.apply(prompt_id, Seen(self._prompts.now(), gone))
+                return AT_ONCE
             return await self._next(prompt, self._prompts.now())
         except ChatRefused as error:
             await self._link.refused(error)
             raise
 
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
-        await self._machines.look(prompt.machine)
         is_away = prompt.is_away or (prompt.target is not None and self._machines.is_away(prompt.machine))
         is_locked = may_be_held(prompt, now_s) and await self._entries.store.is_phone_locked()
         screen = prompt_line(replace(prompt, is_away=is_away), now_s, is_locked=is_locked)
