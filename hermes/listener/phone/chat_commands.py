@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _COMMAND: Final = re.compile(r"/([a-z]+)(?:@(\w+))?(?:\s+(.*))?\Z", re.IGNORECASE | re.DOTALL)
 _GREETINGS: Final = {"start": "help"}
+_CODE: Final = re.compile(r"[\w-]*")
 """A pairing link that is pressed again sends "/start CODE"."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
@@ -102,19 +103,20 @@ class Commands:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError.
 
         Words behind a command change nothing, except for /get: "/lock now" must lock, and not go to an agent. The
-        answer to an ask may look like a command with words behind it, as /get and a path of a website does, and is
-        no command then. A command that names another bot is for that one.
+        answer to an ask may look like another command with words behind it, as /get and a path of a website does, and
+        is no command then. In a group, a command that names another bot is for that one, whatever it is.
         """
         found = _COMMAND.match((text.text or "").strip())
         if found is None:
             return None
         given, bot, words = found[1].lower(), found[2], found[3] or ""
-        if is_answer and (given == "get" or (words and given not in _GREETINGS)):
-            return None
-        if bot and self._username and bot.lower() != self._username.lower():
-            return Ran(None)
         name = _GREETINGS.get(given, given)
-        if name not in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}:
+        is_ours = name in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}
+        if bot and self._username and bot.lower() != self._username.lower():
+            return Ran(None) if is_ours or (text.group and not is_answer) else None
+        if not is_ours or (given in _GREETINGS and not _CODE.fullmatch(words)):
+            return None
+        if is_answer and (given == "get" or (words and given not in {"lock", *_GREETINGS})):
             return None
         log.info("command /%s of user %d", name, text.user.id)
         if name in hints.PROMPT_COMMANDS:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from tests.listening import House, house, until
+import pytest
 
-if TYPE_CHECKING:
-    import pytest
+from tests.listening import House, house, question, until
 
 home = house("new")
 OUR_LOCK, OTHER_LOCK = "/lock@hermes_demo_bot", "/lock@another_bot"
@@ -77,3 +75,27 @@ async def test_a_reaper_knows_its_bots_commands(home: House) -> None:
     home.person.write(OUR_LOCK)
     await reaper.run_once()
     assert await reaper._store.is_phone_locked()
+
+
+@pytest.mark.parametrize("words", ["/home@nas", "/start the dev server first", "/status of the build"])
+async def test_the_answer_to_a_question_may_look_like_a_command(home: House, words: str) -> None:
+    """A path, or a word with more words behind it."""
+    await home.start()
+    await until(lambda: home.api.control.calls("setMyCommands"), "the registration")
+    home.agent.ask([question()])
+    asked = await home.person.sees("Which database?", buttons=True)
+    await home.noted(asked)
+    home.person.write(words, to=asked)
+    await home.closed()
+    assert home.agent.effects[0].answers == ((words,),)
+
+
+async def test_a_lock_is_a_lock_also_below_a_question(home: House) -> None:
+    """With any words behind it."""
+    await home.start()
+    home.agent.ask([question()])
+    asked = await home.person.sees("Which database?", buttons=True)
+    await home.noted(asked)
+    home.person.write("/lock now", to=asked)
+    await home.person.sees("hermes unlock")
+    assert await home.listener._store.is_phone_locked()
