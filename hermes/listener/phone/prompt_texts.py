@@ -236,11 +236,12 @@ class PromptTexts:
             return
         if edit.file is not None and edit.file.is_voice:
             self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
-            return
-        effect = Withdrawn(hints.EDITED_WHILE_LOCKED) if is_locked else event
-        after = await self._prompts.apply(before.id, effect) or before
-        if after.reason != hints.EDITED_WHILE_LOCKED and prompt_files.edited(after.parts, event) != after.parts:
-            self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
+        elif is_locked:
+            await self._prompts.apply(before.id, Withdrawn(hints.EDITED_WHILE_LOCKED))
+        else:
+            after = await self._prompts.apply(before.id, event) or before
+            if prompt_files.edited(after.parts, event) != after.parts:
+                self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""
