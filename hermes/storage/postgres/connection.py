@@ -34,7 +34,7 @@ _LOCKED_MS: Final = 50
 Ours take a few milliseconds. The user of an agent-only machine can keep its rows locked for as long as it likes.
 """
 ANY_COMMIT: Final = f"set_config('lock_timeout', '{_SERVER_MS}', true)"
-"""What a statement does at its end if its commit tells others: PostgreSQL commits such transactions one by one.
+"""What a statement calls that tells others: PostgreSQL commits such transactions one by one.
 
 Behind a slow disk they stand in line, for longer than a row may be waited for.
 """

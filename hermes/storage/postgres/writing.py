@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.leases import Leases
     from hermes.storage.store import Kind
 
-TELL: Final = """
+TELL: Final = f"""
 pg_notify('hermes_' || left(encode(sha256(convert_to(bot::text || ' ' || machine, 'UTF8')), 'hex'), 24), %(news)s),
-pg_notify(%(phone_channel)s, %(news)s)
+pg_notify(%(phone_channel)s, %(news)s), {ANY_COMMIT}
 """
 """What a statement returns, to tell the machine of the row and the phone side (`Identity.channel`)."""
 MOST_TRIES: Final = 50
@@ -59,11 +59,9 @@ class Writer:
         `change` is one statement that returns a column for each row, and has `IS_HELD` as a condition.
         Raises Deposed, NotSaved, Conflict, UnknownError.
         """
-        counted = f"(SELECT count(*) FROM held), (SELECT count(*) FROM done), {ANY_COMMIT}"
+        statement = f"WITH {FENCE}, done AS ({change}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM done)"
         fence = self._leases.values()
-        [(held, done, _)] = await self.connection.write(
-            f"WITH {FENCE}, done AS ({change}) SELECT {counted}", fence | dict(values)
-        )
+        [(held, done)] = await self.connection.write(statement, fence | dict(values))
         if held != fence["leases"]:
             raise self._leases.deposed()
         return int(done)
