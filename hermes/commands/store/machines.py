@@ -86,7 +86,7 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
             await look(store_of(config), lambda store: _end_all(store, one.machine))
             await roles.remove_machine(connection, bot, one.machine)
             await look(store_of(config), lambda store: _end_all(store, one.machine))
-            done.append(f"{one.name} is removed. Its open questions and prompts have ended.")
+            done.append(f"{one.name} is removed. Its open questions have ended; prompts to it end on the phone.")
         if one.is_agent and not any(other.user == one.user and other is not one for other in known):
             done += await _without_user(connection, one.user)
         return done
@@ -104,7 +104,7 @@ async def _end_all(store: Store, machine: str) -> None:
             await store.change(
                 entry_id, lambda found: replace(found, state=dialog.step(found.ask, found.state, ended).state)
             )
-    for records in (store.lists, store.cards, store.notices):
+    for records in (store.lists, store.cards):
         for record in await records.survey():
             if record.machine == machine:
                 await records.forget(record.id)

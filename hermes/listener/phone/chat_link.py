@@ -86,7 +86,10 @@ class ChatLink:
         await self.bring_along()
 
     async def bring_along(self) -> None:
-        """Post what is open in another chat again; `posting` leaves word on its messages there. Raises NotSaved."""
+        """Post what is open in another chat again; `posting` leaves word on its messages there, if it can.
+
+        Raises NotSaved.
+        """
         chat_id = self._entries.chat_id
 
         def brought(entry: Entry) -> Entry:

@@ -108,8 +108,6 @@ class Posting:
             return await self._adopted(entry)
         if entry.phone.copies:
             return await self._remove_copy(entry, entry.phone.copies[0])
-        if entry.phone.left:
-            return await self._leave_word(entry, entry.phone.left[0])
         wait_s = self._settles_in(entry)
         if wait_s > 0:
             return wait_s
@@ -285,7 +283,7 @@ class Posting:
                 return await self._send_beside(entry, kind, screen)
             if there[kind].drawn != screen.screen.digest:
                 return await self._edit_beside(entry, there[kind], screen)
-        return None
+        return await self._leave_word(entry, entry.phone.left[0]) if entry.phone.left else None
 
     async def _send_beside(self, entry: Entry, kind: SideKind, side: SideScreen) -> float:
         silent = not side.ring or self._times.is_quiet()

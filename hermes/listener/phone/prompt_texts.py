@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.topics import Topics
     from hermes.model.actions import Action
+    from hermes.model.answer import User
     from hermes.model.ask import Source
     from hermes.model.events import Tap, Text, TextEdit
     from hermes.model.prompt import PromptAbilities, Target
@@ -262,7 +263,7 @@ class PromptTexts:
             case SendHeard():
                 return await self._changed(prompt, Agreed(tap.at_s), TOASTS["now"])
             case SendAgain() if prompt.phase == "failed" and prompt.target is not None:
-                again = await self._again(prompt)
+                again = await self._again(prompt, tap.user)
                 return hints.TOASTS["page_changed"] if prompts.is_over(again) else TOASTS["again"]
             case StopTurn(is_sure):
                 return await self._changed(prompt, StopWanted(is_sure), TOASTS["stopping" if is_sure else "sure"])
@@ -277,11 +278,11 @@ class PromptTexts:
         after = await self._prompts.apply(prompt.id, event)
         return said if after is not None and after != prompt else hints.TOASTS["page_changed"]
 
-    async def _again(self, prompt: Prompt) -> Prompt:
-        """Send a prompt that failed as a new one, once for each failure. Its files were removed with it."""
+    async def _again(self, prompt: Prompt, user: User) -> Prompt:
+        """Send a failed prompt again, as one of this user, once for each failure. Its files were removed with it."""
         now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
         parts = tuple(replace(one, file=one.file and replace(one.file, is_here=False)) for one in prompt.parts)
-        fresh = Prompt(random_id(), prompt.user, prompt.chat_id, parts, asked_s, about=prompt.about)
+        fresh = Prompt(random_id(), user, prompt.chat_id, parts, asked_s, about=prompt.about)
         fresh = replace(fresh, again_of=prompt.id)
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))

@@ -95,11 +95,14 @@ class Updates:
         self._phone.torn.update(joining, [prompt.id for prompt in self._prompts.all() if prompt.due_s is not None])
 
     async def shut_out(self) -> None:
-        """Cancel what people wrote who may write here no longer, if it was not sent yet. Raises NotSaved."""
+        """Cancel the prompts of people who may write here no longer, if they were not sent yet."""
         for prompt in self._prompts.all():
             if is_free(prompt) and not self._phone.has_user(prompt.user.id):
                 log.warning("prompt %s is cancelled: user %d may write here no longer", prompt.id, prompt.user.id)
-                await self._prompts.apply(prompt.id, Withdrawn(SHUT_OUT))
+                try:
+                    await self._prompts.apply(prompt.id, Withdrawn(SHUT_OUT))
+                except StoreError as error:  # for example, the user of its machine keeps it locked
+                    log.error("prompt %s could not be cancelled: %s", prompt.id, error)  # noqa: TRY400
 
     async def take_in(self) -> None:
         """Take in all waiting updates; while a text lacks parts, poll again for them, `TAKE_IN_POLLS` times at most."""

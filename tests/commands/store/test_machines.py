@@ -100,9 +100,8 @@ async def test_a_machine_that_has_joined_is_removed_by_its_name(
     async with joined(machine(tmp_path, "box", address, bot=None)) as box:
         assert await box.open() == []
     said = await removed(config, "box")
-    assert (
-        said == f"box is removed. Its open questions and prompts have ended.\nThe database has no user {name} any more."
-    )
+    done = "box is removed. Its open questions have ended; prompts to it end on the phone."
+    assert said == f"{done}\nThe database has no user {name} any more."
     assert users(database, name) == 0
     with pytest.raises(StoreError, match="does not accept this user and password"):
         await machine(tmp_path, "box", address, bot=None).open()
@@ -188,7 +187,8 @@ async def test_only_one_machine_is_removed_and_never_this_one(
             await removed(config, "nobody")
         with pytest.raises(ConfigError, match="the machine that you are on"):
             await removed(config, "desk")
-        assert await removed(config, "a") == "a is removed. Its open questions and prompts have ended."
+        done = "a is removed. Its open questions have ended; prompts to it end on the phone."
+        assert await removed(config, "a") == done
         assert users(database, name) == 1
 
 

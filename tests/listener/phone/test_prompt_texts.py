@@ -989,3 +989,14 @@ async def test_a_prompt_of_a_person_who_may_write_no_longer_is_not_sent(team: De
     await team.home.person.sees("Cancelled: the person who wrote it may write here no longer", chat=GROUP)
     team.desk.end(shop.session_id)
     await team.came("Rename it")
+
+
+async def test_a_prompt_that_is_sent_again_is_of_the_person_who_wants_that(team: Desked) -> None:
+    """It is cancelled if that person may write no longer."""
+    shown = await team.notice(team.desk.session("Fix login flow"), chat=GROUP)
+    team.desk.refuses = AgentRefused("no such model")
+    team.home.person.write("Rename it", to=shown, chat_id=GROUP, user_id=BOB.id)
+    failed = await team.home.person.sees("the agent refused it", buttons=True, chat=GROUP)
+    await team.home.person.taps(failed, "Send again", user_id=ANN.id)
+    await team.phase("failed", 2)
+    assert {one.user.id for one in team.prompts()} == {BOB.id, ANN.id}
