@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,14 +74,15 @@ MODES = (
 """The modes of a lock on a table, except for the one of each SELECT."""
 GRANTED_BEFORE = (
     "GRANT SELECT, INSERT, UPDATE ON hermes.machines, hermes.leases TO {user}",
-    "GRANT DELETE ON hermes.records TO {user}",
+    "GRANT INSERT, DELETE ON hermes.records TO {user}",
 )
 """What an earlier Hermes has granted beside the rights of today."""
 
 
 def locks(connection: psycopg.Connection, database: Database) -> list[str]:
     """The locks that this user may take on the tables of Hermes."""
-    tables = [table for (table,) in database.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'hermes'")]
+    found = database.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'hermes' ORDER BY 1")
+    tables = [table for (table,) in found]
     assert "leases" in tables
     taken = []
     for lock in [f"hermes.{table} in {mode}" for table in tables for mode in MODES]:
@@ -88,6 +90,27 @@ def locks(connection: psycopg.Connection, database: Database) -> list[str]:
             connection.execute(f"LOCK TABLE {lock} MODE NOWAIT".encode())
             taken.append(lock)
     return taken
+
+
+@asynccontextmanager
+async def earlier(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresStore]:
+    """The machine with the bot's token while all machines run an earlier Hermes, which makes users with more rights."""
+    first, grants = migrations.steps()[:2], (*roles._GRANTS, *GRANTED_BEFORE)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "steps", lambda: first)
+        patch.setattr(roles, "_GRANTS", grants)
+        async with joined(machine(tmp_path, "desk", database.address()), phone=True) as desk:
+            yield desk
+
+
+@contextmanager
+def connected(database: Database, name: str) -> Iterator[psycopg.Connection]:
+    """A connection of this user, which is dropped afterwards."""
+    try:
+        with psycopg.connect(**database.address(name, SECRET).parameters(), autocommit=True) as connection:  # type: ignore[arg-type]
+            yield connection
+    finally:
+        database.ask(roles.removal(name))
 
 
 def others_in(table: str) -> bytes:
@@ -225,23 +248,62 @@ async def test_a_user_that_an_earlier_hermes_has_made_locks_none_either(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It could, until the phone side has brought the tables forward; its machine goes on as before."""
-    name, first = f"ci_{secrets.token_hex(4)}", migrations.steps()[:3]
-    with monkeypatch.context() as earlier:
-        earlier.setattr(migrations, "steps", lambda: first)
+    name = f"ci_{secrets.token_hex(4)}"
+    async with earlier(database, tmp_path, monkeypatch) as desk:
+        await roles.add(desk._connection, name, SECRET, BOT)
+    with connected(database, name) as connection:
+        assert "hermes.leases in ACCESS EXCLUSIVE" in locks(connection, database)
+        async with joined(machine(tmp_path, "desk", database.address()), phone=True):
+            assert locks(connection, database) == []
+            async with joined(agent(database, tmp_path, name)) as ci:
+                await ci.create(asked_at("ci", "aaaa2222"))
+                await ci.notices.create(NOTICE)
+                await ci.renew(())
+
+
+async def test_the_user_of_a_machine_that_was_removed_locks_none_either(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no member any more, and is there until an administrator drops it."""
+    name = f"ci_{secrets.token_hex(4)}"
+    async with earlier(database, tmp_path, monkeypatch) as desk:
+        await roles.add(desk._connection, name, SECRET, BOT)
+        async with joined(agent(database, tmp_path, name)):
+            assert await roles.remove_machine(desk._connection, BOT, "ci") == name
+    assert database.ask("SELECT FROM hermes.members WHERE owner = %s", name) == []
+    with connected(database, name) as connection:
+        assert {
+            "hermes.leases in ACCESS EXCLUSIVE",
+            "hermes.machines in ACCESS EXCLUSIVE",
+            "hermes.records in ACCESS EXCLUSIVE",
+        } <= set(locks(connection, database))
         async with joined(machine(tmp_path, "desk", database.address()), phone=True) as desk:
-            earlier.setattr(roles, "_GRANTS", (*roles._GRANTS, *GRANTED_BEFORE))
-            await roles.add(desk._connection, name, SECRET, BOT)
-    try:
-        with psycopg.connect(**database.address(name, SECRET).parameters(), autocommit=True) as connection:  # type: ignore[arg-type]
-            assert "hermes.leases in ACCESS EXCLUSIVE" in locks(connection, database)
-            async with joined(machine(tmp_path, "desk", database.address()), phone=True):
-                assert locks(connection, database) == []
-                async with joined(agent(database, tmp_path, name)) as ci:
-                    await ci.create(asked_at("ci", "aaaa2222"))
-                    await ci.notices.create(NOTICE)
-                    await ci.renew(())
-    finally:
-        database.ask(roles.removal(name))
+            assert locks(connection, database) == []
+            await desk.create(asked_at("desk", "dddd2222"))
+            await desk.renew(())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE hermes.members SET kind = 'phone' WHERE owner = '{name}'",
+        "DELETE FROM hermes.members WHERE owner = '{name}'; ALTER ROLE {name} NOINHERIT; GRANT hermes TO {name}",
+    ],
+    ids=["a member", "in the role of the owner"],
+)
+async def test_a_user_of_the_phone_side_keeps_its_rights(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """An administrator has granted them, and Hermes does not know why."""
+    name = f"desk_{secrets.token_hex(4)}"
+    async with earlier(database, tmp_path, monkeypatch) as desk:
+        await roles.add(desk._connection, name, SECRET, BOT)
+    database.ask(change.format(name=name))
+    with connected(database, name) as connection:
+        before = locks(connection, database)
+        assert "hermes.leases in ACCESS EXCLUSIVE" in before
+        async with joined(machine(tmp_path, "desk", database.address()), phone=True):
+            assert locks(connection, database) == before
 
 
 async def test_a_machine_that_was_removed_changes_nothing_any_more(
