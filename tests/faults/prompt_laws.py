@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 def kept(talk: Talk, view: View, *, is_sure: bool) -> list[str]:
-    """Each letter ends, as the phone says, and takes effect as the phone says; in order, if nobody hurried."""
+    """Each letter ends, as the phone says, and takes effect as the phone says.
+
+    They come in order, but for those that somebody hurried, or wrote once more because the first text was lost.
+    """
     said: list[str] = []
     for letter in talk.letters:
         said += _kept(talk, letter, view, is_sure=is_sure)
     if any(letter.enclosed for letter in talk.letters):
         said += _with_files(talk)
     texts = talk.texts()
-    order = [one.token for one in talk.letters if not one.is_hurried]
+    order = [one.token for one in talk.letters if not one.is_hurried and not one.lost]
     came = [token for text in texts for token in order if text.startswith(f"{token} ")]
     if came != sorted(came, key=order.index):
         said.append(f"{talk.title}: its prompts came in the order {came}")

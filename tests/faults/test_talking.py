@@ -177,12 +177,15 @@ def test_a_line_that_went_with_its_topic_needs_a_notice_of_the_turn() -> None:
 
 
 def test_prompts_keep_their_order() -> None:
-    """But for one that was hurried."""
+    """But for one that was hurried, or lost and written once more."""
     talk = a_talk(texts=["b said", "a said"])
     talk.letters = [Letter("a", "", "card", (1,)), Letter("b", "", "card", (2,))]
     done = view(shown(7, "✅ Done", reply_to=1), shown(8, "✅ Done", reply_to=2))
     assert any("in the order" in one for one in prompt_laws.kept(talk, done, is_sure=False))
     talk.letters[1].is_hurried = True
+    assert not any("in the order" in one for one in prompt_laws.kept(talk, done, is_sure=False))
+    talk.letters[1].is_hurried = False
+    talk.letters[0].lost = [3]
     assert not any("in the order" in one for one in prompt_laws.kept(talk, done, is_sure=False))
 
 
