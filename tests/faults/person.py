@@ -225,6 +225,11 @@ class Person:
         sorry = [m for m in view.shown() if UNSAVED in m.text and m.reply_to in self._wrote]
         if sorry:
             self._wrote, self._armed = (), None
+        # In a group, a reply to a copy that Telegram never confirmed is only offered as the answer.
+        use = f"Use “{self.ask.token} in words"
+        for message in view.shown():
+            for label in [one for row in message.labels for one in row if one.startswith(use)]:
+                self._press(message, label)
 
     def _act(self, message: ShownMessage) -> None:
         seen = (message.message_id, len(message.versions))

@@ -344,6 +344,18 @@ def test_who_is_asked_again_writes_again(fingers: Fingers, watch: Watch) -> None
     assert fingers.texts == [person.ask.text] * 2
 
 
+def test_a_text_that_is_only_offered_as_the_answer_is_taken_by_a_tap(fingers: Fingers, watch: Watch) -> None:
+    """In a group it replied to a message that Telegram never confirmed."""
+    person = Person(an_ask("reply"), fingers, Random(1), thinks_s=0.0, now=watch)
+    let_pass(person, watch, 1.0, a_view(ASKED))
+    use = f"Use “{person.ask.text}”"
+    offer = replace(ASKED, message_id=9, text="Is this your answer to “q1w”?", rows=((Button(use),), (Button("No"),)))
+    person.step(a_view(ASKED, offer))
+    assert [(tap.message_id, tap.data) for tap in fingers.taps] == [(9, use)]
+    let_pass(person, watch, 1.0, a_view(ASKED, offer, toasts=[toast(fingers.taps[0], "On its way")]))
+    assert person.done
+
+
 def test_who_hears_nothing_taps_again(person: Person, fingers: Fingers, watch: Watch) -> None:
     """Not before the patience is at its end, and the answer to the second tap counts."""
     person.step(a_view(ASKED))
