@@ -339,9 +339,8 @@ def _running(prompt: Prompt, event: Seen) -> Prompt:
 
 def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
     phase: Mapping[str, PromptPhase] = {"finished": "finished", "stopped": "stopped"}
-    # The clock of the agent's machine may be wrong: a time before the prompt was sent, or after now, is none.
-    is_known = sight.ended_s is not None and prompt.tried_s <= sight.ended_s <= at_s
-    ended_s = sight.ended_s if is_known else at_s
+    told_s = sight.ended_s or -1.0  # by a clock that may be wrong: before the prompt was sent, or after now, is no time
+    ended_s = told_s if prompt.tried_s <= told_s <= at_s else at_s
     if sight.record not in phase:
         return _failed(prompt, sight.reason or "the agent gave no reason", ended_s)
     return replace(prompt, phase=phase[sight.record], is_clear=False, ended_s=ended_s, tool="", stop="")
