@@ -27,6 +27,8 @@ IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "
 STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
 """The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""
 
+LONGEST = 400
+"""Lines of a module."""
 DATABASE = "psycopg"
 """Only people who have several machines have it, so only their store may load it."""
 
@@ -95,6 +97,12 @@ def test_a_room_imports_only_from_lower_floors(file: Path) -> None:
     """The two sides of the listener stay apart; decisions are pure; the hook has the standard library alone."""
     if name := name_of(file):
         assert trespasses(name, file.read_text(encoding="utf-8")) == []
+
+
+def test_no_module_is_long() -> None:
+    """What outgrows that is two rooms."""
+    lengths = {name_of(file): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert not {name: length for name, length in lengths.items() if length > LONGEST}
 
 
 @pytest.mark.parametrize(
