@@ -224,7 +224,7 @@ def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
     if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
         return Step(state, hint=Hint("no_such_option"))
     if unasked:
-        return Step(_with_offer(state, index, event.user, part))
+        return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
     return Step(_said(ask, state, index, event.user, event.text, event.at_s))
 
 
@@ -232,10 +232,6 @@ def _was_asked(state: State, event: Texted) -> bool:
     """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
     armed = state.armed is not None and state.armed.user_id == event.user.id
     return event.how == "armed" or (event.how == "reply" and armed)
-
-
-def _with_offer(state: State, index: int, user: User, part: Part) -> State:
-    return replace(state, offer=Offer(index, user, part.message_id, part.text))
 
 
 def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
@@ -252,11 +248,14 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
 def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
     """Join the parts, and take the text as the answer, or offer it if it was unasked."""
-    whole = replace(joining.parts[0], text=joined_text(joining.parts))
-    heard = replace(state, joining=None, due_s=None)
+    heard, whole = replace(state, joining=None, due_s=None), _whole(joining)
     if joining.offered:
-        return _with_offer(heard, joining.question, joining.user, whole)
-    return _said(ask, heard, joining.question, joining.user, whole.text, at_s)
+        return replace(heard, offer=whole)
+    return _said(ask, heard, whole.question, whole.user, whole.text, at_s)
+
+
+def _whole(joining: Joining) -> Offer:
+    return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
 
 
 # --- time and the agent -------------------------------------------------------------------------------------
@@ -300,8 +299,7 @@ def _released(ask: Ask, state: State, at_s: float) -> State:
     """Leave the ask to the desk; if its desk does not stay open, reject it, because its agent would wait for ever."""
     if ask.answerable and not ask.capabilities.desk_stays_open:
         return _decided(state, "reject", at_s, None)
-    decided = _decided(state, "release", at_s, None)
-    return replace(decided, phase="settled", outcome=Outcome("expired", at_s))
+    return replace(_decided(state, "release", at_s, None), phase="settled", outcome=Outcome("expired", at_s))
 
 
 def _told(state: State, event: Event) -> State:
@@ -356,8 +354,7 @@ def _turned(state: State, **changes: object) -> State:
 
 
 def _answered(state: State, index: int, answer: Answer) -> State:
-    answers = (*state.answers[:index], answer, *state.answers[index + 1 :])
-    return replace(state, answers=answers)
+    return replace(state, answers=(*state.answers[:index], answer, *state.answers[index + 1 :]))
 
 
 def _decided(
@@ -365,11 +362,14 @@ def _decided(
 ) -> State:
     given = state.answers if answers is None else answers
     decision = Decision(kind, at_s, given if kind == "answer" else (), by)
-    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None, declined="")
+    unused = state.offer if by is None else None
+    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None, declined="", offer=unused)
 
 
 def _settled(state: State, outcome: Outcome) -> State:
-    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None)
+    """Settle the ask. A text that waited for its other parts, or for a tap, stays an offer: the phone says its end."""
+    unused = state.offer if state.joining is None else _whole(state.joining)
+    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None, offer=unused)
 
 
 def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) -> State:

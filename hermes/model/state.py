@@ -58,7 +58,10 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A text that the person was not asked for. A message asks "is this your answer?"."""
+    """A text that the person was not asked for. A message asks "is this your answer?".
+
+    If the ask is settled without that person, the message says that the text was not used.
+    """
 
     question: int
     user: User

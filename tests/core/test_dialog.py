@@ -401,6 +401,33 @@ def test_the_desk_is_followed_in_every_phase() -> None:
         assert talk.state.working
 
 
+@pytest.mark.parametrize("end", [Ended(11.0, "answered_at_desk"), Expired(11.0, "reject"), Expired(11.0, "keep")])
+def test_a_text_that_waits_when_others_settle_the_ask_is_kept(end: Ended | Expired) -> None:
+    """Its writer has to read that it was not used. Whoever answers by a button has seen the offer beside it."""
+    talk = Talk(ONE)
+    talk.write("DuckDB", "offered")
+    offer = talk.state.offer
+    talk.tell(end)
+    talk.tell(Delivered(12.0, "record"))
+    assert (talk.state.phase, talk.state.offer) == ("settled", offer)
+    assert offer is not None
+    tapped = Talk(ONE)
+    tapped.write("DuckDB", "offered")
+    tapped.tap(Pick(0, 0))
+    tapped.tell(Delivered(12.0, "record"))
+    assert (tapped.state.phase, tapped.state.offer) == ("settled", None)
+
+
+def test_a_long_text_whose_last_part_comes_after_the_end_is_kept() -> None:
+    """The same, for the parts that are there."""
+    talk = Talk(ONE)
+    talk.write("a" * 4096)
+    talk.write("b" * 4096, "part")
+    talk.tell(Ended(11.0, "gone"))
+    assert talk.state.offer is not None
+    assert talk.state.offer.text == "a" * 4096 + "b" * 4096
+
+
 @pytest.mark.parametrize(
     ("rule", "kind"), [("reject", "reject"), ("skip", "skip"), ("recommended", "answer"), ("keep", "release")]
 )

@@ -227,7 +227,7 @@ class Person:
             self._wrote, self._armed = (), None
         # In a group, a reply to a copy that Telegram never confirmed is only offered as the answer.
         use = f"Use “{self.ask.token} in words"
-        for message in view.shown():
+        for message in [one for one in view.shown() if self.ask.token in one.text]:
             for label in [one for row in message.labels for one in row if one.startswith(use)]:
                 self._press(message, label)
 

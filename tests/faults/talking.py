@@ -146,6 +146,11 @@ class Talk:
         alone = [m for m in view.told() if m.reply_to is None and self.title in m.text]
         return [m for m in alone if m.text.startswith(HEADS) and not m.text.startswith(f"❌ {self.title}")]
 
+    def _offers(self, view: View) -> list[ShownMessage]:
+        """Return the lines that reply to nothing, and ask first whether a text is for this session."""
+        alone = [m for m in view.told() if m.reply_to is None and m.text.startswith("What is this for?")]
+        return [m for m in alone if m.rows and self.title in m.labels[0][0]]
+
     def _is_heard(self, letter: Letter, view: View) -> bool:
         """Tell whether the person knows what came of an edit: a word that it came too late is a message of its own."""
         if letter.is_removed(view):
@@ -237,7 +242,8 @@ class Talk:
     def _write_next(self, view: View) -> None:
         """Write the next letter once the one before is acknowledged."""
         for place, letter in enumerate(self.letters):
-            is_heard = letter.lines(view) or (letter.is_removed(view) and self._orphans(view))
+            without = (*self._orphans(view), *self._offers(view))
+            is_heard = letter.lines(view) or (letter.is_removed(view) and without)
             if letter.ids and not letter.is_unheard and not is_heard:
                 if self.now() > letter.written_s + UNHEARD_S:
                     letter.is_unheard = True
@@ -334,12 +340,9 @@ class Talk:
             return self.phone.share([one], album=album)
 
     def _watch(self, letter: Letter, view: View) -> None:
-        """Do with a letter what the person wants to do with it; one that they have removed has to be sent, no more."""
+        """Do with a letter what the person wants to do with it."""
         if letter.is_removed(view):
-            for line in self._orphans(view):
-                if "Send it now?" in line.text:
-                    letter.is_hurried = True
-                    self._once(line, "▶️ Send now")
+            self._watch_removed(letter, view)
             return
         lines = letter.lines(view)
         for message in view.shown():
@@ -357,6 +360,15 @@ class Talk:
             self.phone.repeat(letter.ids[0])
         if lines and not letter.end(view):
             self._act(letter, lines[-1])
+
+    def _watch_removed(self, letter: Letter, view: View) -> None:
+        """Let a letter that went with its topic be sent, no more."""
+        for line in self._offers(view):
+            self._once(line, line.labels[0][0])
+        for line in self._orphans(view):
+            if "Send it now?" in line.text:
+                letter.is_hurried = True
+                self._once(line, "▶️ Send now")
 
     def _act(self, letter: Letter, line: ShownMessage) -> None:
         labels = [label for row in line.labels for label in row]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.sandbox.phone_values import Button
 from tests.faults import laws, prompt_laws, topics
 from tests.faults.letters import Letter
 from tests.faults.person import UNSAVED, Person, View
@@ -145,6 +146,19 @@ def test_a_prompt_whose_topic_was_deleted_ends_with_a_line_of_its_session() -> N
     failed = after_removal(MINE, then=(a_message("❌ Talk Q1t failed · the provider says no"),))
     assert a_talk(first).end_of(first, failed) == ""
     assert talk.end_of(first, a_view(DONE)) == "", "it was not removed, and this replies to nothing"
+
+
+def test_a_text_that_is_only_offered_to_the_session_of_its_deleted_topic_is_sent_by_a_tap() -> None:
+    """A question had just ended there; the line replies to nothing, and names this session first."""
+    letter = Letter("Q1tk", "", "topic", ids=(101,))
+    talk = a_talk(letter)
+    pen = talk.phone
+    assert isinstance(pen, Pen)
+    labels = ("Talk Q1u", "Talk Q1t", "Nothing")
+    others = a_message("What is this for?", rows=tuple((Button(label),) for label in labels))
+    mine = replace(others, message_id=9, rows=((Button("Talk Q1t"),), *others.rows))
+    talk._watch(letter, after_removal(MINE, then=(others, mine)))
+    assert pen.did == ["tap 9 Talk Q1t"]
 
 
 @pytest.mark.parametrize(("got", "broken"), [(1, ""), (0, ""), (2, "removed with its topic, came to")])

@@ -41,7 +41,10 @@ def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     """Return the side messages that should be on the phone now."""
     if entry.state.phase == "open":
         return _beside_open(entry, look) if entry.ask.answerable else {}
-    return _beside_settled(entry, look) if entry.state.phase == "settled" else {}
+    if entry.state.phase != "settled":
+        return {}
+    unused: dict[SideKind, SideScreen] = {"offer": _unused(entry, entry.state.offer)} if entry.state.offer else {}
+    return _beside_settled(entry, look) | unused
 
 
 def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
@@ -247,6 +250,11 @@ def _consequence(entry: Entry) -> tuple[str | Span, ...]:
     if len(entry.ask.questions) > 1:
         return ("the recommended answers were given",)
     return ("the recommended answer was given: ", Span(decided(entry, _ANSWER), "bold"))
+
+
+def _unused(entry: Entry, offer: Offer) -> SideScreen:
+    words = defused(shortened(one_line(offer.text), _ANSWER))
+    return _lasting(note(f"⚠️ I did not use your text “{words}”: the question was settled first. ", code(entry)))
 
 
 def _delivered(entry: Entry) -> SideScreen:

@@ -222,6 +222,17 @@ def test_an_end_that_nobody_answered_needs_no_word_beside() -> None:
         assert said(entry(DATABASE, state=settled(outcome, replace(STOP, by=None)))) == {}
 
 
+@pytest.mark.parametrize("kind", ["gone", "answered_at_desk", "expired"])
+def test_a_text_that_waited_for_a_tap_was_not_used(kind: OutcomeKind) -> None:
+    """It goes nowhere, and its writer must not believe otherwise."""
+    state = replace(settled(Outcome(kind, AT_1812)), offer=Offer(0, ANN, 77, "use *DuckDB*\nplease"))
+    over = entry(DATABASE, state=state)
+    assert said(over)["offer"] == (
+        "⚠️ I did not use your text “use *DuckDB* please”: the question was settled first. #k7"
+    )
+    assert (sides(over, LOOK)["offer"].ring, sides(over, LOOK)["offer"].lasting) == (True, True)
+
+
 def test_a_refusal_is_called_one() -> None:
     """Where a no does not stop the agent."""
     late = entry(NAME, state=settled(Outcome("rejected", AT_1812), STOP, away=True), capabilities=GOES_ON)

@@ -209,6 +209,27 @@ async def test_a_plain_label_is_offered_and_taken_by_a_tap(home: House) -> None:
     assert home.agent.effects[0].answers == (("SQLite",),)
 
 
+@pytest.mark.parametrize("is_drawn", [True, False])
+async def test_a_text_that_waited_for_a_tap_when_the_question_ended_was_not_used(
+    home: House, *, is_drawn: bool
+) -> None:
+    """The offer says so; also if there was no time to show it."""
+    request = home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    if not is_drawn:
+        home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0)
+    written = home.person.write("fix the tests, too")
+    await until(lambda: home.entry().state.offer, "the offer")
+    if is_drawn:
+        await home.person.sees("Is this your answer to")
+    home.agent.answer(request, [["SQLite"]])
+    told = await home.person.sees("I did not use your text “fix the tests, too”")
+    assert told.rows == ()
+    assert written
+    assert len([one for one in home.person.shown() if "fix the tests" in one.text and one.from_bot]) == 1
+
+
 async def test_a_text_that_is_quicker_than_the_answer_of_telegram_is_offered(home: House) -> None:
     """The question is on the phone already, though its send is not answered yet."""
     home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
