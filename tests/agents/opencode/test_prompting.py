@@ -398,20 +398,24 @@ async def test_a_model_that_is_unknown_answers_nothing(
 # once
 
 
-async def test_what_is_sent_again_takes_effect_once(talk: Talk, model: ScriptedModel, opencode: OpenCode) -> None:
+async def test_what_is_sent_again_takes_effect_once(
+    talk: Talk, model: ScriptedModel, opencode: OpenCode, project: Path
+) -> None:
     """Five at once, one while it runs, and one after its end: one message, one part, one turn."""
     one = word()
-    text, record_id = prompt(one, {"text": "Once.", "delay_s": 0.5}), (await talk.look()).next_id
+    text, record_id = prompt(one, ASKS, {"text": "Once."}), (await talk.look()).next_id
     content = Content("text", text)
     await asyncio.gather(*(talk.way.send(talk.source, record_id, content) for _ in range(5)))
-    await talk.until(record_id, "running")
+    await talk.until(record_id, "running", tool="question")
     await talk.way.send(talk.source, record_id, content)
+    (asked,) = opencode.wait_questions(talk.source.session_id, 1)
+    opencode.reply(asked["id"], [["A"]], project)
     await talk.until(record_id, "finished")
     await talk.rest()
     await talk.way.send(talk.source, record_id, content)
     await asyncio.sleep(0.5)
     await talk.rest()
-    assert model.asked(one) == [(text,)]
+    assert model.asked(one) == [(text,)] * 2, "before the question, and after it"
     (ours,) = [each for each in opencode.messages(talk.source.session_id) if each["info"]["id"] == record_id]
     assert [part["text"] for part in ours["parts"] if part["type"] == "text"] == [text]
     assert (await talk.look(record_id)).record == "finished"
