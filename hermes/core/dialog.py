@@ -15,7 +15,8 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * a settled ask stays settled, and only `Delivered` or `Ended` moves an ask out of "sending";
   * a button of an old page (another epoch) changes nothing, except `KeepWaiting` and `TakeOffer`, which name no page;
   * a second delivery of the same update changes nothing;
-  * an unasked text is only offered as an answer, even if it is an exact label;
+  * an unasked text is only offered as an answer, even if it is an exact label; the offer stays until a tap on its own
+    buttons or ✏️, or another text, takes its place;
   * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
@@ -347,7 +348,7 @@ def _noted(before: State, update_id: int, step: Step) -> Step:
 
 def _turned(state: State, **changes: object) -> State:
     """Return the state with `changes` and the next epoch, so that the buttons of the page before change nothing."""
-    fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None, offer=None)
+    fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None)
     if "page" in changes:
         fresh = replace(fresh, shelf=0)
     return replace(fresh, **changes)  # type: ignore[arg-type]
@@ -362,14 +363,13 @@ def _decided(
 ) -> State:
     given = state.answers if answers is None else answers
     decision = Decision(kind, at_s, given if kind == "answer" else (), by)
-    unused = state.offer if by is None else None
-    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None, declined="", offer=unused)
+    return _turned(state, phase="sending", decision=decision, joining=None, due_s=None, declined="")
 
 
 def _settled(state: State, outcome: Outcome) -> State:
-    """Settle the ask. A text that waited for its other parts, or for a tap, stays an offer: the phone says its end."""
-    unused = state.offer if state.joining is None else _whole(state.joining)
-    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None, offer=unused)
+    """Settle the ask. A text that waited for its other parts becomes an offer: the phone says that it was not used."""
+    offer = state.offer if state.joining is None else _whole(state.joining)
+    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None, offer=offer)
 
 
 def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) -> State:

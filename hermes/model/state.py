@@ -60,7 +60,7 @@ class Joining:
 class Offer:
     """A text that the person was not asked for. A message asks "is this your answer?".
 
-    If the ask is settled without that person, the message says that the text was not used.
+    Once the ask has another answer or another end, the message says that the text was not used.
     """
 
     question: int

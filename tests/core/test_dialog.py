@@ -402,8 +402,8 @@ def test_the_desk_is_followed_in_every_phase() -> None:
 
 
 @pytest.mark.parametrize("end", [Ended(11.0, "answered_at_desk"), Expired(11.0, "reject"), Expired(11.0, "keep")])
-def test_a_text_that_waits_when_others_settle_the_ask_is_kept(end: Ended | Expired) -> None:
-    """Its writer has to read that it was not used. Whoever answers by a button has seen the offer beside it."""
+def test_a_text_that_waits_for_a_tap_is_kept_when_the_ask_is_settled(end: Ended | Expired) -> None:
+    """Its writer has to read that it was not used."""
     talk = Talk(ONE)
     talk.write("DuckDB", "offered")
     offer = talk.state.offer
@@ -411,11 +411,18 @@ def test_a_text_that_waits_when_others_settle_the_ask_is_kept(end: Ended | Expir
     talk.tell(Delivered(12.0, "record"))
     assert (talk.state.phase, talk.state.offer) == ("settled", offer)
     assert offer is not None
-    tapped = Talk(ONE)
-    tapped.write("DuckDB", "offered")
-    tapped.tap(Pick(0, 0))
-    tapped.tell(Delivered(12.0, "record"))
-    assert (tapped.state.phase, tapped.state.offer) == ("settled", None)
+
+
+@pytest.mark.parametrize("action", [Pick(0, 0), Go(1)])
+def test_a_text_that_waits_for_a_tap_outlives_a_page_and_another_answer(action: Action) -> None:
+    """Perhaps another person has tapped. The offer names its question, and can still be taken."""
+    talk = Talk(THREE)
+    talk.write("Green", "offered")
+    talk.tap(action)
+    assert talk.state.page == 1
+    assert talk.state.offer is not None
+    assert talk.tap(TakeOffer(talk.state.offer.message_id)) == Toast("picked", "Green")
+    assert talk.state.answers[0] == Answer((), "Green")
 
 
 def test_a_long_text_whose_last_part_comes_after_the_end_is_kept() -> None:

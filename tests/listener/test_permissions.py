@@ -245,6 +245,36 @@ async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> Non
 
 
 @BOTH
+async def test_a_reason_that_was_only_offered_when_the_button_refused_was_not_used(home: House) -> None:
+    """The agent does not get it, and its writer reads so."""
+    await home.start()
+    request_id, _ = await wishes(home, "npm i")
+    shown = await home.person.sees("npm i")
+    home.person.write("no, use pnpm", to=shown)
+    await home.person.sees("and tell the agent that?")
+    await twice(home, shown, "✋ Refuse", "Yes, refuse")
+    await home.person.sees("Your text “no, use pnpm” was not used")
+    assert home.agent.came_of(request_id) == [(("reject",),)]
+
+
+@BOTH
+async def test_the_word_about_an_unused_reason_comes_before_the_next_permission(home: House) -> None:
+    """Also if Telegram is slow just then: the permission is not put away as shown."""
+    await home.start()
+    first, session = await wishes(home, "npm i")
+    shown = await home.person.sees("npm i")
+    home.person.write("no, use pnpm", to=shown)
+    await home.person.sees("and tell the agent that?")
+    await until(lambda: home.entry().phone.sides, "the offer is noted")
+    await wishes(home, "npm run build", session=session)
+    home.api.control.fault(method="deleteMessage", action="hang", hang_s=1.0)
+    home.agent.permit(first, "once")
+    await home.person.sees("npm run build", buttons=True)
+    await home.person.sees("Your text “no, use pnpm” was not used")
+    await until(lambda: home.person.find("and tell the agent that?") is None, "the offer is deleted")
+
+
+@BOTH
 async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House) -> None:
     """Not as an effect of the phone's own word on the same request, which had none."""
     await home.start()

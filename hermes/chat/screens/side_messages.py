@@ -23,6 +23,7 @@ from hermes.chat.screens.screen import (
     subject,
 )
 from hermes.chat.screens.text import Span, defused, one_line, shortened
+from hermes.core.answers import option_named
 from hermes.core.dialog import step
 from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Decision
@@ -41,10 +42,10 @@ def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     """Return the side messages that should be on the phone now."""
     if entry.state.phase == "open":
         return _beside_open(entry, look) if entry.ask.answerable else {}
-    if entry.state.phase != "settled":
-        return {}
-    unused: dict[SideKind, SideScreen] = {"offer": _unused(entry, entry.state.offer)} if entry.state.offer else {}
-    return _beside_settled(entry, look) | unused
+    found = _beside_settled(entry, look) if entry.state.phase == "settled" else {}
+    if entry.state.offer and not _says_the_same(entry, entry.state.offer):
+        found["offer"] = _unused(entry, entry.state.offer)
+    return found
 
 
 def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
@@ -254,7 +255,17 @@ def _consequence(entry: Entry) -> tuple[str | Span, ...]:
 
 def _unused(entry: Entry, offer: Offer) -> SideScreen:
     words = defused(shortened(one_line(offer.text), _ANSWER))
-    return _lasting(note(f"⚠️ I did not use your text “{words}”: the question was settled first. ", code(entry)))
+    said = note(f"⚠️ Your text “{words}” was not used. ", code(entry))
+    return SideScreen(said, ring=True, lasting=True, fresh=True)
+
+
+def _says_the_same(entry: Entry, offer: Offer) -> bool:
+    """Tell whether the answer is what the text says, too: the person has tapped that option, for example."""
+    decision, question = entry.state.decision, entry.ask.questions[offer.question]
+    if decision is None or not decision.answers:
+        return False
+    given = decision.answers[offer.question]
+    return given.text == offer.text or option_named(question, offer.text) in given.picks
 
 
 def _delivered(entry: Entry) -> SideScreen:

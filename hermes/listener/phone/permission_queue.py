@@ -94,8 +94,9 @@ class PermissionQueue:
         return entry.phone.message_id is None or had_its_time or self._is_shown(entry)
 
     def _is_shown(self, entry: Entry) -> bool:
-        beside = {side.kind for side in entry.phone.sides}
-        return main(entry, self._look).digest == entry.phone.drawn and beside == set(sides(entry, self._look))
+        beside = {side.kind: side.drawn for side in entry.phone.sides}
+        wanted = {kind: side.screen.digest for kind, side in sides(entry, self._look).items()}
+        return main(entry, self._look).digest == entry.phone.drawn and beside == wanted
 
     def _refusing_s(self, entry: Entry) -> float | None:
         """Return how long a permission that was asked before a refusal still waits for its own end, else None."""

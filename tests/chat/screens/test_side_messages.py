@@ -222,15 +222,25 @@ def test_an_end_that_nobody_answered_needs_no_word_beside() -> None:
         assert said(entry(DATABASE, state=settled(outcome, replace(STOP, by=None)))) == {}
 
 
-@pytest.mark.parametrize("kind", ["gone", "answered_at_desk", "expired"])
-def test_a_text_that_waited_for_a_tap_was_not_used(kind: OutcomeKind) -> None:
-    """It goes nowhere, and its writer must not believe otherwise."""
-    state = replace(settled(Outcome(kind, AT_1812)), offer=Offer(0, ANN, 77, "use *DuckDB*\nplease"))
-    over = entry(DATABASE, state=state)
-    assert said(over)["offer"] == (
-        "⚠️ I did not use your text “use *DuckDB* please”: the question was settled first. #k7"
-    )
-    assert (sides(over, LOOK)["offer"].ring, sides(over, LOOK)["offer"].lasting) == (True, True)
+def test_a_text_that_waited_for_a_tap_was_not_used() -> None:
+    """Its writer must not believe otherwise: a new message says so, from the decision on, since an edit is silent."""
+    offer = Offer(0, ANN, 77, "use *DuckDB*\nplease")
+    kinds: tuple[OutcomeKind, ...] = ("gone", "answered_at_desk", "expired")
+    states = [settled(Outcome(kind, AT_1812)) for kind in kinds]
+    for state in (*states, settled(Outcome("answered", AT_1812), SQLITE), State("sending", decision=STOP)):
+        over = entry(DATABASE, state=replace(state, offer=offer))
+        assert said(over)["offer"] == "⚠️ Your text “use *DuckDB* please” was not used. #k7"
+        side = sides(over, LOOK)["offer"]
+        assert (side.ring, side.lasting, side.fresh) == (True, True, True)
+
+
+def test_a_text_that_says_what_was_answered_needs_no_word() -> None:
+    """The person wrote it, and then tapped that option, or replied with it."""
+    outcome = Outcome("answered", AT_1812)
+    same = replace(settled(outcome, SQLITE), offer=Offer(0, ANN, 77, "SQLite"))
+    words = Decision("answer", AT_1812, (Answer((), "DuckDB"),), ANN)
+    replied = replace(settled(outcome, words), offer=Offer(0, ANN, 77, "DuckDB"))
+    assert said(entry(DATABASE, state=same)) == said(entry(DATABASE, state=replied)) == {}
 
 
 def test_a_refusal_is_called_one() -> None:
