@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes.model.answer import Answer
+from hermes.model.state import Offer
 
 if TYPE_CHECKING:
     from hermes.model.ask import Ask, Question
-    from hermes.model.state import Part, State
+    from hermes.model.state import Joining, Part, State
 
 SPLIT_UNITS: Final = 2000
 """A text shorter than this, in UTF-16 units, is never taken for the first part of a split text."""
@@ -80,6 +81,11 @@ def joined_text(parts: tuple[Part, ...]) -> str:
         if index < len(parts) - 1 and utf16_units(part.text) < HARD_CUT_UNITS:
             text += "\n"
     return text
+
+
+def whole_text(joining: Joining) -> Offer:
+    """Return the text of all parts that have arrived, as what is offered."""
+    return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
 
 
 def utf16_units(text: str) -> int:

@@ -16,7 +16,7 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * a button of an old page (another epoch) changes nothing, except `KeepWaiting` and `TakeOffer`, which name no page;
   * a second delivery of the same update changes nothing;
   * an unasked text is only offered as an answer, even if it is an exact label; the offer stays until a tap on its own
-    buttons or ✏️, or another text, takes its place;
+    buttons. A further text of the same person for the same question joins it, any other unasked text gets a hint;
   * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core.answers import (
     SPLIT_UNITS,
-    joined_text,
     leaves_at_once,
     option_named,
     recommended,
     unanswered,
     utf16_units,
+    whole_text,
 )
-from hermes.core.page import can_be, has_option, is_on_shelf, is_sendable, is_shown, question_meant
+from hermes.core.page import can_be, has_option, is_asked, is_on_shelf, is_sendable, is_shown, may_offer, question_meant
 from hermes.model.actions import (
     Action,
     Arm,
@@ -183,7 +183,7 @@ def _picked(ask: Ask, state: State, event: Tapped, action: Pick) -> Step:
 def _armed(state: State, event: Tapped, action: Arm) -> Step:
     if not action.on:
         return Step(replace(state, armed=None), Toast("typing_off"))
-    return Step(replace(state, armed=Armed(action.question, event.user.id, event.at_s), offer=None), Toast("type_now"))
+    return Step(replace(state, armed=Armed(action.question, event.user.id, event.at_s)), Toast("type_now"))
 
 
 # --- texts --------------------------------------------------------------------------------------------------
@@ -217,22 +217,19 @@ def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> S
 
 def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
     # A text that answers a permission is a refusal with a reason, even "yes": it counts only after ✏️.
-    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not _was_asked(state, event))
-    part = Part(event.message_id, event.text, event.date_s)
-    if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
-        joining = Joining(index, event.user, (part,), offered=unasked)
-        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
-    if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
+    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not is_asked(state, event))
+    question = ask.questions[index]
+    if not question.custom and option_named(question, event.text) is None:
         return Step(state, hint=Hint("no_such_option"))
+    if unasked and not may_offer(ask, state, index, event.user):
+        return Step(state, hint=Hint("tap_first"))
+    if question.custom and utf16_units(event.text) >= SPLIT_UNITS:
+        part = Part(event.message_id, event.text, event.date_s)
+        joining = Joining(index, event.user, (part,), offered=unasked)
+        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S))
     if unasked:
-        return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
+        return Step(_with_offer(state, Offer(index, event.user, event.message_id, event.text)))
     return Step(_said(ask, state, index, event.user, event.text, event.at_s))
-
-
-def _was_asked(state: State, event: Texted) -> bool:
-    """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
-    armed = state.armed is not None and state.armed.user_id == event.user.id
-    return event.how == "armed" or (event.how == "reply" and armed)
 
 
 def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
@@ -249,14 +246,15 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
 def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
     """Join the parts, and take the text as the answer, or offer it if it was unasked."""
-    heard, whole = replace(state, joining=None, due_s=None), _whole(joining)
+    heard, whole = replace(state, joining=None, due_s=None), whole_text(joining)
     if joining.offered:
-        return replace(heard, offer=whole)
+        return _with_offer(heard, whole)
     return _said(ask, heard, whole.question, whole.user, whole.text, at_s)
 
 
-def _whole(joining: Joining) -> Offer:
-    return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
+def _with_offer(state: State, offer: Offer) -> State:
+    text = offer.text if state.offer is None else f"{state.offer.text}\n{offer.text}"
+    return replace(state, offer=replace(offer, text=text))
 
 
 # --- time and the agent -------------------------------------------------------------------------------------
@@ -368,8 +366,8 @@ def _decided(
 
 def _settled(state: State, outcome: Outcome) -> State:
     """Settle the ask. A text that waited for its other parts becomes an offer: the phone says that it was not used."""
-    offer = state.offer if state.joining is None else _whole(state.joining)
-    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None, offer=offer)
+    unused = state if state.joining is None else _with_offer(state, whole_text(state.joining))
+    return _turned(unused, phase="settled", outcome=outcome, joining=None, due_s=None)
 
 
 def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) -> State:

@@ -8,8 +8,9 @@ from hermes.core.answers import leaves_at_once, unanswered
 
 if TYPE_CHECKING:
     from hermes.model.actions import Pick
+    from hermes.model.answer import User
     from hermes.model.ask import Ask
-    from hermes.model.events import TextHow
+    from hermes.model.events import Texted, TextHow
     from hermes.model.state import Confirm, State
 
 
@@ -35,6 +36,20 @@ def question_meant(ask: Ask, state: State, how: TextHow) -> int | None:
         return state.page
     open_ones = unanswered(state)
     return open_ones[0] if len(open_ones) == 1 else None
+
+
+def is_asked(state: State, event: Texted) -> bool:
+    """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
+    armed = state.armed is not None and state.armed.user_id == event.user.id
+    return event.how == "armed" or (event.how == "reply" and armed)
+
+
+def may_offer(ask: Ask, state: State, index: int, user: User) -> bool:
+    """Tell whether a text may be offered: no other is, or it can join that one, a free text of the same person."""
+    offer = state.offer
+    if offer is None:
+        return True
+    return ask.questions[index].custom and (offer.question, offer.user.id) == (index, user.id)
 
 
 def is_shown(ask: Ask, state: State, index: int) -> bool:

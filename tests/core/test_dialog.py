@@ -425,6 +425,58 @@ def test_a_text_that_waits_for_a_tap_outlives_a_page_and_another_answer(action: 
     assert talk.state.answers[0] == Answer((), "Green")
 
 
+def test_a_further_offered_text_joins_the_one_that_waits_for_a_tap() -> None:
+    """A tap takes both; a button that was drawn for the first one alone takes nothing."""
+    talk = Talk(ONE)
+    talk.write("let's take DuckDB", "offered")
+    first = talk.state.offer
+    assert first is not None
+    assert talk.write("but only for the tests", "offered") is None
+    assert talk.tap(TakeOffer(first.message_id)) == Toast("page_changed")
+    assert talk.state.offer is not None
+    talk.tap(TakeOffer(talk.state.offer.message_id))
+    assert decided(talk) == (Answer((), "let's take DuckDB\nbut only for the tests"),)
+
+
+def test_a_long_text_joins_it_as_a_whole() -> None:
+    """Its parts come one by one, and the end of the question may come first."""
+    for end in (Ticked(60.0), Ended(11.0, "gone")):
+        talk = Talk(ONE)
+        talk.write("first", "offered")
+        talk.write("a" * 4096, "offered")
+        talk.tell(end)
+        assert talk.state.offer is not None
+        assert talk.state.offer.text == "first\n" + "a" * 4096
+
+
+def test_an_answer_that_was_asked_for_leaves_an_offered_text_where_it_is() -> None:
+    """✏️ and the text after it are about another answer: the phone says of the first one that it was not used."""
+    talk = Talk(ONE)
+    talk.write("DuckDB", "offered")
+    talk.tap(Arm(0))
+    talk.write("SQLite, please", "armed")
+    assert decided(talk) == (Answer((), "SQLite, please"),)
+    assert talk.state.offer is not None
+    assert talk.state.offer.text == "DuckDB"
+
+
+@pytest.mark.parametrize("text", ["SQLite", "a" * 4096], ids=["short", "long"])
+def test_a_text_that_cannot_join_the_one_that_waits_is_told_so(text: str) -> None:
+    """It is of another person, for another question, or a second option for a question that takes no free text."""
+    talk = Talk(ONE)
+    talk.write("DuckDB", "offered")
+    before = talk.state.offer
+    assert talk.write(text, "offered", user=BOB) == Hint("tap_first")
+    assert (talk.state.offer, talk.state.joining) == (before, None)
+    talk = Talk(THREE)
+    talk.write("Green", "offered")
+    talk.tap(Go(2))
+    assert talk.write(text, "offered") == Hint("tap_first")
+    talk = Talk(ask(question(custom=False)))
+    talk.write("SQLite", "offered")
+    assert talk.write("PostgreSQL", "offered") == Hint("tap_first")
+
+
 def test_a_long_text_whose_last_part_comes_after_the_end_is_kept() -> None:
     """The same, for the parts that are there."""
     talk = Talk(ONE)

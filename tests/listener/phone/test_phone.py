@@ -209,6 +209,34 @@ async def test_a_plain_label_is_offered_and_taken_by_a_tap(home: House) -> None:
     assert home.agent.effects[0].answers == (("SQLite",),)
 
 
+async def test_a_second_plain_text_joins_the_first_one(home: House) -> None:
+    """A new message asks about both, the older one goes, and a tap sends both."""
+    home.agent.ask([question()])
+    await home.noted(await home.person.sees(ASKED))
+    home.person.write("let's take DuckDB")
+    first = await home.person.sees("Is this your answer to", buttons=True)
+    home.person.write("but only for the tests")
+    await home.person.gone(first)
+    both = await home.person.sees("“let's take DuckDB\nbut only for the tests”", buttons=True)
+    assert both.message_id > first.message_id
+    await home.person.taps(both, "Use “let's take DuckDB but only…”")
+    await until(lambda: home.agent.effects, "the answer")
+    assert home.agent.effects[0].answers == (("let's take DuckDB\nbut only for the tests",),)
+
+
+async def test_a_text_for_another_question_leaves_the_first_one_where_it_is(home: House) -> None:
+    """The person reads what to do first."""
+    home.agent.ask([question(), question("Which name?")])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    home.person.write("let's take DuckDB")
+    await home.person.sees("Is this your answer to", buttons=True)
+    await home.person.taps(shown, "name? ▶")
+    home.person.write("ducky")
+    await home.person.sees("Another text still waits for a tap")
+    await home.person.taps(await home.person.sees("Is this your answer to"), "Use “let's take DuckDB”")
+
+
 @pytest.mark.parametrize("is_drawn", [True, False])
 async def test_a_text_that_waited_for_a_tap_when_the_question_ended_was_not_used(
     home: House, *, is_drawn: bool
