@@ -84,7 +84,7 @@ def joined_text(parts: tuple[Part, ...]) -> str:
 
 
 def whole_text(joining: Joining) -> Offer:
-    """Return the text of all parts that have arrived, as what is offered."""
+    """Return the text of all parts that have arrived, as an offer."""
     return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
 
 

@@ -104,7 +104,9 @@ class PromptTexts:
         match to:
             case ToPrompt(prompt_id):
                 await self._prompts.apply(prompt_id, Continued(_part(text), self._due_s(text)))
-                return True
+                # Its parts may have been joined meanwhile: then this text is none of them, and goes its own way.
+                is_in = self._prompts.of_message(text.chat_id, text.message_id) is not None
+                return is_in or await self.take(text)
             case ToSession() if not _has_content(text):
                 self._messenger.say(hints.only_words(), reply_to=text.message_id)
                 return True

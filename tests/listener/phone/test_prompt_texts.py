@@ -14,7 +14,7 @@ from hermes.model.prompt_events import Declined, StopWanted
 from hermes.sandbox.botapi import Chat
 from hermes.sandbox.phone import file_of
 from tests.harness.folders import remove
-from tests.listener.gates import unsaved
+from tests.listener.gates import held, unsaved
 from tests.listening import ANN, BOB, House, a_request, house, living, question, until
 from tests.prompted import PROMPTS, Desked
 
@@ -103,6 +103,24 @@ async def test_split_parts_are_one_prompt(desk: Desked, shop: Source) -> None:
     await desk.came(LONG + "and the end")
     assert len(desk.prompts()) == 1
     assert len(desk.prompts()[0].parts) == 2
+
+
+async def test_a_part_that_comes_while_the_others_are_joined_is_a_prompt_of_its_own(desk: Desked, shop: Source) -> None:
+    """The prompt is complete on disk when the part would be added; Telegram may send the part again."""
+    shown, _ = await replied(desk, shop, LONG)
+    await until(lambda: desk.prompts() and desk.prompts()[0].due_s, "the first part")
+    async with held(desk.kept.prompts._store, "change") as gate:
+        await gate.begun()
+        desk.home.person.write("but do NOT push it", to=shown)
+        await until(lambda: desk.kept.prompts._lock._waiters, "the part behind the change")
+    await desk.came(LONG)
+    await until(lambda: len(desk.prompts()) == 2, "the second prompt")
+    _again(desk.home, "but do NOT push it")
+    await desk.home.polled()
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.came(LONG, "but do NOT push it")
+    assert len(desk.prompts()) == 2
 
 
 async def test_an_edit_of_one_part_leaves_the_others(desk: Desked, shop: Source) -> None:
