@@ -17,6 +17,7 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * a second delivery of the same update changes nothing;
   * an unasked text is only offered as an answer, even if it is an exact label; the offer stays until a tap on its own
     buttons. A further text of the same person for the same question joins it, any other unasked text gets a hint;
+  * ✏️ ends by the next page or text of the person who tapped it, not by those of others: that person may be typing;
   * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
@@ -30,6 +31,7 @@ from hermes.core.answers import (
     SPLIT_UNITS,
     leaves_at_once,
     option_named,
+    outcome_of,
     recommended,
     unanswered,
     utf16_units,
@@ -71,7 +73,7 @@ from hermes.model.events import (
 from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, Toast
 
 if TYPE_CHECKING:
-    from hermes.model.answer import DecisionKind, OutcomeKind
+    from hermes.model.answer import DecisionKind
 
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""
@@ -124,7 +126,8 @@ def _tapped_open(ask: Ask, state: State, event: Tapped) -> Step:
         return _offer_taken(ask, state, event, event.action)
     if event.epoch != state.epoch or state.phase != "open":
         return Step(state, Toast("page_changed"))
-    return _acted(ask, state, event, event.action)
+    acted = _acted(ask, state, event, event.action)
+    return acted if acted.state.epoch == state.epoch else replace(acted, state=_disarmed(acted.state, event.user))
 
 
 def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> Step:
@@ -237,10 +240,10 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
     For a permission, each text is free text; for a question with `custom`, a number is free text.
     """
-    question = ask.questions[index]
+    question, state = ask.questions[index], _disarmed(state, user)
     option = None if ask.permission is not None else option_named(question, text)
     if option is not None and (not question.custom or not text.strip().isdigit()):
-        return _with_pick(ask, replace(state, armed=None), Pick(index, option), user, at_s)
+        return _with_pick(ask, state, Pick(index, option), user, at_s)
     return _with_text(ask, state, index, user, text, at_s) if question.custom else state
 
 
@@ -309,7 +312,7 @@ def _told(state: State, event: Event) -> State:
         case Torn() if state.phase == "open" and state.joining is not None:
             return replace(state, joining=replace(state.joining, offered=True))
         case Delivered() if state.phase == "sending":
-            return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
+            return _settled(state, Outcome(outcome_of(state.decision), event.at_s, event.answers, proof=event.proof))
         case Failed() if state.phase == "sending":
             return replace(state, away=True, unknown=event.is_unknown)
         case Ended() if state.phase != "settled":
@@ -318,21 +321,6 @@ def _told(state: State, event: Event) -> State:
             return replace(state, working=True)
         case _:
             return state
-
-
-_OUTCOMES: Final[dict[DecisionKind, OutcomeKind]] = {
-    "answer": "answered",
-    "reject": "rejected",
-    "skip": "skipped",
-    "release": "expired",
-    "always": "answered",
-}
-
-
-def _outcome(decision: Decision | None) -> OutcomeKind:
-    if decision is None or decision.by is None:
-        return "expired"
-    return _OUTCOMES[decision.kind]
 
 
 # --- changes of the state that the rules above share --------------------------------------------------------
@@ -346,10 +334,14 @@ def _noted(before: State, update_id: int, step: Step) -> Step:
 
 def _turned(state: State, **changes: object) -> State:
     """Return the state with `changes` and the next epoch, so that the buttons of the page before change nothing."""
-    fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None)
+    fresh = replace(state, epoch=state.epoch + 1, confirm=None)
     if "page" in changes:
         fresh = replace(fresh, shelf=0)
     return replace(fresh, **changes)  # type: ignore[arg-type]
+
+
+def _disarmed(state: State, user: User) -> State:
+    return replace(state, armed=None) if state.armed is not None and state.armed.user_id == user.id else state
 
 
 def _answered(state: State, index: int, answer: Answer) -> State:

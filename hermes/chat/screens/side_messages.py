@@ -47,6 +47,8 @@ def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     found = _beside_settled(entry, look) if entry.state.phase == "settled" else {}
     if entry.state.offer and not _says_the_same(entry, entry.state.offer):
         found["offer"] = _unused(entry, entry.state.offer)
+    if entry.state.armed and look.group:  # privacy mode hides a text from us that replies to nothing
+        found["typing"] = _settled_while_typing(entry)
     return found
 
 
@@ -257,6 +259,11 @@ def _unused(entry: Entry, offer: Offer) -> SideScreen:
     words = defused(shortened(one_line(offer.text), _ANSWER))
     said = note(f"⚠️ Your text “{words}” was not used. ", code(entry))
     return SideScreen(said, ring=True, lasting=True, fresh=True)
+
+
+def _settled_while_typing(entry: Entry) -> SideScreen:
+    said = note("No answer to ", *subject(entry.ask), " is needed any more. ", code(entry))
+    return SideScreen(said, lasting=True, fresh=True)
 
 
 def _says_the_same(entry: Entry, offer: Offer) -> bool:
