@@ -26,6 +26,7 @@ BESIDE: Final = (
     "Is this your",
     "Type your",
     "Reply to this",
+    "No answer to",
     "⏰",
     "Still waiting",
     "⌛ No answer to",
