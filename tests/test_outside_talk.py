@@ -140,7 +140,7 @@ class Said:
         assert isinstance(query_id, str)
         (query_id + text).encode()
 
-    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
         assert type(reply_to) is int
         screen.text.encode()
 

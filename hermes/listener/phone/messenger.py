@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import ChatError
+from hermes.errors import ChatError, ChatRefused, Undelivered
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Screen
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 INSIST_PAUSE_S: Final = 5.0
+AGAIN_S: Final = (2.0, 5.0, 10.0, 20.0, 40.0, 45.0)
+"""A message that Telegram did not get is sent again after these pauses, for about two minutes in all."""
+MOST_AGAIN: Final = 10
+"""While so many messages are on their way, a further one is sent only once: they must not pile up."""
 
 
 class Messenger:
@@ -38,10 +43,14 @@ class Messenger:
         self._outbox = outbox
         self._background = background
         self._sleep = sleep
+        self._saying = 0
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
-        """Send a message; a failure is only logged."""
-        self._background.spawn(self._outbox.mention(self._entries.chat_id, screen, reply_to=reply_to))
+        """Send a message, again for about two minutes while Telegram cannot be reached. After that it is only logged.
+
+        One that Telegram refused, or may have accepted, is not sent again.
+        """
+        self._background.spawn(self._said(screen, reply_to))
 
     def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
         """Send a document (name, content) with this caption; a failure is only logged."""
@@ -63,11 +72,34 @@ class Messenger:
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""
+        await self._sent(screen, None, again_s=repeat(INSIST_PAUSE_S))
+
+    async def _said(self, screen: Screen, reply_to: int | None) -> None:
+        again_s = AGAIN_S if self._saying < MOST_AGAIN else ()
+        self._saying += 1
+        try:
+            await self._sent(screen, reply_to, again_s=again_s, final=(ChatRefused, Undelivered))
+        finally:
+            self._saying -= 1
+
+    async def _sent(
+        self,
+        screen: Screen,
+        reply_to: int | None,
+        *,
+        again_s: Iterable[float],
+        final: tuple[type[ChatError], ...] = (),
+    ) -> None:
+        """Send a message until Telegram accepts it, again after each of these pauses; not after a `final` error."""
+        pauses_s = iter(again_s)
         while True:
             try:
-                await self._outbox.send(self._entries.chat_id, screen)
+                await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
             except ChatError as error:
-                log.warning("what the person must hear of was not sent: %s", error)
-                await self._sleep(INSIST_PAUSE_S)
+                log.warning("a message was not sent: %s", error)
+                pause_s = None if isinstance(error, final) else next(pauses_s, None)
             else:
                 return
+            if pause_s is None:
+                return
+            await self._sleep(pause_s)

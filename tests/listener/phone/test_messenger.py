@@ -1,0 +1,150 @@
+"""Messages beside the asks: sent again while Telegram is away, and never a second time once it may have them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from hermes.chat.screens.screen import note
+from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
+from hermes.listener.background import Background
+from hermes.listener.phone import messenger
+from hermes.listener.phone.messenger import AGAIN_S, INSIST_PAUSE_S, MOST_AGAIN, Messenger
+from tests.listening import house, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hermes.chat.outbox import Outbox
+    from hermes.chat.screens.screen import Screen
+    from hermes.listener.entries import Entries
+    from tests.listening import House
+
+CHAT_ID = 1001
+AWAY = ChatAway("Telegram cannot be reached")
+home = house("new", started=True)
+
+
+@dataclass
+class Wire:
+    """What stands where the outbox stands, the chat and the clock: it fails with these errors, the last for ever."""
+
+    errors: list[ChatError | None]
+    sent: list[tuple[str, int | None]] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+    is_stopped: bool = False
+    chat_id: int = CHAT_ID
+
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+        assert chat_id == CHAT_ID
+        self.sent.append((screen.text, reply_to))
+        error = self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
+        if error is not None:
+            raise error
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        if self.is_stopped:
+            await asyncio.Event().wait()
+
+
+@dataclass
+class Line:
+    """A messenger on a wire."""
+
+    background: Background
+    wire: Wire
+
+    def messenger(self) -> Messenger:
+        wire: Any = self.wire
+        return Messenger(
+            cast("Entries", wire), cast("Outbox", wire), self.background, machine="laptop", sleep=self.wire.sleep
+        )
+
+
+@pytest.fixture
+async def line() -> AsyncIterator[Line]:
+    """A line on which nothing is wrong."""
+    background = Background()
+    yield Line(background, Wire([None]))
+    await background.close()
+
+
+async def test_a_hint_that_met_an_outage_is_sent_once_that_is_over(line: Line) -> None:
+    """The same words as a reply to the same message; and not again after that."""
+    line.wire.errors = [AWAY, AWAY, None]
+    line.messenger().say(note("No question is open."), reply_to=7)
+    await line.background.at_rest(5.0)
+    assert line.wire.sent == [("No question is open.", 7)] * 3
+    assert line.wire.pauses == list(AGAIN_S[:2])
+
+
+async def test_a_hint_is_given_up_after_two_minutes(line: Line, caplog: pytest.LogCaptureFixture) -> None:
+    """It would be no answer any more; each failure is in the log."""
+    line.wire.errors = [AWAY]
+    line.messenger().say(note("No question is open."))
+    await line.background.at_rest(5.0)
+    assert len(line.wire.sent) == len(AGAIN_S) + 1
+    assert 115 <= sum(line.wire.pauses) <= 125
+    assert caplog.text.count("a message was not sent: Telegram cannot be reached") == len(AGAIN_S) + 1
+
+
+@pytest.mark.parametrize("error", [ChatRefused("bad request"), Undelivered("the connection broke")])
+async def test_a_hint_that_was_refused_or_may_have_arrived_is_not_sent_again(line: Line, error: ChatError) -> None:
+    """Another try cannot help, or would show it twice. Not after an outage either."""
+    line.wire.errors = [AWAY, error, None]
+    line.messenger().say(note("No question is open."))
+    await line.background.at_rest(5.0)
+    assert len(line.wire.sent) == 2
+
+
+@pytest.mark.parametrize("error", [ChatRefused("bad request"), Undelivered("the connection broke"), AWAY])
+async def test_a_warning_is_sent_again_whatever_happened(line: Line, error: ChatError) -> None:
+    """Until Telegram says that it has it."""
+    line.wire.errors = [error] * (len(AGAIN_S) + 3) + [None]
+    line.messenger().insist(note("Please answer it on the computer."))
+    await line.background.at_rest(5.0)
+    assert len(line.wire.sent) == len(AGAIN_S) + 4
+    assert set(line.wire.pauses) == {INSIST_PAUSE_S}
+
+
+async def test_hints_do_not_pile_up(line: Line) -> None:
+    """Those above the limit are sent once; they are taken again when there is room."""
+    line.wire.errors, line.wire.is_stopped = [AWAY], True
+    said = line.messenger()
+    for number in range(MOST_AGAIN + 3):
+        said.say(note(f"Hint {number}."))
+    await until(lambda: len(line.wire.sent) == MOST_AGAIN + 3, "one try of each")
+    await asyncio.sleep(0)
+    assert len(line.background._tasks) == len(line.wire.pauses) == MOST_AGAIN
+    await line.background.close()
+    line.wire.sent, line.wire.is_stopped = [], False
+    line.wire.errors = [AWAY, None]
+    said.say(note("Now there is room."))
+    await line.background.at_rest(5.0)
+    assert len(line.wire.sent) == 2
+
+
+async def test_a_hint_that_waits_ends_with_the_listener(line: Line) -> None:
+    """Nothing is sent after that."""
+    line.wire.errors, line.wire.is_stopped = [AWAY], True
+    line.messenger().say(note("No question is open."))
+    await until(lambda: line.wire.pauses, "the pause")
+    await line.background.close()
+    assert not line.background._tasks
+    assert len(line.wire.sent) == 1
+
+
+async def test_the_only_word_about_a_text_outlives_an_outage_of_telegram(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The poll loop goes on meanwhile."""
+    monkeypatch.setattr(messenger, "AGAIN_S", (0.1, 0.1, 0.1))
+    home.api.control.fault(method="sendMessage", action="error", status=502, times=2)
+    text_id = home.person.write("anybody there?")
+    hint = await home.person.sees("No question is open just now")
+    assert hint.reply_to == text_id
+    assert len(home.person.shown()) == 1
