@@ -9,8 +9,8 @@ The first of these rules that fits decides:
  3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends). A text
     that was only forwarded is offered by a button.
  4. Exactly one ask is open in a private chat: a button offers the text as the answer to it.
- 5. Else the person is told how to answer. In a group only a reply to a message of an ask (also of a closed one) is
-    told anything, because people there talk to each other.
+ 5. Else the person is told how to answer. In a group only a reply to a message of our bot is told anything, because
+    people there talk to each other.
 
 In a topic, rules 3 and 4 are about the asks in that topic; if there are none, rule 4 is about those of the whole chat.
 There rule 3 holds in a group, too.
@@ -74,7 +74,8 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
     here = [entry for entry in entries if entry.phone.chat_id == text.chat_id]
     target = _replied_to(text, here)
     if text.text is None or not text.text.strip():
-        return Ignore() if text.group and not target else Tell("no_words", (target.id,) if target else ())
+        is_for_people = text.group and target is None and not text.reply_text
+        return Ignore() if is_for_people else Tell("no_words", (target.id,) if target else ())
     for entry in here:
         if _is_part(text, entry, target):
             return _to(entry, text, "part")
@@ -112,6 +113,8 @@ def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
 
 def _plain(text: Text, here: Sequence[Entry]) -> Destination:
     there = [entry for entry in here if entry.phone.thread_id == text.thread_id] if text.thread_id else here
+    if text.group and text.reply_text:
+        return Tell("how_to_answer" if _open_ones(here) else "none_open")
     if text.group and (not text.thread_id or text.reply_to is not None):
         return Ignore()
     armed = [entry for entry in there if _armed_at(entry, text.user.id) is not None and _was_shown(entry, text)]
@@ -122,13 +125,17 @@ def _plain(text: Text, here: Sequence[Entry]) -> Destination:
         return Ignore()
     if (text.text or "").startswith("/"):
         return Tell("how_to_answer")
-    open_ones = [entry for entry in there or here if open_to_people(entry.ask, entry.state)]
+    open_ones = _open_ones(there or here)
     candidates = [entry for entry in open_ones if _was_shown(entry, text)]
     if len(candidates) == 1:
         return _alone(text, candidates[0])
     if candidates:
         return Tell("two_open", tuple(entry.id for entry in candidates))
     return Tell("too_early" if open_ones else "none_open")
+
+
+def _open_ones(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if open_to_people(entry.ask, entry.state)]
 
 
 def _was_shown(entry: Entry, text: Text) -> bool:

@@ -185,7 +185,7 @@ def test_a_code_counts_only_at_the_end_of_our_own_message() -> None:
     assert route(text("words", reply_to=777), [opened()]) == to("e1", "offered", "words")
     assert route(text("words", reply_to=777, group=True), [opened()]) == Ignore()
     inside = text("words", reply_to=777, reply_text="#k7mx4 is what I said", group=True)
-    assert route(inside, [opened()]) == Ignore()
+    assert route(inside, [opened()]) == Tell("how_to_answer")
 
 
 def test_a_plain_text_that_is_no_option_is_refused_where_only_options_count() -> None:
@@ -212,6 +212,8 @@ def test_what_has_no_words_is_told_so() -> None:
     assert route(text(None), [opened()]) == Tell("no_words")
     assert route(text("  "), [opened()]) == Tell("no_words")
     assert route(text(None, group=True), [opened()]) == Ignore()
+    assert route(text(None, group=True, reply_to=333), [opened()]) == Ignore()
+    assert route(text(None, group=True, reply_to=333, reply_text="It is done"), [opened()]) == Tell("no_words")
     assert route(text(None, group=True, reply_to=500), [opened()]) == Tell("no_words", ("e1",))
 
 
@@ -222,6 +224,14 @@ def test_people_who_talk_in_a_group_are_left_alone() -> None:
         assert route(text(words, group=True), [armed(opened(), 10.0)]) == Ignore()
     assert route(text("SQLite", group=True, reply_to=333), [opened()]) == Ignore()
     assert route(text("SQLite", group=True, reply_to=500), [opened()]) == to("e1", "reply", "SQLite")
+
+
+def test_a_reply_to_another_message_of_ours_is_told_something_in_a_group() -> None:
+    """A notice or a hint: the person speaks to Hermes. It answers nothing, in a topic neither."""
+    reply = text("SQLite", group=True, reply_to=333, reply_text="Fix login flow is done")
+    assert route(reply, []) == Tell("none_open")
+    assert route(reply, [opened()]) == Tell("how_to_answer")
+    assert route(replace(reply, thread_id=7), [armed(in_topic(opened(), 7), 10.0)]) == Tell("how_to_answer")
 
 
 def test_an_update_that_was_seen_goes_nowhere_again() -> None:

@@ -152,11 +152,18 @@ class PromptTexts:
         return is_unheard
 
     def refuse(self, text: Text) -> bool:
-        """Say so if a plain text stands in the topic of a session that takes none; tell whether it does."""
-        topic = self._topics.at(text.chat_id, text.thread_id)
-        if topic is None or not topic.about.session_id or text.reply_to is not None:
+        """Say so if a text is for a session that takes none; tell whether it is.
+
+        It stands in the topic of the session, or replies to a message about one while prompts are off.
+        """
+        topic, off = self._topics.at(text.chat_id, text.thread_id), hints.prompts_off(self._messenger.machine)
+        if text.reply_to is not None:
+            is_refused = not self.is_on and self._kept.has_message(text.chat_id, text.reply_to)
+            if is_refused:
+                self._messenger.say(off, reply_to=text.message_id)
+            return is_refused
+        if topic is None or not topic.about.session_id:
             return False
-        off = hints.prompts_off(self._messenger.machine)
         self._messenger.say(takes_no_prompts(topic.agent_name) if self.is_on else off, reply_to=text.message_id)
         return True
 

@@ -11,11 +11,13 @@ from hermes.errors import InUse
 from hermes.model.actions import KeepWaiting
 from hermes.sandbox.botapi import Chat
 from tests.listener.gates import fails_once, unwritable
-from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
+from tests.listening import ANN, BOB, STRANGER, House, a_request, house, living, question, until
+from tests.prompted import Desked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+NOTICES = {"opencode2": {"enabled": False}, "notices": {"finished": "0s"}}
 ASKED = "Which database?"
 STALE = "This page has changed"
 GROUP, OTHER_GROUP = -4_001, -4_002
@@ -508,6 +510,24 @@ async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
         assert "Bob" in ended.text
         assert team.listener._parts.phone.memory.at.chat_id is None
         assert len(team.agent.effects) == 1
+
+
+@pytest.mark.parametrize("chat_id", [ANN.id, GROUP], ids=["private", "group"])
+async def test_a_reply_to_a_notice_is_told_that_prompts_are_off(tmp_path: Path, chat_id: int) -> None:
+    """And a reply to that gets a word, too; what people tell each other in a group gets none."""
+    chats = (Chat(GROUP, "Team"),)
+    async with living(tmp_path, chats=chats, chat_id=chat_id, privacy_mode=False, sections=NOTICES) as team:
+        desk = Desked(team)
+        await desk.start()
+        shown = await desk.notice(desk.desk.session("Fix login flow"), chat=chat_id)
+        if chat_id == GROUP:
+            team.person.write("Look, it is done", chat_id=GROUP)
+        text_id = team.person.write("Now release it", to=shown, chat_id=chat_id)
+        off = await team.person.sees("This phone may not write to agents", chat=chat_id)
+        assert off.reply_to == text_id
+        team.person.write("Why not?", to=off, chat_id=chat_id)
+        await team.person.sees("No question is open just now", chat=chat_id)
+        assert len(team.person.shown(chat_id)) == 3
 
 
 async def test_an_update_of_another_shape_goes_to_quarantine_alone(home: House) -> None:

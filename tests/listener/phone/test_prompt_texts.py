@@ -747,14 +747,15 @@ async def test_an_agent_that_is_away_gets_it_later(desk: Desked, shop: Source) -
 
 
 async def test_prompts_are_off_by_default(home: House) -> None:
-    """A reply to a notice is told what any text is told."""
+    """A reply to a notice is told so, and so is a command of prompts; any other text is told that nothing is open."""
     made = Desked(home)
     await made.start(prompts={"enabled": False})
     shown = await made.notice(made.desk.session("Fix login flow"))
-    home.person.write("Rename it", to=shown)
+    asked = {home.person.write("Rename it", to=shown), home.person.write("/new")}
+    off = "This phone may not write to agents"
+    await until(lambda: {one.reply_to for one in home.person.shown() if off in one.text} == asked, off)
+    home.person.write("Rename it")
     await home.person.sees("No question is open")
-    home.person.write("/new")
-    await home.person.sees("This phone may not write to agents")
     assert not made.prompts()
 
 
