@@ -45,12 +45,12 @@ class Messenger:
         self._sleep = sleep
         self._saying = 0
 
-    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
+    def say(self, screen: Screen, *, reply_to: int | None = None, chat_id: int | None = None) -> None:
         """Send a message, again for about two minutes while Telegram cannot be reached. After that it is only logged.
 
-        One that Telegram refused, or may have accepted, is not sent again.
+        One that Telegram refused, or may have accepted, is not sent again. `chat_id`: another chat.
         """
-        self._background.spawn(self._said(screen, reply_to))
+        self._background.spawn(self._said(screen, reply_to, chat_id))
 
     def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
         """Send a document (name, content) with this caption; a failure is only logged."""
@@ -72,20 +72,21 @@ class Messenger:
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""
-        await self._sent(screen, None, again_s=repeat(INSIST_PAUSE_S))
+        await self._sent(screen, again_s=repeat(INSIST_PAUSE_S))
 
-    async def _said(self, screen: Screen, reply_to: int | None) -> None:
+    async def _said(self, screen: Screen, reply_to: int | None, chat_id: int | None) -> None:
         again_s = AGAIN_S if self._saying < MOST_AGAIN else ()
         self._saying += 1
         try:
-            await self._sent(screen, reply_to, again_s=again_s, final=(ChatRefused, Undelivered))
+            await self._sent(screen, reply_to, chat_id, again_s=again_s, final=(ChatRefused, Undelivered))
         finally:
             self._saying -= 1
 
     async def _sent(
         self,
         screen: Screen,
-        reply_to: int | None,
+        reply_to: int | None = None,
+        chat_id: int | None = None,
         *,
         again_s: Iterable[float],
         final: tuple[type[ChatError], ...] = (),
@@ -94,7 +95,7 @@ class Messenger:
         pauses_s = iter(again_s)
         while True:
             try:
-                await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
+                await self._outbox.send(chat_id or self._entries.chat_id, screen, reply_to=reply_to)
             except ChatError as error:
                 log.warning("a message was not sent: %s", error)
                 pause_s = None if isinstance(error, final) else next(pauses_s, None)
