@@ -219,6 +219,10 @@ class Beside:
     async def handle(self, raw: dict[str, Any]) -> None:
         self.handled.append(read_update(raw).update_id)
 
+    def set_aside(self, raw: dict[str, Any], *, is_kept: bool) -> None:
+        assert is_kept
+        read_update(raw)
+
     def note_offset(self, offset: Offset) -> None:
         json.dumps(offset.next_id)
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from hermes.errors import StoreError
     from hermes.listener.records import Records
     from hermes.storage.store import RecordStore, Store
 
@@ -63,14 +62,14 @@ async def held(store: Store | RecordStore[Any], name: str, *, is_done: bool = Fa
         gate.open()
 
 
-def fails_once(store: Store | RecordStore[Any], name: str, error: StoreError) -> None:
-    """Let the next call of this method of the store fail."""
+def fails_once(part: object, name: str, error: Exception) -> None:
+    """Let the next call of this method fail, for example one of the store."""
 
     async def called(*_: Any, **__: Any) -> Any:
-        del store.__dict__[name]
+        del part.__dict__[name]
         raise error
 
-    store.__dict__[name] = called
+    part.__dict__[name] = called
 
 
 @contextmanager

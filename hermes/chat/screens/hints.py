@@ -336,6 +336,13 @@ def not_saved(machine: str, why: str = "disk full") -> Screen:
     return note("⚠️ I could not save that (", phrase(why, 40), " on ", where, "). Please tap again in a moment.")
 
 
+def defect(machine: str, *, is_kept: bool) -> Screen:
+    """Return the warning that a tap or a text met a defect of Hermes; it is short enough for a toast."""
+    where, doctor = phrase(machine, 40, empty="the computer"), Span("hermes doctor", "code")
+    kept = "I kept it. To find it" if is_kept else "I could not keep it. To find out why"
+    return note(f"⚠️ I could not use that, because of a defect of mine. {kept}, run on ", where, ": ", doctor)
+
+
 def other_poller(machine: str) -> Screen:
     """Return the warning that another program uses this bot, so that it may receive the taps."""
     where = phrase(machine, 40, empty="the computer")

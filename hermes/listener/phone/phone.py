@@ -173,6 +173,20 @@ class PhoneSide:
         except TimeoutError:
             raise ChatAway("the person could not be told in time") from None
 
+    def set_aside(self, raw: dict[str, Any], *, is_kept: bool) -> None:
+        """Tell a permitted person that a defect of Hermes kept their tap, text or edit from being used.
+
+        `is_kept`: it is in quarantine. Raises ValueError: it has another shape, so that nobody knows whose it is.
+        """
+        incoming = self._read(raw)
+        if not isinstance(incoming, Tap | Text | TextEdit) or not self._is_permitted(incoming):
+            return
+        sorry = hints.defect(self._messenger.machine, is_kept=is_kept)
+        if isinstance(incoming, Tap):
+            self._outbox.answer(incoming.query_id, sorry.text)
+        else:
+            self._messenger.say(sorry, reply_to=incoming.message_id)
+
     def _joining(self, text: Text) -> list[str]:
         """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""
         found = [(entry.id, entry.state.joining) for entry in self._entries.all()]

@@ -1,6 +1,6 @@
 """The loop over Telegram's updates: each is handled at least once, one at a time, and the loop never ends.
 
-- An update that cannot be handled goes to quarantine alone, and the next one is read.
+- An update that cannot be handled goes to quarantine alone, the person is told, and the next one is read.
 - If an update cannot be saved, the person is told to tap again. The update stays with Telegram only if Telegram cannot
   be reached for that message or refuses the token.
 """
@@ -204,11 +204,19 @@ class Updates:
         return True
 
     async def _set_aside(self, raw: Any, error: Exception) -> None:
-        data = as_text(raw).encode("utf-8", "backslashreplace")
+        """Put an update into quarantine, and tell the person whose it is, if it can be read at all."""
+        data, is_kept = as_text(raw).encode("utf-8", "backslashreplace"), True
         try:
             self._entries.store.home.quarantine("update.json", data, str(error))
         except (StoreError, OSError) as full:
+            is_kept = False
             log.error("nor could it be put there: %s", full)  # noqa: TRY400 (the cause is named; not a bug)
+        try:
+            self._phone.set_aside(raw, is_kept=is_kept)
+        except ValueError:
+            log.info("nobody knows whose update it was")
+        except Exception:  # the guard around one update: else it would come again for ever
+            log.exception("nor could the person be told")
 
     def _keep_offset(self) -> None:
         """Let the offset be saved soon."""

@@ -491,6 +491,43 @@ async def test_a_tap_finds_a_damaged_entry_whole(home: House) -> None:
     assert damaged.read_text() == "torn"
 
 
+# --- a defect -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_defect_is_told_to_the_person_whose_text_or_tap_met_it(home: House) -> None:
+    """Where to look, and nothing of the error; it is in quarantine, and the next text is taken in."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    phone = home.listener._parts.phone.updates._phone
+    fails_once(phone._texts, "take", RuntimeError("a secret in an error"))
+    text_id = home.person.write("Redis", to=shown)
+    sorry = await home.person.sees("⚠️ I could not use that, because of a defect of mine. I kept it.")
+    assert sorry.reply_to == text_id
+    assert sorry.text.endswith(": hermes doctor")
+    assert len(list((home.store / "quarantine").glob("*"))) == 1
+    fails_once(phone._taps, "take", RuntimeError("a secret in an error"))
+    assert await home.person.taps(shown, "SQLite") == sorry.text
+    assert await home.person.taps(shown, "SQLite") == "SQLite"
+    assert "secret" not in str([one.text for one in home.person.shown()])
+
+
+async def test_a_stranger_is_told_of_no_defect(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor of anything else."""
+
+    def stumbles(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(home.listener._parts.phone.updates._phone, "_turn_away", stumbles)
+    home.person.write("hello?", user_id=STRANGER.id, chat_id=STRANGER.id)
+    await until(lambda: list((home.store / "quarantine").glob("*")), "the quarantine")
+    monkeypatch.undo()
+    home.person.write("anybody there?")
+    await home.person.sees("No question is open")
+    assert not home.person.shown(STRANGER.id)
+    assert len(home.person.shown()) == 1
+
+
 # --- groups -------------------------------------------------------------------------------------------------------
 
 

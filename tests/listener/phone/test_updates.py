@@ -51,6 +51,7 @@ class Ears:
     ids: list[int] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     untold: list[int] = field(default_factory=list)
+    sorry: list[tuple[int, bool]] = field(default_factory=list)
     stumbles: list[Exception] = field(default_factory=list)
     good: list[float] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
@@ -73,6 +74,12 @@ class Ears:
         if self.deaf:
             raise self.deaf
         self.untold.append(raw["update_id"])
+
+    def set_aside(self, raw: dict[str, Any], *, is_kept: bool) -> None:
+        incoming = read_update(raw)
+        if self.deaf:
+            raise self.deaf
+        self.sorry.append((incoming.update_id, is_kept))
 
     def note_offset(self, offset: Offset) -> None:
         self.kept = offset
@@ -285,6 +292,29 @@ async def test_a_full_quarantine_holds_nothing_up(caplog: pytest.LogCaptureFixtu
     await ears.updates().step()
     assert ears.heard == ["next"]
     assert "no space left" in caplog.text
+
+
+@pytest.mark.parametrize("defect", [RuntimeError("a defect"), ValueError("a defect")])
+@pytest.mark.parametrize("full", [None, OSError("no space left")])
+async def test_the_person_is_told_of_an_update_that_met_a_defect(full: OSError | None, defect: Exception) -> None:
+    """Once, and whether it was kept; nobody is told of one that cannot be read."""
+    script = Script([[anns("poison", 1), {"update_id": 2, "message": []}, anns("next", 3)], []])
+    ears = script.ears(fails={"poison": defect}, full=full)
+    updates = ears.updates()
+    await updates.step()
+    await updates.step()
+    assert (ears.heard, ears.sorry, len(ears.aside)) == (["next"], [(1, full is None)], 0 if full else 2)
+
+
+async def test_a_defect_in_telling_of_a_defect_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Its update would come again for ever."""
+    script = Script([[anns("poison", 1), anns("next", 2)], []])
+    ears = script.ears(fails={"poison": RuntimeError("a defect")}, deaf=RuntimeError("another one"))
+    updates = ears.updates()
+    await updates.step()
+    await updates.step()
+    assert (ears.heard, script.offsets) == (["next"], [None, "3"])
+    assert "another one" in caplog.text
 
 
 # a full disk
