@@ -766,6 +766,23 @@ async def test_a_prompt_says_that_its_machine_is_away(three: tuple[Machine, ...]
     await until(lambda: workstation.agent.texts_of(session), "the prompt at the workstation")
 
 
+async def test_a_text_without_a_session_keeps_no_listener_from_leaving(three: tuple[Machine, ...]) -> None:
+    """It is saved, and the next listener takes the tap; the machines are none of its business until then."""
+    laptop, _, _ = three
+    await laptop.start(idle_s=600.0, prompts={"enabled": True})
+    session = laptop.agent.session("Fix login flow")
+    await card_of(laptop, laptop, "Fix login flow")
+    laptop.person.write("Go on")
+    shown = await laptop.person.sees("What is this for?", buttons=True)
+    prompts = laptop.listener._parts.kept.prompts
+    await until(lambda: any(one.line.message_id for one in prompts.all()), "the line noted")
+    laptop.clock.advance(700)
+    await laptop.ended()
+    await laptop.start()
+    await laptop.person.taps(shown, "Fix login flow")
+    await until(lambda: laptop.agent.texts_of(session) == ["Go on"], "the prompt")
+
+
 async def test_the_next_phone_side_says_that_the_machine_of_a_prompt_is_away(three: tuple[Machine, ...]) -> None:
     """Although nothing about the prompt has changed since."""
     laptop, workstation, _ = three

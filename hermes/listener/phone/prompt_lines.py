@@ -91,8 +91,8 @@ class PromptLines:
             return AT_ONCE
         if screen.digest == prompt.line.drawn:
             again_s = _look_again_s(prompt, now_s)
-            has_machines = bool(self._machines.all) and not prompts.is_over(prompt)
-            return min(again_s or LOOK_S, LOOK_S) if has_machines else again_s
+            may_be_away = bool(self._machines.all and prompt.machine) and not prompts.is_over(prompt)
+            return min(again_s or LOOK_S, LOOK_S) if may_be_away else again_s
         since_s = now_s - prompt.line.drawn_s
         if prompt.phase == "running" and prompt.stop == "" and 0 <= since_s < PROGRESS_S and prompt.line.is_running:
             return PROGRESS_S - since_s

@@ -743,6 +743,23 @@ async def test_an_agent_that_is_away_gets_it_later(desk: Desked, shop: Source) -
     await desk.came("Rename it")
 
 
+async def test_a_text_without_a_session_outlives_its_listener(home: House) -> None:
+    """One that a hook started leaves, although nobody has said what the text is for; the next one takes the tap."""
+    made = Desked(home)
+    await made.start(idle_s=600.0, prompts={"enabled": True})
+    await made.notice(made.desk.session("Fix login flow"))
+    home.person.write("Rename it")
+    shown = await home.person.sees("What is this for?", buttons=True)
+    await until(lambda: made.prompts()[0].line.message_id, "the line noted")
+    home.clock.advance(700)
+    await home.ended()
+    await made.start()
+    await home.person.taps(shown, "Fix login flow")
+    await made.came("Rename it")
+    await home.person.sees("▶️ Working")
+    assert not home.person.find("What is this for?")
+
+
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
