@@ -47,7 +47,10 @@ class Ask:
     request_id: str = ""
     session: str = ""
     ended_by: set[str] = field(default_factory=set)
-    """What else ended it, or may have: "desk", "dismissed", "aborted", "deleted", "disposed", "restarted", "left"."""
+    """What else ended it, or may have: "desk", "dismissed", "aborted", "deleted", "disposed", "restarted", "left".
+
+    "silent": its agent took an answer, and did not say so in time.
+    """
     promised: bool = False
     """Whether the phone has acknowledged the whole answer."""
     change_bytes: int = 0

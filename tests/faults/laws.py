@@ -87,6 +87,9 @@ def shows(person: Person, came: Sequence[Answers | None], view: View) -> Iterato
             yield f"{ask.token} is not on the phone"
         return
     said = _true_words(ask, came, person)
+    if person.asked_again and "desk" in ask.ended_by and len(texts) == 1:
+        # The desk answered the second question before Hermes could hear of it: the one message is of the first.
+        said.append(NO_LONGER)
     if not any(word in text for text in texts for word in said):
         yield f"{ask.token} came to {_short(list(came))} ({sorted(ask.ended_by)}), the phone says {_short(texts)}"
 
@@ -118,8 +121,8 @@ def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> lis
     if not came:
         return [TIME_OUT if person.time_was_up and "left" in ask.ended_by else NO_LONGER]
     # A session takes its record with it: what took effect just before can be proven by nobody who was killed meanwhile.
-    # Nor can a hook tell of it that has left a full disk.
-    said = [NO_LONGER] if ask.ended_by & {"deleted", "left"} else []
+    # Nor can a hook tell of it that has left a full disk, nor an agent that says nothing for too long.
+    said = [NO_LONGER] if ask.ended_by & {"deleted", "left", "silent"} else []
     if "desk" in ask.ended_by and came[0] == ask.at_desk:
         # Where no event told which of the two it was, its tool shows that it was allowed, and no more.
         always = ["🖥 Always allowed"] if came[0] == (("always",),) else []

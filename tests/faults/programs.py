@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,10 @@ class Waiting:
     out: Path
     told: bool = False
     """Whether the agent has told what it took for an answer, or leaves that to others."""
+    printed_s: float = 0.0
+    """When the hook printed its line, by the wall's clock; known once the agent tells of it."""
+    late_s: float = 0.0
+    """How long after the printed line all that the agent told of it was handed over."""
 
     def line(self) -> str:
         """Return what it printed, "" where that is nothing yet."""
@@ -68,7 +73,8 @@ class Programs:
     folder: Path
     directory: str
     asks: dict[str, Waiting] = field(default_factory=dict)
-    news: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    news: list[tuple[subprocess.Popen[bytes], Waiting | None]] = field(default_factory=list)
+    """The hooks that bring news, each with the ask that it is about, if that is known."""
     started: int = 0
 
     def ask(self, ask: Ask) -> None:
@@ -88,23 +94,28 @@ class Programs:
         self.asks[called] = Waiting(SPEAKING[name], payload, self._run(name, payload, out), out, told=not tells)
         return called
 
-    def tell(self, name: str, payload: Json) -> None:
-        """Let a hook bring news, without an ask."""
+    def tell(self, name: str, payload: Json, about: Waiting | None = None) -> None:
+        """Let a hook bring news, without an ask of its own."""
         process = self._run(name, payload, self.folder / "news.out")
         assert process.stdin is not None
         process.stdin.close()
-        self.news.append(process)
+        self.news.append((process, about))
 
     def step(self) -> None:
         """Let the agents tell what came of their asks, once."""
         for waiting in self.asks.values():
             if not waiting.told and waiting.is_answered:
                 waiting.told = True
+                waiting.printed_s = waiting.out.stat().st_mtime
                 took = waiting.took()
                 answers = None if took is None else [list(one) for one in took]
                 for payload in waiting.speaking.tells(waiting.payload, answers):
-                    self.tell(waiting.speaking.name, payload)
-        self.news = [process for process in self.news if process.poll() is None]
+                    self.tell(waiting.speaking.name, payload, waiting)
+        under_way = [(process, about) for process, about in self.news if process.poll() is None]
+        for _, about in self.news:
+            if about is not None:
+                about.late_s = time.time() - about.printed_s
+        self.news = under_way
 
     def came_of(self, called: str) -> list[Answers | None]:
         """Return every effect that an ask had."""
@@ -132,7 +143,7 @@ class Programs:
 
     def close(self) -> None:
         """End every hook."""
-        for process in [*(waiting.process for waiting in self.asks.values()), *self.news]:
+        for process in [*(waiting.process for waiting in self.asks.values()), *(process for process, _ in self.news)]:
             _end(process)
 
     def _run(self, name: str, payload: Json, out: Path) -> subprocess.Popen[bytes]:

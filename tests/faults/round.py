@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.chat.screens.hints import TOASTS
+from hermes.core.graces import TAKEN_GRACE_S
 from tests.faults import enclosures, fates, laws, letters, prompt_laws, talking, topics, words
 from tests.faults.asks import Ask, invented, token
 from tests.faults.faults import ALONE, CATALOGUE, DAMAGING, DOWNLOADS, ENDINGS, IN_GROUPS, JUMPS, LONELY, MILD, WORDLESS
@@ -398,10 +399,13 @@ class Round:
     def _see_who_left(self) -> None:
         """A hook leaves if nobody can hear it or its time is up without a "no", and its agent asks at its desk alone.
 
-        If it found the disk full, it cannot tell either that it has handed an answer over.
+        If it found the disk full, it cannot tell either that it has handed an answer over. An agent that took an
+        answer, and stood still for longer than Hermes waits for its word, counts as silent.
         """
         for person in self.persons:
             waiting = self.world.programs.asks.get(person.ask.request_id)
+            if waiting is not None and waiting.late_s * self.world.pace > TAKEN_GRACE_S:
+                person.ask.ended_by.add("silent")
             if waiting is None or waiting.alive or not (person.time_was_up or LEAVING & set(self.kinds)):
                 continue
             if FULL in self.kinds or not waiting.is_answered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from dataclasses import replace
@@ -39,7 +40,9 @@ if payload.get("hook_event_name") == "PostToolUse" or say == "nothing":
 if say == "wait":
     time.sleep(60)
 if say == "allow":
-    print(json.dumps({"hookSpecificOutput": {"decision": {"behavior": "allow"}}}), flush=True)
+    given = payload["tool_input"]
+    given["answers"] = {one["question"]: one["options"][0]["label"] for one in given.get("questions", [])}
+    print(json.dumps({"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": given}}}), flush=True)
 elif say == "refused":
     print(json.dumps({"kind": "refused", "error": "nobody is there"}), flush=True)
 else:
@@ -185,6 +188,27 @@ def test_a_printed_answer_is_its_asks_effect(tmp_path: Path) -> None:
     until(lambda: agents.came_of(ask.request_id), 30, "the answer")
     assert agents.came_of(ask.request_id) == [ask.wanted]
     agents.forget(ask.request_id)
+    agents.close()
+
+
+@pytest.mark.parametrize("back_s", [0.0, 100.0])
+def test_an_agent_that_tells_late_is_known(back_s: float, tmp_path: Path) -> None:
+    """Hermes waits for its word for a while only, and cannot know whether it took the answer."""
+    agents = programs(tmp_path, "allow")
+    ask = Ask("q1w", "single", "program", "claude-code")
+    agents.ask(ask)
+    until(lambda: agents.came_of(ask.request_id), 30, "the answer")
+    waiting = agents.asks[ask.request_id]
+    printed_s = waiting.out.stat().st_mtime - back_s
+    os.utime(waiting.out, (printed_s, printed_s))
+
+    def handed_over() -> bool:
+        agents.step()
+        return agents.idle
+
+    until(handed_over, 30, "the word")
+    assert waiting.told
+    assert back_s < waiting.late_s < back_s + 90.0
     agents.close()
 
 

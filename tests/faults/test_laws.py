@@ -135,6 +135,7 @@ GONE = "The agent no longer needs this q1w"
         ([a_message(GONE)], [], an_ask(ended_by={"deleted"}, promised=True), ""),
         ([a_message(GONE)], [wanted()], an_ask(ended_by={"deleted"}, promised=True), ""),
         ([a_message(GONE)], [wanted()], an_ask(ended_by={"left"}, promised=True), ""),
+        ([a_message(GONE)], [wanted()], an_ask(ended_by={"silent"}, promised=True), ""),
         ([a_message(GONE)], [wanted()], an_ask(ended_by={"restarted"}, promised=True), "the phone says"),
         ([], [], an_ask(ended_by={"deleted"}), ""),
         ([], [], an_ask(ended_by={"deleted"}, promised=True), "is not on the phone"),
@@ -151,6 +152,23 @@ def test_the_phone_tells_the_truth(
 ) -> None:
     """Each end has its words, without buttons; what was acknowledged is never passed over in silence."""
     told(laws.shows(a_person(ask), came, a_view(*messages)), broken)
+
+
+@pytest.mark.parametrize(
+    ("messages", "asked_again", "broken"),
+    [
+        ([a_message(GONE)], True, ""),
+        ([a_message(GONE)], False, "the phone says"),
+        ([a_message(GONE), a_message("⏳ Sending q1w")], True, "the phone says"),
+        ([a_message(GONE), a_message("🖥 Answered on the computer q1w")], True, ""),
+    ],
+)
+def test_the_desk_may_answer_again_before_hermes_asks_again(
+    messages: list[ShownMessage], asked_again: bool, broken: str
+) -> None:
+    """The one message is of the first question then; a message of the second one must tell the truth."""
+    person = a_person(an_ask(ended_by={"desk"}), asked_again=asked_again)
+    told(laws.shows(person, [DESK], a_view(*messages)), broken)
 
 
 @pytest.mark.parametrize(
