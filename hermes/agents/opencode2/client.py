@@ -370,11 +370,12 @@ class OpenCode2Server:
         return StillOpen()
 
     async def _evidence(self, ask: Ask) -> proof.Evidence:
+        # Read before the call: a turn that ends between the two reads would look like one whose server died.
+        is_active = ask.source.session_id in await self.busy("")
         call = None
         with contextlib.suppress(NotThere):
             call = await sessions.call(self.api, ask.source)
-        heard = self._replies.get(ask.source.request_id or "")
-        return proof.Evidence(call, ask.source.session_id in await self.busy(""), heard)
+        return proof.Evidence(call, is_active, self._replies.get(ask.source.request_id or ""))
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
         """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""

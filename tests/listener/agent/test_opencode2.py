@@ -11,13 +11,14 @@ from hermes.agents.opencode2.discovery import NAME
 from hermes.model.ask import Source
 from hermes.model.notice import Retry
 from hermes.model.signals import Retrying
+from hermes.model.verdicts import AnsweredWith
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.opencode2.routes import Refusal
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
 from tests.listening import House, house, question, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
 ASKED = "Which database?"
 home = house()
@@ -193,6 +194,29 @@ async def test_a_question_whose_folder_was_unloaded(home: House, agent: OpenCode
     agent.evict(agent.directory)
     await home.person.taps(asked, "SQLite")
     await home.person.sees("came too late: the agent had stopped waiting")
+
+
+async def test_a_turn_that_ends_between_two_looks_is_no_dead_question(
+    home: House, agent: OpenCode2Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its form is forgotten, its call still runs at the first look, and nothing runs at the second one."""
+    await follows(home, agent)
+    form_id = agent.ask([question()])
+    await home.person.sees(ASKED, buttons=True)
+    form = agent.forms[form_id]
+    agent.evict(agent.directory)
+    [server] = [one for one in home.listener._parts.agent.servers if one.name == NAME]
+    looks = server.busy
+
+    async def after_the_end(directory: str) -> Collection[str]:
+        if not agent.came_of(form_id):
+            agent.forms[form_id] = form
+            agent.answer(form_id, [["SQLite"]])
+            agent.forget(form_id)
+        return await looks(directory)
+
+    monkeypatch.setattr(server, "busy", after_the_end)
+    assert await server.verdict(home.entry().ask) == AnsweredWith((("SQLite",),), "record")
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------
