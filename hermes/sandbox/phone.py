@@ -48,6 +48,8 @@ __all__ = [
 
 LOOK_AGAIN_S = 0.25
 DEFAULT_WAIT_S = 30.0
+KEEP_ALIVE_S = 2.0
+"""The server closes idle connections after five seconds; a request that meets such a close would be lost."""
 
 T = TypeVar("T")
 
@@ -72,7 +74,12 @@ class Phone:
 
     def __init__(self, control_url: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self._http = httpx.Client(
-            base_url=control_url, transport=transport, verify=_NO_CERTIFICATES, trust_env=False, timeout=30.0
+            base_url=control_url,
+            transport=transport,
+            verify=_NO_CERTIFICATES,
+            trust_env=False,
+            timeout=30.0,
+            limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_S),
         )
 
     def __enter__(self) -> Self:
