@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import ChatError, ChatRefused, Undelivered
+from hermes.errors import ChatAway, ChatError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Screen
@@ -21,9 +20,7 @@ log = logging.getLogger(__name__)
 
 INSIST_PAUSE_S: Final = 5.0
 AGAIN_S: Final = (2.0, 5.0, 10.0, 20.0, 40.0, 45.0)
-"""A message that Telegram did not get is sent again after these pauses, for about two minutes in all."""
-MOST_AGAIN: Final = 10
-"""While so many messages are on their way, a further one is sent only once: they must not pile up."""
+"""The pauses after which a message is sent again while Telegram cannot be reached."""
 
 
 class Messenger:
@@ -43,12 +40,11 @@ class Messenger:
         self._outbox = outbox
         self._background = background
         self._sleep = sleep
-        self._saying = 0
 
     def say(self, screen: Screen, *, reply_to: int | None = None, chat_id: int | None = None) -> None:
-        """Send a message, again for about two minutes while Telegram cannot be reached. After that it is only logged.
+        """Send a message, again for about two minutes while Telegram cannot be reached; a failure is only logged.
 
-        One that Telegram refused, or may have accepted, is not sent again. `chat_id`: another chat.
+        If Telegram's answer is lost, the message may come twice. `chat_id`: another chat.
         """
         self._background.spawn(self._said(screen, reply_to, chat_id))
 
@@ -72,35 +68,23 @@ class Messenger:
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""
-        await self._sent(screen, again_s=repeat(INSIST_PAUSE_S))
+        while await self._failed(screen) is not None:
+            await self._sleep(INSIST_PAUSE_S)
 
     async def _said(self, screen: Screen, reply_to: int | None, chat_id: int | None) -> None:
-        again_s = AGAIN_S if self._saying < MOST_AGAIN else ()
-        self._saying += 1
-        try:
-            await self._sent(screen, reply_to, chat_id, again_s=again_s, final=(ChatRefused, Undelivered))
-        finally:
-            self._saying -= 1
-
-    async def _sent(
-        self,
-        screen: Screen,
-        reply_to: int | None = None,
-        chat_id: int | None = None,
-        *,
-        again_s: Iterable[float],
-        final: tuple[type[ChatError], ...] = (),
-    ) -> None:
-        """Send a message until Telegram accepts it, again after each of these pauses; not after a `final` error."""
-        pauses_s = iter(again_s)
-        while True:
-            try:
-                await self._outbox.send(chat_id or self._entries.chat_id, screen, reply_to=reply_to)
-            except ChatError as error:
-                log.warning("a message was not sent: %s", error)
-                pause_s = None if isinstance(error, final) else next(pauses_s, None)
-            else:
-                return
-            if pause_s is None:
+        for pause_s in AGAIN_S:
+            if not isinstance(await self._failed(screen, reply_to, chat_id), ChatAway):
                 return
             await self._sleep(pause_s)
+        await self._failed(screen, reply_to, chat_id)
+
+    async def _failed(
+        self, screen: Screen, reply_to: int | None = None, chat_id: int | None = None
+    ) -> ChatError | None:
+        """Send a message once, and return why that failed, None if it did not."""
+        try:
+            await self._outbox.send(chat_id or self._entries.chat_id, screen, reply_to=reply_to)
+        except ChatError as error:
+            log.warning("a message was not sent: %s", error)
+            return error
+        return None

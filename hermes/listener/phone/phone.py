@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -32,8 +31,6 @@ AGAIN_S: Final = (0.1, 0.3, 1.0)
 """What meets the change of another process is tried again after these pauses."""
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
-TURN_AWAY_S: Final = 300.0
-"""A person who writes in a chat that Hermes does not use is told so once in this time."""
 STALE: Final = hints.TOASTS["page_changed"]
 
 
@@ -68,7 +65,6 @@ class PhoneSide:
         self._messenger = messenger
         self._link = link
         self._sorry_s = sorry_s
-        self._turned_away_s: dict[int, float] = {}
         self.torn: set[str] = set()
         """The ids of entries and prompts whose joined text lacks a part, because that part could not be saved.
 
@@ -137,11 +133,8 @@ class PhoneSide:
         if isinstance(incoming, Tap):  # in a chat that was used before
             self._outbox.answer(incoming.query_id, hints.TOASTS["other_chat"])
         elif isinstance(incoming, Text) and incoming.chat_id == incoming.user.id:  # their private chat
-            now_s, told_s = self._entries.now(), self._turned_away_s.get(incoming.chat_id, -math.inf)
-            if abs(now_s - told_s) >= TURN_AWAY_S:
-                self._turned_away_s[incoming.chat_id] = now_s
-                said = hints.other_chat(self._messenger.machine, is_group=self._entries.chat_id < 0)
-                self._messenger.say(said, reply_to=incoming.message_id, chat_id=incoming.chat_id)
+            said = hints.other_chat(self._messenger.machine, is_group=self._entries.chat_id < 0)
+            self._messenger.say(said, reply_to=incoming.message_id, chat_id=incoming.chat_id)
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
         if isinstance(incoming, Tap):
