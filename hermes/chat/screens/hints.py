@@ -340,7 +340,7 @@ def defect(machine: str, *, is_kept: bool) -> Screen:
     """Return the warning that a tap or a text met a defect of Hermes; it is short enough for a toast."""
     where, doctor = phrase(machine, 40, empty="the computer"), Span("hermes doctor", "code")
     kept = "I kept it. To find it" if is_kept else "I could not keep it. To find out why"
-    return note(f"⚠️ I could not use that, because of a defect of mine. {kept}, run on ", where, ": ", doctor)
+    return note(f"⚠️ That may not have worked, because of a defect of mine. {kept}, run on ", where, ": ", doctor)
 
 
 def other_poller(machine: str) -> Screen:

@@ -203,7 +203,7 @@ def test_what_hermes_says_about_itself() -> None:
     )
     assert units(not_saved("x" * 999, "y" * 999).text) <= 200, "it has to fit into a toast"
     assert shown(hints.defect("laptop", is_kept=True)) == (
-        "⚠️ I could not use that, because of a defect of mine. I kept it. To find it, run on laptop: `hermes doctor`"
+        "⚠️ That may not have worked, because of a defect of mine. I kept it. To find it, run on laptop: `hermes doctor`"
     )
     assert "I could not keep it. To find out why, run on the computer: " in hints.defect("", is_kept=False).text
     assert units(hints.defect("x" * 999, is_kept=False).text) <= 200, "it has to fit into a toast"

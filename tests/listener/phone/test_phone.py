@@ -501,7 +501,7 @@ async def test_a_defect_is_told_to_the_person_whose_text_or_tap_met_it(home: Hou
     phone = home.listener._parts.phone.updates._phone
     fails_once(phone._texts, "take", RuntimeError("a secret in an error"))
     text_id = home.person.write("Redis", to=shown)
-    sorry = await home.person.sees("⚠️ I could not use that, because of a defect of mine. I kept it.")
+    sorry = await home.person.sees("⚠️ That may not have worked, because of a defect of mine. I kept it.")
     assert sorry.reply_to == text_id
     assert sorry.text.endswith(": hermes doctor")
     assert len(list((home.store / "quarantine").glob("*"))) == 1
