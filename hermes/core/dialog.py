@@ -17,7 +17,6 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * a second delivery of the same update changes nothing;
   * an unasked text is only offered as an answer, even if it is an exact label; the offer stays until a tap on its own
     buttons. A further text of the same person for the same question joins it, any other unasked text gets a hint;
-  * ✏️ ends by the next page or text of the person who tapped it, not by those of others: that person may be typing;
   * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
@@ -126,8 +125,7 @@ def _tapped_open(ask: Ask, state: State, event: Tapped) -> Step:
         return _offer_taken(ask, state, event, event.action)
     if event.epoch != state.epoch or state.phase != "open":
         return Step(state, Toast("page_changed"))
-    acted = _acted(ask, state, event, event.action)
-    return acted if acted.state.epoch == state.epoch else replace(acted, state=_disarmed(acted.state, event.user))
+    return _acted(ask, state, event, event.action)
 
 
 def _offer_taken(ask: Ask, state: State, event: Tapped, action: TakeOffer) -> Step:
@@ -240,24 +238,30 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
     For a permission, each text is free text; for a question with `custom`, a number is free text.
     """
-    question, state = ask.questions[index], _disarmed(state, user)
+    question = ask.questions[index]
     option = None if ask.permission is not None else option_named(question, text)
     if option is not None and (not question.custom or not text.strip().isdigit()):
-        return _with_pick(ask, state, Pick(index, option), user, at_s)
+        return _with_pick(ask, replace(state, armed=None), Pick(index, option), user, at_s)
     return _with_text(ask, state, index, user, text, at_s) if question.custom else state
 
 
 def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
-    """Join the parts, and take the text as the answer, or offer it if it was unasked."""
+    """Join the parts, and take the text as the answer, or offer it if it was unasked.
+
+    The writer of a torn text knows that a part is lost; if it cannot be offered, it is lost as a whole.
+    """
     heard, whole = replace(state, joining=None, due_s=None), whole_text(joining)
     if joining.offered:
-        return _with_offer(heard, whole)
+        return _with_offer(heard, whole) if may_offer(ask, state, whole.question, whole.user) else heard
     return _said(ask, heard, whole.question, whole.user, whole.text, at_s)
 
 
 def _with_offer(state: State, offer: Offer) -> State:
-    text = offer.text if state.offer is None else f"{state.offer.text}\n{offer.text}"
-    return replace(state, offer=replace(offer, text=text))
+    """Offer a text, or let it join the one that is offered; the same text twice is one."""
+    former = state.offer
+    if former is not None and former.text != offer.text:
+        offer = replace(offer, text=f"{former.text}\n{offer.text}")
+    return replace(state, offer=offer)
 
 
 # --- time and the agent -------------------------------------------------------------------------------------
@@ -334,14 +338,10 @@ def _noted(before: State, update_id: int, step: Step) -> Step:
 
 def _turned(state: State, **changes: object) -> State:
     """Return the state with `changes` and the next epoch, so that the buttons of the page before change nothing."""
-    fresh = replace(state, epoch=state.epoch + 1, confirm=None)
+    fresh = replace(state, epoch=state.epoch + 1, confirm=None, armed=None)
     if "page" in changes:
         fresh = replace(fresh, shelf=0)
     return replace(fresh, **changes)  # type: ignore[arg-type]
-
-
-def _disarmed(state: State, user: User) -> State:
-    return replace(state, armed=None) if state.armed is not None and state.armed.user_id == user.id else state
 
 
 def _answered(state: State, index: int, answer: Answer) -> State:

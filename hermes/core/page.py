@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.core.answers import leaves_at_once, unanswered
+from hermes.core.answers import SPLIT_UNITS, leaves_at_once, unanswered, utf16_units
 
 if TYPE_CHECKING:
     from hermes.model.actions import Pick
@@ -45,11 +45,12 @@ def is_asked(state: State, event: Texted) -> bool:
 
 
 def may_offer(ask: Ask, state: State, index: int, user: User) -> bool:
-    """Tell whether a text may be offered: no other is, or it can join that one, a free text of the same person."""
+    """Tell whether a text may be offered: no other is, or it can join that one, a short one of the same person."""
     offer = state.offer
     if offer is None:
         return True
-    return ask.questions[index].custom and (offer.question, offer.user.id) == (index, user.id)
+    is_alike = (offer.question, offer.user.id) == (index, user.id)
+    return is_alike and ask.questions[index].custom and utf16_units(offer.text) < SPLIT_UNITS
 
 
 def is_shown(ask: Ask, state: State, index: int) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.core.answers import SPLIT_UNITS, utf16_units
-from hermes.core.prompts import is_free
+from hermes.core.prompts import is_free, is_over
 from hermes.core.routing import PART_S
 from hermes.core.topics import is_of
 from hermes.model.prompt import PromptAbilities, Target
@@ -221,7 +221,7 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
     if is_aimed and prompt.target is not None and not _is_same(target, prompt.target):
         return False
     last = prompt.parts[-1]
-    if prompt.due_s is None or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
+    if prompt.due_s is None or is_over(prompt) or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
         return False
     if last.file is not None or text.file is not None:
         return _album(last.file) == _album(text.file) != ""

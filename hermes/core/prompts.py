@@ -347,8 +347,8 @@ def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
 
 
 def _failed(prompt: Prompt, reason: str, at_s: float | None) -> Prompt:
-    ended = replace(prompt, phase="failed", reason=reason[:LONGEST_REASON], ended_s=at_s, due_s=None)
-    return replace(ended, is_clear=False, is_away=False, tool="", stop="")
+    reason = reason[:LONGEST_REASON]
+    return replace(prompt, phase="failed", reason=reason, ended_s=at_s, is_clear=False, is_away=False, tool="", stop="")
 
 
 def _trying(prompt: Prompt, event: Trying) -> Prompt:

@@ -80,7 +80,7 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
         if _is_part(text, entry, target):
             return _to(entry, text, "part")
     if target is not None:
-        return _to(target, text, _how(text, target))
+        return _to(target, text, "reply" if _is_meant(text, target) else "offered")
     if replied_code(text):
         return Tell("settled")
     return _plain(text, here)
@@ -164,17 +164,15 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
     return next((one for one in here if code and one.code == code and text.reply_to > one.phone.after_id), None)
 
 
-def _how(text: Text, entry: Entry) -> TextHow:
-    """Return why a reply belongs to the ask: a reply to a request to type is for the question of ✏️, if that stands.
+def _is_meant(text: Text, entry: Entry) -> bool:
+    """Tell whether a reply is an answer to the question on show: not if it replies to a request to type of before.
 
-    It is only offered if that asked another person: Telegram lets the apps of all people in a group begin a reply to
-    it. An unknown message may be such a request.
+    Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it. An unknown
+    message may be such a request.
     """
     typing = {side.message_id for side in entry.phone.sides if side.kind == "typing"}
     is_request = text.reply_to in typing or (text.group and text.reply_to not in messages(entry.phone))
-    if not is_request:
-        return "reply"
-    return "offered" if _armed_at(entry, text.user.id) is None else "armed"
+    return not is_request or _armed_at(entry, text.user.id) is not None
 
 
 def messages(phone: Phone) -> set[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.core.answers import bare_label, joined_text, option_named
+from hermes.core.answers import SPLIT_UNITS, bare_label, joined_text, option_named
 from hermes.core.dialog import start, step
 from hermes.model.actions import (
     Arm,
@@ -436,6 +436,38 @@ def test_a_further_offered_text_joins_the_one_that_waits_for_a_tap() -> None:
     assert talk.state.offer is not None
     talk.tap(TakeOffer(talk.state.offer.message_id))
     assert decided(talk) == (Answer((), "let's take DuckDB\nbut only for the tests"),)
+
+
+def test_the_same_text_twice_is_offered_once() -> None:
+    """It still names the option."""
+    talk = Talk(ONE)
+    for _ in range(2):
+        assert talk.write("SQLite", "offered") is None
+    assert talk.state.offer is not None
+    talk.tap(TakeOffer(talk.state.offer.message_id))
+    assert decided(talk) == (Answer((1,)),)
+
+
+def test_an_offered_text_does_not_grow_for_ever() -> None:
+    """What is tapped should be on show."""
+    talk = Talk(ONE)
+    hints = [talk.write(f"{number} " * 400, "offered") for number in range(9)]
+    assert hints[-1] == Hint("tap_first")
+    assert talk.state.offer is not None
+    assert len(talk.state.offer.text) < 2 * SPLIT_UNITS
+
+
+def test_a_torn_text_of_another_person_joins_no_offer() -> None:
+    """Nor does it take its place: its writer knows that a part of it is lost."""
+    talk = Talk(THREE)
+    talk.write("Green", "offered")
+    before = talk.state.offer
+    talk.tap(Go(2), user=BOB)
+    talk.tap(Arm(2), user=BOB)
+    talk.write("b" * 4096, "armed", user=BOB)
+    talk.tell(Torn())
+    talk.tell(Ticked(60.0))
+    assert (talk.state.offer, talk.state.joining) == (before, None)
 
 
 def test_a_long_text_joins_it_as_a_whole() -> None:

@@ -201,6 +201,12 @@ def test_another_text_is_no_part(other: dict[str, Any]) -> None:
     assert not isinstance(route(text(**other), known((arriving(),))), ToPrompt)
 
 
+def test_a_prompt_that_is_over_has_no_further_part() -> None:
+    """It cannot take one, so that the text would come back again and again."""
+    over = replace(arriving(), phase="failed")
+    assert not isinstance(route(text(), known((over,))), ToPrompt)
+
+
 def test_after_a_short_part_or_the_last_one_there_is_none() -> None:
     """A client splits only long texts."""
     short = replace(arriving(), parts=(Part(49, "x" * (SPLIT_UNITS - 1), 1000.0),))

@@ -202,8 +202,6 @@ def test_the_parts_of_a_long_text_are_one_prompt() -> None:
     assert (more.parts, more.due_s) == ((*long.parts, Part(8, "b")), 2.0)
     assert after(more, Continued(Part(8, "b"), 9.0)) == more
     assert after(QUEUED, Continued(Part(8, "b"), 2.0), Joined()) == QUEUED
-    for end in (Declined("no"), Withdrawn()):
-        assert after(queued, end).due_s is None, "it waits for no further part"
 
 
 def test_a_session_gets_one_prompt_at_a_time() -> None:

@@ -65,12 +65,12 @@ def test_a_reply_to_a_request_to_type_counts_for_the_person_whom_it_asked() -> N
     asked = opened()
     asked = replace(asked, phone=replace(asked.phone, sides=(Side("typing", 501),)))
     reply = text("words", reply_to=501, group=True)
-    assert route(reply, [armed(asked, 10.0)]) == to("e1", "armed", "words")
+    assert route(reply, [armed(asked, 10.0)]) == to("e1", "reply", "words")
     assert route(reply, [asked]) == to("e1", "offered", "words")
     assert route(reply, [armed(asked, 10.0, BOB)]) == to("e1", "offered", "words")
     unknown = replace(reply, reply_to=777, reply_text="Reply to this with your answer. #k7mx4")
     assert route(unknown, [armed(asked, 10.0, BOB)]) == to("e1", "offered", "words")
-    assert route(unknown, [armed(asked, 10.0)]) == to("e1", "armed", "words")
+    assert route(unknown, [armed(asked, 10.0)]) == to("e1", "reply", "words")
 
 
 def test_a_reply_to_an_unknown_copy_is_known_by_the_code_in_its_last_line() -> None:

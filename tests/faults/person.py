@@ -26,7 +26,6 @@ BESIDE: Final = (
     "Is this your",
     "Type your",
     "Reply to this",
-    "No answer to",
     "⏰",
     "Still waiting",
     "⌛ No answer to",

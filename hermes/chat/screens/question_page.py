@@ -97,7 +97,7 @@ def _writing(entry: Entry, caps: Caps) -> list[Line]:
     lines = [] if written is None else [line("✏️ ", quoted(written, caps.label))]
     if entry.state.joining:
         lines.append(line(Span("✏️ …receiving your text", "italic")))
-    elif entry.state.armed and entry.state.armed.question == entry.state.page:
+    elif entry.state.armed:
         lines.append(line(Span("✏️ Waiting for your text…", "italic")))
     return lines
 

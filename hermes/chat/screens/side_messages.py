@@ -47,8 +47,6 @@ def sides(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     found = _beside_settled(entry, look) if entry.state.phase == "settled" else {}
     if entry.state.offer and not _says_the_same(entry, entry.state.offer):
         found["offer"] = _unused(entry, entry.state.offer)
-    if entry.state.armed and look.group:  # privacy mode hides a text from us that replies to nothing
-        found["typing"] = _settled_while_typing(entry)
     return found
 
 
@@ -114,14 +112,13 @@ def _typing_why(entry: Entry, look: Look) -> SideScreen:
 
 
 def _offer(entry: Entry, offer: Offer) -> SideScreen:
-    """Return the offer; it shows the whole text if the button is too narrow for that."""
+    """Return the offer; if the button has no room for the text, the text stands above it."""
     named = name(entry.ask, offer.question)
     use, asked = "Use", line("Is this your answer to ", named, "?")
     if entry.ask.permission is not None:
         use, asked = "Refuse, say", line("Refuse ", named, ", and tell the agent that? To allow it, tap its button.")
-    words = one_line(offer.text)
-    on_button = shortened(words, LIMITS.columns - len(f"{use} “”"))
-    below = line() if on_button == words else line("“", passage(offer.text, _OFFERED), "”")
+    on_button = shortened(one_line(offer.text), LIMITS.columns - len(f"{use} “”"))
+    below = line() if on_button == offer.text else line("“", passage(offer.text, _OFFERED), "”")
     # Their effect is the same on every page, so that a page that is turned leaves the message where it is.
     pageless = replace(entry, state=replace(entry.state, epoch=0))
     yes = press(pageless, f"{use} “{on_button}”", TakeOffer(offer.message_id, on=True))
@@ -259,11 +256,6 @@ def _unused(entry: Entry, offer: Offer) -> SideScreen:
     words = defused(shortened(one_line(offer.text), _ANSWER))
     said = note(f"⚠️ Your text “{words}” was not used. ", code(entry))
     return SideScreen(said, ring=True, lasting=True, fresh=True)
-
-
-def _settled_while_typing(entry: Entry) -> SideScreen:
-    said = note("No answer to ", *subject(entry.ask), " is needed any more. ", code(entry))
-    return SideScreen(said, lasting=True, fresh=True)
 
 
 def _says_the_same(entry: Entry, offer: Offer) -> bool:

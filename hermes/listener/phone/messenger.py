@@ -44,7 +44,7 @@ class Messenger:
     def say(self, screen: Screen, *, reply_to: int | None = None, chat_id: int | None = None) -> None:
         """Send a message, again for about two minutes while Telegram cannot be reached; a failure is only logged.
 
-        If Telegram's answer is lost, the message may come twice. `chat_id`: another chat.
+        If Telegram's answers are lost, the message may come more than once. `chat_id`: another chat.
         """
         self._background.spawn(self._said(screen, reply_to, chat_id))
 

@@ -156,16 +156,16 @@ class PromptTexts:
 
         It stands in the topic of the session, or replies to a message about one while prompts are off.
         """
-        topic, off = self._topics.at(text.chat_id, text.thread_id), hints.prompts_off(self._messenger.machine)
+        off = hints.prompts_off(self._messenger.machine)
         if text.reply_to is not None:
-            is_refused = not self.is_on and self._kept.has_message(text.chat_id, text.reply_to)
-            if is_refused:
-                self._messenger.say(off, reply_to=text.message_id)
-            return is_refused
-        if topic is None or not topic.about.session_id:
-            return False
-        self._messenger.say(takes_no_prompts(topic.agent_name) if self.is_on else off, reply_to=text.message_id)
-        return True
+            said = off if not self.is_on and self._kept.has_message(text.chat_id, text.reply_to) else None
+        else:
+            topic = self._topics.at(text.chat_id, text.thread_id)
+            about = topic if topic is not None and topic.about.session_id else None
+            said = None if about is None else takes_no_prompts(about.agent_name) if self.is_on else off
+        if said is not None:
+            self._messenger.say(said, reply_to=text.message_id)
+        return said is not None
 
     def _is_of_unmade(self, text: Text) -> bool:
         """Tell whether a text replies to a prompt whose session is still to be made: it would begin another one."""

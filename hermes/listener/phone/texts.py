@@ -93,7 +93,7 @@ class Texts:
 
     async def _apply(self, to: routing.ToAsk, text: Text) -> None:
         entry = self._entries.get(to.entry_id)
-        if to.event.how in {"reply", "armed"} and text.reply_to is not None and entry is not None:
+        if to.event.how == "reply" and text.reply_to is not None and entry is not None:
             await notice_copy(self._entries, self._kept, entry, Place(text.chat_id, text.reply_to), text.thread_id)
         step = await self._entries.apply(to.entry_id, to.event)
         if step.hint is None:

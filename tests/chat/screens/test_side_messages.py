@@ -11,7 +11,7 @@ from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepW
 from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind
 from hermes.model.ask import OnExpiry
 from hermes.model.entry import Entry, SideKind, Timing
-from hermes.model.state import Armed, Offer, Phase, State
+from hermes.model.state import Armed, Offer, State
 from tests.chat.screens.entries import (
     ANN,
     ASKED_S,
@@ -66,18 +66,9 @@ def test_typing_is_asked_for() -> None:
     assert (side.fresh, side.ring, side.lasting, side.reply) == (True, False, False, True)
 
 
-@pytest.mark.parametrize("phase", ["sending", "settled"])
-def test_a_person_who_is_typing_in_a_group_reads_that_it_is_over(phase: Phase) -> None:
-    """Privacy mode hides a text whose request is gone; at home any text gets a word."""
-    over = entry(DATABASE, state=replace(OPEN, phase=phase, armed=Armed(0, 11)))
-    assert said(over, GROUP) == {"typing": "No answer to **Database** is needed any more. #k7"}
-    assert (sides(over, GROUP)["typing"].fresh, sides(over, GROUP)["typing"].lasting) == (True, True)
-    assert said(over) == {}
-
-
 def test_a_plain_text_is_offered_as_an_answer() -> None:
     """Never taken by itself."""
-    offer = Offer(0, ANN, 77, "let's take\nDuckDB")
+    offer = Offer(0, ANN, 77, "let's take DuckDB")
     offered = entry(DATABASE, state=replace(OPEN, offer=offer))
     assert said(offered) == {"offer": "Is this your answer to **Database**?\n[ Use “let's take DuckDB” ]\n[ No ]"}
     assert meant(offered, "offer") == [TakeOffer(77, on=True), TakeOffer(77, on=False)]

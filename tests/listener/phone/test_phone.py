@@ -347,25 +347,6 @@ async def test_a_reply_that_the_app_began_for_another_person_is_offered(tmp_path
         assert team.entry().state.phase == "open"
 
 
-async def test_a_request_to_type_stands_while_others_turn_the_page(tmp_path: Path) -> None:
-    """Privacy mode hides a text that replies to nothing. The text is for the question that the request names."""
-    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP) as team:
-        await team.start()
-        request = team.agent.ask([question(), question("Which name?")])
-        shown = await team.person.sees(ASKED, chat=GROUP)
-        await team.noted(shown)
-        await team.person.taps(shown, "✏️ Other")
-        typing = await team.person.sees("Reply to this", chat=GROUP)
-        await team.person.taps(shown, "name? ▶", user_id=BOB.id)
-        team.person.write("DuckDB", to=typing, chat_id=GROUP)
-        await until(lambda: team.entry().state.answers[0].text == "DuckDB", "the answer to the first question")
-        await team.person.taps(shown, "✏️ Other")
-        typing = await team.person.sees("Reply to this with your answer to name?", chat=GROUP)
-        team.agent.answer(request, [["SQLite"], ["x"]])
-        await team.person.gone(typing)
-        await team.person.sees("No answer to", chat=GROUP)
-
-
 async def test_half_of_a_split_text_is_never_delivered(home: House) -> None:
     """The second part waits at Telegram while the first one is due: a poll that begins later comes first."""
     home.agent.ask([question()])
