@@ -287,14 +287,6 @@ def locked_toast(machine: str) -> str:
     return cut(f"🔒 Locked. On {one_line(machine) or 'the computer'}: hermes unlock", TOAST_UNITS)
 
 
-def other_chat(machine: str, *, is_group: bool) -> Screen:
-    """Return the answer to a person who writes in a private chat with the bot, which uses another chat (a group)."""
-    where, use = phrase(machine, 40, empty="the computer"), "our group" if is_group else "another chat"
-    return note(
-        f"I take nothing here: I use {use}. To change that, run on ", where, ": ", Span("hermes setup", "code")
-    )  # fmt: skip
-
-
 def digest_screen(count: int) -> Screen:
     """Return the message at the end of quiet hours, with the number of open questions."""
     waiting = "one question is" if count == 1 else f"{count or 'no'} questions are"

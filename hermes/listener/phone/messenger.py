@@ -41,12 +41,12 @@ class Messenger:
         self._background = background
         self._sleep = sleep
 
-    def say(self, screen: Screen, *, reply_to: int | None = None, chat_id: int | None = None) -> None:
+    def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
         """Send a message, again for about two minutes while Telegram cannot be reached; a failure is only logged.
 
-        If Telegram's answers are lost, the message may come more than once. `chat_id`: another chat.
+        If Telegram's answers are lost, the message may come more than once.
         """
-        self._background.spawn(self._said(screen, reply_to, chat_id))
+        self._background.spawn(self._said(screen, reply_to))
 
     def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
         """Send a document (name, content) with this caption; a failure is only logged."""
@@ -71,19 +71,17 @@ class Messenger:
         while await self._failed(screen) is not None:
             await self._sleep(INSIST_PAUSE_S)
 
-    async def _said(self, screen: Screen, reply_to: int | None, chat_id: int | None) -> None:
+    async def _said(self, screen: Screen, reply_to: int | None) -> None:
         for pause_s in AGAIN_S:
-            if not isinstance(await self._failed(screen, reply_to, chat_id), ChatAway):
+            if not isinstance(await self._failed(screen, reply_to), ChatAway):
                 return
             await self._sleep(pause_s)
-        await self._failed(screen, reply_to, chat_id)
+        await self._failed(screen, reply_to)
 
-    async def _failed(
-        self, screen: Screen, reply_to: int | None = None, chat_id: int | None = None
-    ) -> ChatError | None:
+    async def _failed(self, screen: Screen, reply_to: int | None = None) -> ChatError | None:
         """Send a message once, and return why that failed, None if it did not."""
         try:
-            await self._outbox.send(chat_id or self._entries.chat_id, screen, reply_to=reply_to)
+            await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
         except ChatError as error:
             log.warning("a message was not sent: %s", error)
             return error

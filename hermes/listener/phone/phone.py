@@ -127,14 +127,8 @@ class PhoneSide:
         await self._texts.take(text)
 
     def _turn_away(self, incoming: Tap | Text | TextEdit) -> None:
-        """Tell a permitted person that Hermes uses another chat; a stranger hears nothing, and reads it nowhere."""
-        if incoming.user.id not in self._parties.users:
-            return
-        if isinstance(incoming, Tap):  # in a chat that was used before
+        if isinstance(incoming, Tap) and incoming.user.id in self._parties.users:  # in a chat that was used before
             self._outbox.answer(incoming.query_id, hints.TOASTS["other_chat"])
-        elif isinstance(incoming, Text) and incoming.chat_id == incoming.user.id:  # their private chat
-            said = hints.other_chat(self._messenger.machine, is_group=self._entries.chat_id < 0)
-            self._messenger.say(said, reply_to=incoming.message_id, chat_id=incoming.chat_id)
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
         if isinstance(incoming, Tap):

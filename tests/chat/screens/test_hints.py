@@ -207,9 +207,6 @@ def test_what_hermes_says_about_itself() -> None:
     )
     assert "I could not keep it. To find out why, run on the computer: " in hints.defect("", is_kept=False).text
     assert units(hints.defect("x" * 999, is_kept=False).text) <= 200, "it has to fit into a toast"
-    assert shown(hints.other_chat("laptop", is_group=True)) == (
-        "I take nothing here: I use our group. To change that, run on laptop: `hermes setup`"
-    )
     assert shown(unreadable(1, "laptop")) == (
         "⚠️ A question from laptop can't be read any more: damaged on disk. "
         "If it does not come again, please answer it there."

@@ -530,30 +530,6 @@ async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
         assert len(team.agent.effects) == 1
 
 
-async def test_who_writes_in_a_chat_that_is_not_used_is_told_where_to_write(tmp_path: Path) -> None:
-    """Only in a private chat: a stranger, and a group in which strangers read, hear nothing."""
-    chats = (Chat(GROUP, "Team"), Chat(OTHER_GROUP, "Others"))
-    async with living(tmp_path, "new", chats=chats, chat_id=GROUP, privacy_mode=False) as team:
-        await team.start()
-        sees = team.person.sees
-        team.person.write("/status", chat_id=STRANGER.id, user_id=STRANGER.id)
-        team.person.write("what is open?", chat_id=OTHER_GROUP)
-        wrote = [team.person.write(text, chat_id=ANN.id) for text in ("/status", "what is open?")]
-        team.person.write("what is open?", chat_id=BOB.id, user_id=BOB.id)
-        await sees("I take nothing here: I use our group.", chat=BOB.id)
-        await until(lambda: len(team.person.shown(ANN.id)) == len(wrote), "two replies")
-        assert [one.reply_to for one in team.person.shown(ANN.id)] == wrote
-        assert not [one for chat in (STRANGER.id, GROUP, OTHER_GROUP) for one in team.person.shown(chat)]
-
-
-async def test_who_writes_beside_a_private_chat_that_is_used_is_told_so(home: House) -> None:
-    """It is not theirs, so it is not named."""
-    home.person.write("hello?", chat_id=BOB.id, user_id=BOB.id)
-    said = await home.person.sees("I take nothing here: I use another chat. To change that, run on", chat=BOB.id)
-    assert "hermes setup" in said.text
-    assert not home.person.shown(home.chat_id)
-
-
 @pytest.mark.parametrize("chat_id", [ANN.id, GROUP], ids=["private", "group"])
 async def test_a_reply_to_a_notice_is_told_that_prompts_are_off(tmp_path: Path, chat_id: int) -> None:
     """And a reply to that gets a word, too; what people tell each other in a group gets none."""
