@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes.model.answer import Answer
-from hermes.model.state import Offer
 
 if TYPE_CHECKING:
-    from hermes.model.answer import Decision, DecisionKind, OutcomeKind
     from hermes.model.ask import Ask, Question
-    from hermes.model.state import Joining, Part, State
+    from hermes.model.state import Part, State
 
 SPLIT_UNITS: Final = 2000
 """A text shorter than this, in UTF-16 units, is never taken for the first part of a split text."""
 HARD_CUT_UNITS: Final = 4096
 RECOMMENDED_SUFFIX: Final = "(recommended)"
-_OUTCOMES: Final[dict[DecisionKind, OutcomeKind]] = {
-    "answer": "answered",
-    "reject": "rejected",
-    "skip": "skipped",
-    "release": "expired",
-    "always": "answered",
-}
 
 
 def bare_label(label: str) -> str:
@@ -89,18 +80,6 @@ def joined_text(parts: tuple[Part, ...]) -> str:
         if index < len(parts) - 1 and utf16_units(part.text) < HARD_CUT_UNITS:
             text += "\n"
     return text
-
-
-def outcome_of(decision: Decision | None) -> OutcomeKind:
-    """Return the outcome of a decision that took effect; that of a timer, or of none, is an expiry."""
-    if decision is None or decision.by is None:
-        return "expired"
-    return _OUTCOMES[decision.kind]
-
-
-def whole_text(joining: Joining) -> Offer:
-    """Return the text of all parts that have arrived, as an offer."""
-    return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
 
 
 def utf16_units(text: str) -> int:

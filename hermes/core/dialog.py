@@ -16,7 +16,7 @@ Rules that hold on every edge (tests/core/test_dialog_walk.py walks them all):
   * a button of an old page (another epoch) changes nothing, except `KeepWaiting` and `TakeOffer`, which name no page;
   * a second delivery of the same update changes nothing;
   * an unasked text is only offered as an answer, even if it is an exact label; the offer stays until a tap on its own
-    buttons. A further text of the same person for the same question joins it, any other unasked text gets a hint;
+    buttons or ✏️, or another text, takes its place;
   * a person's decision holds the answers that the screen showed; `State.decision` freezes them until they are sent.
 """
 
@@ -28,15 +28,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.core.answers import (
     SPLIT_UNITS,
+    joined_text,
     leaves_at_once,
     option_named,
-    outcome_of,
     recommended,
     unanswered,
     utf16_units,
-    whole_text,
 )
-from hermes.core.page import can_be, has_option, is_asked, is_on_shelf, is_sendable, is_shown, may_offer, question_meant
+from hermes.core.page import can_be, has_option, is_on_shelf, is_sendable, is_shown, question_meant
 from hermes.model.actions import (
     Action,
     Arm,
@@ -72,7 +71,7 @@ from hermes.model.events import (
 from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, Toast
 
 if TYPE_CHECKING:
-    from hermes.model.answer import DecisionKind
+    from hermes.model.answer import DecisionKind, OutcomeKind
 
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""
@@ -184,7 +183,7 @@ def _picked(ask: Ask, state: State, event: Tapped, action: Pick) -> Step:
 def _armed(state: State, event: Tapped, action: Arm) -> Step:
     if not action.on:
         return Step(replace(state, armed=None), Toast("typing_off"))
-    return Step(replace(state, armed=Armed(action.question, event.user.id, event.at_s)), Toast("type_now"))
+    return Step(replace(state, armed=Armed(action.question, event.user.id, event.at_s), offer=None), Toast("type_now"))
 
 
 # --- texts --------------------------------------------------------------------------------------------------
@@ -218,19 +217,22 @@ def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> S
 
 def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
     # A text that answers a permission is a refusal with a reason, even "yes": it counts only after ✏️.
-    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not is_asked(state, event))
-    question = ask.questions[index]
-    if not question.custom and option_named(question, event.text) is None:
-        return Step(state, hint=Hint("no_such_option"))
-    if unasked and not may_offer(ask, state, index, event.user):
-        return Step(state, hint=Hint("tap_first"))
-    if question.custom and utf16_units(event.text) >= SPLIT_UNITS:
-        part = Part(event.message_id, event.text, event.date_s)
+    unasked = event.how in {"offered", "part"} or (ask.permission is not None and not _was_asked(state, event))
+    part = Part(event.message_id, event.text, event.date_s)
+    if ask.questions[index].custom and utf16_units(event.text) >= SPLIT_UNITS:
         joining = Joining(index, event.user, (part,), offered=unasked)
-        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S))
+        return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
+    if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
+        return Step(state, hint=Hint("no_such_option"))
     if unasked:
-        return Step(_with_offer(state, Offer(index, event.user, event.message_id, event.text)))
+        return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
     return Step(_said(ask, state, index, event.user, event.text, event.at_s))
+
+
+def _was_asked(state: State, event: Texted) -> bool:
+    """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
+    armed = state.armed is not None and state.armed.user_id == event.user.id
+    return event.how == "armed" or (event.how == "reply" and armed)
 
 
 def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float) -> State:
@@ -246,22 +248,15 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
 
 
 def _joined(ask: Ask, state: State, joining: Joining, at_s: float) -> State:
-    """Join the parts, and take the text as the answer, or offer it if it was unasked.
-
-    The writer of a torn text knows that a part is lost; if it cannot be offered, it is lost as a whole.
-    """
-    heard, whole = replace(state, joining=None, due_s=None), whole_text(joining)
+    """Join the parts, and take the text as the answer, or offer it if it was unasked."""
+    heard, whole = replace(state, joining=None, due_s=None), _whole(joining)
     if joining.offered:
-        return _with_offer(heard, whole) if may_offer(ask, state, whole.question, whole.user) else heard
+        return replace(heard, offer=whole)
     return _said(ask, heard, whole.question, whole.user, whole.text, at_s)
 
 
-def _with_offer(state: State, offer: Offer) -> State:
-    """Offer a text, or let it join the one that is offered; the same text twice is one."""
-    former = state.offer
-    if former is not None and former.text != offer.text:
-        offer = replace(offer, text=f"{former.text}\n{offer.text}")
-    return replace(state, offer=offer)
+def _whole(joining: Joining) -> Offer:
+    return Offer(joining.question, joining.user, joining.parts[0].message_id, joined_text(joining.parts))
 
 
 # --- time and the agent -------------------------------------------------------------------------------------
@@ -316,7 +311,7 @@ def _told(state: State, event: Event) -> State:
         case Torn() if state.phase == "open" and state.joining is not None:
             return replace(state, joining=replace(state.joining, offered=True))
         case Delivered() if state.phase == "sending":
-            return _settled(state, Outcome(outcome_of(state.decision), event.at_s, event.answers, proof=event.proof))
+            return _settled(state, Outcome(_outcome(state.decision), event.at_s, event.answers, proof=event.proof))
         case Failed() if state.phase == "sending":
             return replace(state, away=True, unknown=event.is_unknown)
         case Ended() if state.phase != "settled":
@@ -325,6 +320,21 @@ def _told(state: State, event: Event) -> State:
             return replace(state, working=True)
         case _:
             return state
+
+
+_OUTCOMES: Final[dict[DecisionKind, OutcomeKind]] = {
+    "answer": "answered",
+    "reject": "rejected",
+    "skip": "skipped",
+    "release": "expired",
+    "always": "answered",
+}
+
+
+def _outcome(decision: Decision | None) -> OutcomeKind:
+    if decision is None or decision.by is None:
+        return "expired"
+    return _OUTCOMES[decision.kind]
 
 
 # --- changes of the state that the rules above share --------------------------------------------------------
@@ -358,8 +368,8 @@ def _decided(
 
 def _settled(state: State, outcome: Outcome) -> State:
     """Settle the ask. A text that waited for its other parts becomes an offer: the phone says that it was not used."""
-    unused = state if state.joining is None else _with_offer(state, whole_text(state.joining))
-    return _turned(unused, phase="settled", outcome=outcome, joining=None, due_s=None)
+    offer = state.offer if state.joining is None else _whole(state.joining)
+    return _turned(state, phase="settled", outcome=outcome, joining=None, due_s=None, offer=offer)
 
 
 def _with_pick(ask: Ask, state: State, action: Pick, user: User, at_s: float) -> State:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.core.answers import SPLIT_UNITS, leaves_at_once, unanswered, utf16_units
+from hermes.core.answers import leaves_at_once, unanswered
 
 if TYPE_CHECKING:
     from hermes.model.actions import Pick
-    from hermes.model.answer import User
     from hermes.model.ask import Ask
-    from hermes.model.events import Texted, TextHow
+    from hermes.model.events import TextHow
     from hermes.model.state import Confirm, State
 
 
@@ -36,21 +35,6 @@ def question_meant(ask: Ask, state: State, how: TextHow) -> int | None:
         return state.page
     open_ones = unanswered(state)
     return open_ones[0] if len(open_ones) == 1 else None
-
-
-def is_asked(state: State, event: Texted) -> bool:
-    """Tell whether this person tapped ✏️ before the text; in a group, the text then comes as a reply."""
-    armed = state.armed is not None and state.armed.user_id == event.user.id
-    return event.how == "armed" or (event.how == "reply" and armed)
-
-
-def may_offer(ask: Ask, state: State, index: int, user: User) -> bool:
-    """Tell whether a text may be offered: no other is, or it can join that one, a short one of the same person."""
-    offer = state.offer
-    if offer is None:
-        return True
-    is_alike = (offer.question, offer.user.id) == (index, user.id)
-    return is_alike and ask.questions[index].custom and utf16_units(offer.text) < SPLIT_UNITS
 
 
 def is_shown(ask: Ask, state: State, index: int) -> bool:

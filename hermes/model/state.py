@@ -58,7 +58,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A text that the person was not asked for, or several. A message asks "is this your answer?".
+    """A text that the person was not asked for. A message asks "is this your answer?".
 
     Once the ask has another answer or another end, the message says that the text was not used.
     """
@@ -121,7 +121,7 @@ class Toast:
     text: str = ""
 
 
-HintKind = Literal["no_such_option", "which_question", "settled", "taken", "tap_first"]
+HintKind = Literal["no_such_option", "which_question", "settled", "taken"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.core.answers import SPLIT_UNITS, bare_label, joined_text, option_named
+from hermes.core.answers import bare_label, joined_text, option_named
 from hermes.core.dialog import start, step
 from hermes.model.actions import (
     Arm,
@@ -423,90 +423,6 @@ def test_a_text_that_waits_for_a_tap_outlives_a_page_and_another_answer(action: 
     assert talk.state.offer is not None
     assert talk.tap(TakeOffer(talk.state.offer.message_id)) == Toast("picked", "Green")
     assert talk.state.answers[0] == Answer((), "Green")
-
-
-def test_a_further_offered_text_joins_the_one_that_waits_for_a_tap() -> None:
-    """A tap takes both; a button that was drawn for the first one alone takes nothing."""
-    talk = Talk(ONE)
-    talk.write("let's take DuckDB", "offered")
-    first = talk.state.offer
-    assert first is not None
-    assert talk.write("but only for the tests", "offered") is None
-    assert talk.tap(TakeOffer(first.message_id)) == Toast("page_changed")
-    assert talk.state.offer is not None
-    talk.tap(TakeOffer(talk.state.offer.message_id))
-    assert decided(talk) == (Answer((), "let's take DuckDB\nbut only for the tests"),)
-
-
-def test_the_same_text_twice_is_offered_once() -> None:
-    """It still names the option."""
-    talk = Talk(ONE)
-    for _ in range(2):
-        assert talk.write("SQLite", "offered") is None
-    assert talk.state.offer is not None
-    talk.tap(TakeOffer(talk.state.offer.message_id))
-    assert decided(talk) == (Answer((1,)),)
-
-
-def test_an_offered_text_does_not_grow_for_ever() -> None:
-    """What is tapped should be on show."""
-    talk = Talk(ONE)
-    hints = [talk.write(f"{number} " * 400, "offered") for number in range(9)]
-    assert hints[-1] == Hint("tap_first")
-    assert talk.state.offer is not None
-    assert len(talk.state.offer.text) < 2 * SPLIT_UNITS
-
-
-def test_a_torn_text_of_another_person_joins_no_offer() -> None:
-    """Nor does it take its place: its writer knows that a part of it is lost."""
-    talk = Talk(THREE)
-    talk.write("Green", "offered")
-    before = talk.state.offer
-    talk.tap(Go(2), user=BOB)
-    talk.tap(Arm(2), user=BOB)
-    talk.write("b" * 4096, "armed", user=BOB)
-    talk.tell(Torn())
-    talk.tell(Ticked(60.0))
-    assert (talk.state.offer, talk.state.joining) == (before, None)
-
-
-def test_a_long_text_joins_it_as_a_whole() -> None:
-    """Its parts come one by one, and the end of the question may come first."""
-    for end in (Ticked(60.0), Ended(11.0, "gone")):
-        talk = Talk(ONE)
-        talk.write("first", "offered")
-        talk.write("a" * 4096, "offered")
-        talk.tell(end)
-        assert talk.state.offer is not None
-        assert talk.state.offer.text == "first\n" + "a" * 4096
-
-
-def test_an_answer_that_was_asked_for_leaves_an_offered_text_where_it_is() -> None:
-    """✏️ and the text after it are about another answer: the phone says of the first one that it was not used."""
-    talk = Talk(ONE)
-    talk.write("DuckDB", "offered")
-    talk.tap(Arm(0))
-    talk.write("SQLite, please", "armed")
-    assert decided(talk) == (Answer((), "SQLite, please"),)
-    assert talk.state.offer is not None
-    assert talk.state.offer.text == "DuckDB"
-
-
-@pytest.mark.parametrize("text", ["SQLite", "a" * 4096], ids=["short", "long"])
-def test_a_text_that_cannot_join_the_one_that_waits_is_told_so(text: str) -> None:
-    """It is of another person, for another question, or a second option for a question that takes no free text."""
-    talk = Talk(ONE)
-    talk.write("DuckDB", "offered")
-    before = talk.state.offer
-    assert talk.write(text, "offered", user=BOB) == Hint("tap_first")
-    assert (talk.state.offer, talk.state.joining) == (before, None)
-    talk = Talk(THREE)
-    talk.write("Green", "offered")
-    talk.tap(Go(2))
-    assert talk.write(text, "offered") == Hint("tap_first")
-    talk = Talk(ask(question(custom=False)))
-    talk.write("SQLite", "offered")
-    assert talk.write("PostgreSQL", "offered") == Hint("tap_first")
 
 
 def test_a_long_text_whose_last_part_comes_after_the_end_is_kept() -> None:

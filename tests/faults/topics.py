@@ -188,9 +188,6 @@ def judge(play: Round, view: View) -> None:
         play.ends += ["asked in a topic" if places[0] else "asked in the chat itself"] if places else []
 
 
-OFFERS: Final = ("Is this your answer", "⚠️ Your text")
-
-
 def owners(play: Round) -> dict[str, str]:
     """Return the session of each token of a round; asks whose sessions are the same have the same."""
     found = {one.ask.token: one.ask.session or one.ask.token for one in play.persons}
@@ -201,15 +198,11 @@ def owners(play: Round) -> dict[str, str]:
 
 
 def apart(view: View, sessions: Mapping[str, str]) -> Iterator[str]:
-    """No topic has messages about two sessions; `sessions` are those of the tokens in their texts.
-
-    A text that Hermes offers as an answer is a person's own, who may have written it in a wrong place.
-    """
+    """No topic has messages about two sessions; `sessions` are those of the tokens in their texts."""
     about: dict[int, dict[str, int]] = {}
     for message in view.messages:
         if message.from_bot and message.thread_id:
-            said = message.text.partition("“")[0] if message.text.startswith(OFFERS) else message.text
-            named = {sessions[token] for token in TOKEN.findall(said) if token in sessions}
+            named = {sessions[token] for token in TOKEN.findall(message.text) if token in sessions}
             about.setdefault(message.thread_id, {}).update(dict.fromkeys(named, message.message_id))
     for thread_id, found in about.items():
         if len(found) > 1:

@@ -158,14 +158,15 @@ def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCod
     phone.tap(offer, "No")
     connected.gone(offer)
     assert phone.message(asked.message_id).rows
-    phone.write("MongoDB")
+    phone.write("or MongoDB")
     older = phone.message_with("Is this your answer to Database?")
-    phone.write("but no shards")
-    connected.gone(older)
-    offer = phone.message_with("Is this your answer to Database?")
-    phone.tap(offer, "Use “MongoDB but no shards”")
-    assert '="MongoDB\nbut no shards"' in opencode.final_text(session)
-    connected.ended("✅ “MongoDB but no shards” · ")
+    phone.write("SQLite, please")
+    offer = connected.turned(older, button="Use “SQLite, please”")
+    late = phone.tap(older, data=older.button("Use").data)
+    assert phone.toast_for(late).text == "This page has changed"
+    phone.tap(offer, "Use “SQLite, please”")
+    assert '="SQLite, please"' in opencode.final_text(session)
+    connected.ended("✅ “SQLite, please” · ")
     connected.over()
 
 

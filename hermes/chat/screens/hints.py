@@ -121,7 +121,6 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "taken": "That answer is already on its way.",
     "no_such_option": "That is none of the options. Please tap one.",
     "which_question": "Which question is that for? Please tap its number, then write it again.",
-    "tap_first": "Another text still waits for a tap. Please tap a button below it, then write yours again.",
     "none_open": "No question is open just now. I write when an agent asks.",
     "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
     "no_words": "I can only take words. Please type your answer, or tap a button.",

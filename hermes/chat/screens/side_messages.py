@@ -16,14 +16,13 @@ from hermes.chat.screens.screen import (
     clock,
     code,
     decided,
-    draw,
     lasting,
     name,
     note,
     session,
     subject,
 )
-from hermes.chat.screens.text import Span, defused, line, one_line, passage, shortened
+from hermes.chat.screens.text import Span, defused, one_line, shortened
 from hermes.core.answers import option_named
 from hermes.core.dialog import step
 from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
@@ -35,7 +34,6 @@ from hermes.model.state import Offer
 
 _HOUR_S: Final = 3600
 _ANSWER: Final = 300
-_OFFERED: Final = 3000
 _UNHEARD: Final = "The agent goes on, but it only hears that the command could not be run, not why."
 _AGAIN: Final = "Please answer again. "
 
@@ -111,19 +109,22 @@ def _typing_why(entry: Entry, look: Look) -> SideScreen:
     return SideScreen(note(f"Write why not, as your next message. {what}", rows=rows))
 
 
+def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
+    words = shortened(one_line(offer.text), LIMITS.columns - len("Refuse, say “”"))
+    use = press(entry, f"Refuse, say “{words}”", TakeOffer(offer.message_id, on=True))
+    no = press(entry, "No", TakeOffer(offer.message_id, on=False))
+    asked = note("Refuse ", name(entry.ask, 0), ", and tell the agent that? To allow it, tap its button.")
+    return SideScreen(replace(asked, rows=((use,), (no,))))
+
+
 def _offer(entry: Entry, offer: Offer) -> SideScreen:
-    """Return the offer; if the button has no room for the text, the text stands above it."""
-    named = name(entry.ask, offer.question)
-    use, asked = "Use", line("Is this your answer to ", named, "?")
     if entry.ask.permission is not None:
-        use, asked = "Refuse, say", line("Refuse ", named, ", and tell the agent that? To allow it, tap its button.")
-    on_button = shortened(one_line(offer.text), LIMITS.columns - len(f"{use} “”"))
-    below = line() if on_button == offer.text else line("“", passage(offer.text, _OFFERED), "”")
-    # Their effect is the same on every page, so that a page that is turned leaves the message where it is.
-    pageless = replace(entry, state=replace(entry.state, epoch=0))
-    yes = press(pageless, f"{use} “{on_button}”", TakeOffer(offer.message_id, on=True))
-    no = press(pageless, "No", TakeOffer(offer.message_id, on=False))
-    return SideScreen(draw(lambda _: [asked, below], ((yes,), (no,))), fresh=True)
+        return _offer_refusal(entry, offer)
+    words = shortened(one_line(offer.text), LIMITS.columns - len("Use “”"))
+    use = press(entry, f"Use “{words}”", TakeOffer(offer.message_id, on=True))
+    no = press(entry, "No", TakeOffer(offer.message_id, on=False))
+    asked = note("Is this your answer to ", name(entry.ask, offer.question), "?", rows=((use,), (no,)))
+    return SideScreen(asked)
 
 
 def _declined(entry: Entry) -> SideScreen:

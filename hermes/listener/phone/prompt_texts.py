@@ -152,20 +152,13 @@ class PromptTexts:
         return is_unheard
 
     def refuse(self, text: Text) -> bool:
-        """Say so if a text is for a session that takes none; tell whether it is.
-
-        It stands in the topic of the session, or replies to a message about one while prompts are off.
-        """
+        """Say so if a plain text stands in the topic of a session that takes none; tell whether it does."""
+        topic = self._topics.at(text.chat_id, text.thread_id)
+        if topic is None or not topic.about.session_id or text.reply_to is not None:
+            return False
         off = hints.prompts_off(self._messenger.machine)
-        if text.reply_to is not None:
-            said = off if not self.is_on and self._kept.has_message(text.chat_id, text.reply_to) else None
-        else:
-            topic = self._topics.at(text.chat_id, text.thread_id)
-            about = topic if topic is not None and topic.about.session_id else None
-            said = None if about is None else takes_no_prompts(about.agent_name) if self.is_on else off
-        if said is not None:
-            self._messenger.say(said, reply_to=text.message_id)
-        return said is not None
+        self._messenger.say(takes_no_prompts(topic.agent_name) if self.is_on else off, reply_to=text.message_id)
+        return True
 
     def _is_of_unmade(self, text: Text) -> bool:
         """Tell whether a text replies to a prompt whose session is still to be made: it would begin another one."""

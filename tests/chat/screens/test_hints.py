@@ -150,11 +150,6 @@ def test_there_is_a_hint_for_all_that_is_told() -> None:
             "To answer **Database**, tap one of its buttons, or reply to it with your own words.",
         ),
         ("which_question", SENDING, "Which question is that for? Please tap its number, then write it again."),
-        (
-            "tap_first",
-            SENDING,
-            "Another text still waits for a tap. Please tap a button below it, then write yours again.",
-        ),
         ("no_such_option", None, "That is none of the options. Please tap one."),
         (
             "no_such_option",

@@ -68,24 +68,12 @@ def test_typing_is_asked_for() -> None:
 
 def test_a_plain_text_is_offered_as_an_answer() -> None:
     """Never taken by itself."""
-    offer = Offer(0, ANN, 77, "let's take DuckDB")
+    offer = Offer(0, ANN, 77, "let's take\nDuckDB")
     offered = entry(DATABASE, state=replace(OPEN, offer=offer))
     assert said(offered) == {"offer": "Is this your answer to **Database**?\n[ Use “let's take DuckDB” ]\n[ No ]"}
     assert meant(offered, "offer") == [TakeOffer(77, on=True), TakeOffer(77, on=False)]
     long = entry(DATABASE, state=replace(OPEN, offer=replace(offer, text="words " * 900)))
     assert "[ Use “words words words words wor…” ]" in said(long)["offer"]
-
-
-def test_an_offered_text_is_shown_whole_if_its_button_is_too_narrow() -> None:
-    """A text that grows is a new message at the bottom; a page that is turned changes nothing."""
-    offer = Offer(0, ANN, 77, "let's take DuckDB\nbut only for the tests")
-    offered = entry(DATABASE, state=replace(OPEN, offer=offer))
-    assert said(offered)["offer"].startswith(
-        "Is this your answer to **Database**?\n“let's take DuckDB\nbut only for the tests”\n[ Use “let's take DuckDB"
-    )
-    assert sides(offered, LOOK)["offer"].fresh
-    turned = entry(DATABASE, state=replace(offered.state, epoch=3))
-    assert sides(turned, LOOK)["offer"].screen.digest == sides(offered, LOOK)["offer"].screen.digest
 
 
 @pytest.mark.parametrize(
