@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hermes.agents.prompting import Excludes
     from hermes.listener.kept import Kept
-    from hermes.model.prompt import Content, Prompt, RecordState
+    from hermes.model.prompt import Content, Prompt, RecordState, SessionState
     from hermes.sandbox.phone_values import ShownMessage
     from hermes.storage.store import Store
     from tests.listening import House
@@ -51,7 +51,7 @@ class Session:
 class Desk:
     """The agent, as a `PromptWay`. `received` has each prompt with its session, in order.
 
-    `missed`: how often it was asked for something while it was away.
+    `missed`: how often it was asked for something while it was away. `is_own`: it has worked on its sessions itself.
     """
 
     agent = "opencode"
@@ -62,6 +62,7 @@ class Desk:
         self.received: list[tuple[str, Content]] = []
         self.is_away = self.hangs = self.is_unreadable = False
         self.keeps = True
+        self.is_own = False
         self.refuses: Exception | None = None
         self.objects: Exception | None = None
         self.excludes: Excludes = nothing_excluded
@@ -112,7 +113,8 @@ class Desk:
         session = self._there(source)
         state = session.record.get(record_id, "absent")
         fresh = f"msg_{len(self.received) + 1}"
-        return Sight("busy" if session.is_busy else "idle", state, fresh, session.tool, self.reason)
+        now: SessionState = "busy" if session.is_busy else "idle"
+        return Sight(now, state, fresh, session.tool, self.reason, is_own=self.is_own)
 
     async def check(self, source: Source, content: Content) -> None:
         """As `PromptWay`."""

@@ -288,7 +288,10 @@ def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     model: ScriptedModel,
     words: Callable[..., str],
 ) -> None:
-    """The notice is of a server that is followed; the terminal's question is answered first, and is not lost."""
+    """The notice is of a server that is followed; the terminal's question is answered first, and is not lost.
+
+    The terminal has finished its turn before the third prompt is written, and mostly before the second one is sent.
+    """
     served = private_opencode()
     stage.connect(served)
     stage.start(notices={"finished": "0s"}, prompts={"enabled": True})
@@ -307,3 +310,8 @@ def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     wait_told(stage, "Second done.")
     terminal.wait_screen(lambda screen: "Second done." in screen, BOOT_S)
     assert_once(model, second)
+    third = words({"text": "Third done."})
+    stage.phone.write(third, reply_to=notice)
+    wait_told(stage, "Third done.")
+    terminal.wait_screen(lambda screen: "Third done." in screen, BOOT_S)
+    assert_once(model, third)

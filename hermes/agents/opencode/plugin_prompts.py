@@ -92,9 +92,11 @@ class PluginPrompts:
     async def look(self, source: Source, record_id: str) -> Sight:
         """Return the state of the session, and of this prompt in its record."""
         known = plugin_folders.plugins(self._root)
-        if owner_of(source.session_id, source.directory, known) is None:
+        owner = owner_of(source.session_id, source.directory, known)
+        if owner is None:
             return Sight("gone", reason=_why(source.session_id, known))
-        return await self._way(source).look(source, record_id)
+        sight = await self._to(owner).look(source, record_id)
+        return replace(sight, is_own=source.session_id in owner.sessions)
 
     async def check(self, source: Source, content: Content) -> None:  # noqa: ARG002 (demanded by the protocol)
         """Raise AgentRefused if the files are too large for the plugin. What the model takes is not known here."""

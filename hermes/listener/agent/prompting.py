@@ -1,7 +1,8 @@
 """Delivers prompts to the sessions of agents, one order of `core.prompts` at a time.
 
 The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself. So a
-prompt goes to the process that works on its session, whichever it was written for.
+prompt goes to the process that works on its session, whichever it was written for. If none does, it goes to the one
+that worked on the session last, if that still runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes.agents.prompting import HasPrompts, PromptWay
+    from hermes.listener.notices import Notices
     from hermes.listener.prompts import Prompts
     from hermes.model.ask import Source
     from hermes.model.prompt import Prompt, Target
@@ -47,12 +49,14 @@ class Prompting:
     def __init__(
         self,
         prompts: Prompts,
+        notices: Notices,
         ways: Mapping[str, HasPrompts],
         store: Store,
         projects: tuple[str, ...] | None,
     ) -> None:
         """`projects` are those that the phone may write to, () for all; None if prompts are off."""
         self._prompts = prompts
+        self._notices = notices
         self._ways = ways
         self._store = store
         self._projects = projects
@@ -124,11 +128,15 @@ class Prompting:
         except NotThere:
             sight = Sight("gone")
         if sight.session == "idle" and prompts.is_free(prompt):
-            sight = await self._at_work(prompt, target.source) or sight
+            sight = await self._elsewhere(prompt, target.source) or sight
         return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
 
-    async def _at_work(self, prompt: Prompt, source: Source) -> Sight | None:
-        """Move the prompt to another process of the agent that works on the session; return what that one shows."""
+    async def _elsewhere(self, prompt: Prompt, source: Source) -> Sight | None:
+        """Move the prompt to the process of the agent that has its session now; return what that one shows.
+
+        That is the one that works on it or, if none does, the one that told of its last turn and has not ended since.
+        """
+        idle: dict[str, Sight] = {}
         for name, has in self._ways.items():
             if has.agent != source.agent or name == way_name(source):
                 continue
@@ -140,10 +148,18 @@ class Prompting:
                 log.info("prompt %s: %s was not asked about its session: %s", prompt.id, name, error)
                 continue
             if sight.session == "busy":
-                log.info("prompt %s: its session is at work in another process: %s", prompt.id, name)
-                await self._prompts.change(prompt.id, partial(moved, server=server))
-                return sight
-        return None
+                return await self._move(prompt, server, sight)
+            if sight.session == "idle" and sight.is_own:
+                idle[server] = sight
+        # Read after the looks: a turn may have ended, and been told of, while they were under way.
+        told = self._notices.of_session(source.agent, source.session_id)
+        last = source.server if told is None or told.turn is None else told.turn.source.server
+        return await self._move(prompt, last, idle[last]) if last in idle else None
+
+    async def _move(self, prompt: Prompt, server: str, sight: Sight) -> Sight:
+        log.info("prompt %s: its session is %s in another process: %s", prompt.id, sight.session, server or "no port")
+        await self._prompts.change(prompt.id, partial(moved, server=server))
+        return sight
 
     async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
         after = await self._seen(prompt, target, way)

@@ -169,7 +169,8 @@ async def test_a_session_whose_process_ended_is_gone(desk: Desk) -> None:
         assert refused.value.said in {CLOSED, UNKNOWN}
     taken = {"/session/ses_1": a_session("ses_1"), "/session/status": {}, "/session/ses_1/message": []}
     desk.plug("other", taken, directories=[HERE], sessions={})
-    assert (await way(desk).look(source("ses_1"), "")).session == "idle"
+    taken_over = await way(desk).look(source("ses_1"), "")
+    assert (taken_over.session, taken_over.is_own) == ("idle", False)
     with pytest.raises(NotThere):
         await way(desk).look(source("ses_deleted"), "")
 

@@ -9,15 +9,19 @@ import pytest
 
 from hermes.agents.prompting import way_name, without_server
 from hermes.core import prompts
+from hermes.core.notices import NoticeRules
 from hermes.core.prompts import STARTS_S
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
+from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.wakes import Wakes
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.ask import Source
 from hermes.model.files import File
+from hermes.model.notice import Turn
 from hermes.model.prompt import Content, Prompt, PromptAbilities, Sight, Target
 from hermes.model.prompt_events import Addressed, Seen, Trying
+from hermes.model.signals import TurnEnded
 from hermes.model.state import Part
 from tests.asks import ANN, CHAT_ID
 from tests.prompted import Desk
@@ -38,7 +42,8 @@ class House:
         self.now_s = 2.0
         self.store = a_store(root, now=lambda: self.now_s)
         self.prompts = Prompts(self.store.prompts, Wakes(), now=self.store.now)
-        self.prompting = Prompting(self.prompts, {}, self.store, ())
+        self.notices = Notices(self.store.notices, NoticeRules(), Wakes(), now=self.store.now)
+        self.prompting = Prompting(self.prompts, self.notices, {}, self.store, ())
 
     async def keep(self, prompt: Prompt) -> None:
         """Keep a prompt."""
@@ -80,7 +85,7 @@ async def test_a_file_that_is_gone_before_the_next_try_counts_as_a_try(house: Ho
     desk = Desk()
     source = desk.session("Fix login flow")
     ways = {way_name(source): desk}
-    prompting = Prompting(house.prompts, ways, house.store, ())
+    prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
     target = replace(TARGET, source=source, can=desk.can)
     part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
     await house.keep(replace(TRIED, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
@@ -98,7 +103,7 @@ async def with_picture(house: House, desk: Desk) -> tuple[Source, Prompting]:
     part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
     await house.store.files.write(BEGUN.id, 7, b"x")
     await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
-    return source, Prompting(house.prompts, {way_name(source): desk}, house.store, ())
+    return source, Prompting(house.prompts, house.notices, {way_name(source): desk}, house.store, ())
 
 
 async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prompt(house: House) -> None:
@@ -140,12 +145,17 @@ class Shared:
         for desk in (self.served, self.plugged):
             desk.session("Fix login flow")
         ways = {"served": self.served, without_server("opencode"): self.plugged}
-        self.prompting = Prompting(house.prompts, ways, house.store, ())
+        self.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
 
     async def keep(self, prompt: Prompt = QUEUED) -> None:
         """Keep the prompt."""
         target = replace(TARGET, source=replace(TARGET.source, server="served"), can=self.served.can)
         await self.house.keep(replace(prompt, target=target))
+
+    async def told(self, server: str, ended_s: float) -> None:
+        """A process tells of the end of a turn of the session; without a server, its plugin does."""
+        turn = Turn(replace(TARGET.source, server=server), "OpenCode", f"turn_{ended_s}", None, ended_s)
+        await self.house.notices.take(TurnEnded(turn))
 
     async def steps(self, count: int = 6) -> Prompt:
         """Do so many steps, without a pause; the prompt."""
@@ -199,6 +209,49 @@ async def test_a_prompt_stays_with_its_process_if_no_other_is_known_to_work(shar
     await shared.keep()
     await shared.steps()
     assert shared.served.texts() == ["fix it"]
+
+
+async def test_a_prompt_goes_to_the_process_that_worked_on_its_session_last(shared: Shared) -> None:
+    """Though it was written for another one, and none works now: that one's screen shows the session."""
+    shared.plugged.is_own = True
+    await shared.told("served", 1.0)
+    await shared.told("", 2.0)
+    await shared.keep()
+    await shared.steps()
+    assert shared.plugged.texts() == ["fix it"]
+    assert not shared.served.received
+
+
+async def test_a_turn_that_is_told_of_during_the_look_counts(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin takes up to a second to answer."""
+    look = shared.plugged.look
+
+    async def slow(source: Source, record_id: str) -> Sight:
+        await shared.told("", 2.0)
+        return await look(source, record_id)
+
+    monkeypatch.setattr(shared.plugged, "look", slow)
+    shared.plugged.is_own = True
+    await shared.told("served", 1.0)
+    await shared.keep()
+    await shared.steps()
+    assert shared.plugged.texts() == ["fix it"]
+    assert not shared.served.received
+
+
+@pytest.mark.parametrize("last", ["its own", "one that has ended since"])
+async def test_a_prompt_stays_with_its_process_if_the_one_that_worked_last_is_not_there(
+    shared: Shared, last: str
+) -> None:
+    """Another terminal of the folder would take the session, which it does not show."""
+    shared.plugged.is_own = last == "its own"
+    await shared.told("", 1.0)
+    if last == "its own":
+        await shared.told("served", 2.0)
+    await shared.keep()
+    await shared.steps()
+    assert shared.served.texts() == ["fix it"]
+    assert not shared.plugged.received
 
 
 async def test_a_prompt_that_was_tried_stays_where_it_is(shared: Shared) -> None:
