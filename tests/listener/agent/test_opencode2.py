@@ -642,6 +642,8 @@ async def test_a_turn_that_ended_while_nobody_followed_is_told_later(home: House
 async def test_a_turn_whose_server_ended_no_longer_tries(home: House, agent: OpenCode2Agent, how: str) -> None:
     """A server that was killed tells of no end."""
     await notices(home, agent)
+    # The first look at the server may still be under way, and it would find that no turn runs there.
+    await until(lambda: home.listener._parts.agent.followers[0].is_connected, "the end of the list")
     source = Source("opencode2", "m1", agent.session("Fix the build"), session_title="Fix the build", server=NAME)
     await home.listener._parts.kept.notices.take(
         Retrying(Retry(source, "OpenCode", 4, home.clock.now() + 60.0, "rate limit"))
