@@ -149,8 +149,7 @@ class Prompting:
                 continue
             if sight.session == "busy":
                 return await self._move(prompt, server, sight)
-            # Processes without a server share one name: only their own word says that one of them worked on it.
-            if sight.session == "idle" and (server or sight.is_own):
+            if sight.session == "idle" and sight.is_own:
                 idle[server] = sight
         # Read after the looks: a turn may have ended, and been told of, while they were under way.
         told = self._notices.of_session(source.agent, source.session_id)

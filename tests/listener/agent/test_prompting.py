@@ -147,9 +147,9 @@ class Shared:
         ways = {"served": self.served, without_server("opencode"): self.plugged}
         self.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
 
-    async def keep(self, prompt: Prompt = QUEUED, *, server: str = "served") -> None:
-        """Keep the prompt; it is written for this process."""
-        target = replace(TARGET, source=replace(TARGET.source, server=server), can=self.served.can)
+    async def keep(self, prompt: Prompt = QUEUED) -> None:
+        """Keep the prompt."""
+        target = replace(TARGET, source=replace(TARGET.source, server="served"), can=self.served.can)
         await self.house.keep(replace(prompt, target=target))
 
     async def told(self, server: str, ended_s: float) -> None:
@@ -220,17 +220,6 @@ async def test_a_prompt_goes_to_the_process_that_worked_on_its_session_last(shar
     await shared.steps()
     assert shared.plugged.texts() == ["fix it"]
     assert not shared.served.received
-
-
-async def test_a_prompt_goes_to_the_server_that_worked_on_its_session_last(shared: Shared) -> None:
-    """Though it was written for a terminal that has worked on the session, too."""
-    shared.plugged.is_own = True
-    await shared.told("", 1.0)
-    await shared.told("served", 2.0)
-    await shared.keep(server="")
-    await shared.steps()
-    assert shared.served.texts() == ["fix it"]
-    assert not shared.plugged.received
 
 
 async def test_a_turn_that_is_told_of_during_the_look_counts(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
