@@ -180,6 +180,8 @@ async def test_a_turn_that_names_its_prompt_is_known_by_that(house: House) -> No
     assert not house.prompts.has_begun(replace(bare, source=OTHER.source))
     await house.after(begun, Seen(1001.0, Sight("busy", "running")))
     assert house.prompts.has_begun(bare), "an agent that does not tell: it works on the prompt"
+    await house.after(begun, Seen(1002.0, Sight("idle", "finished")))
+    assert house.prompts.has_begun(turn), "its end was seen in the record before it was told of"
 
 
 async def test_only_what_is_over_is_forgotten(house: House) -> None:

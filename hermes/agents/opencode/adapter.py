@@ -75,8 +75,9 @@ def read(payload: object, *, machine: str) -> Signal:
 def _ended(record: Record, origin: Source) -> Signal:
     """Read the end of a turn, which the plugin has read from OpenCode's record.
 
-    Its shape: `{"sessionID", "id", "began", "ended", "words", "failure", "changes"?}`, with the changes
-    `{"files", "added", "removed", "diffs"?: [{"file", "patch"}]}`.
+    Its shape: `{"sessionID", "id", "prompt"?, "began", "ended", "words", "failure", "changes"?}`, with the changes
+    `{"files", "added", "removed", "diffs"?: [{"file", "patch"}]}`. A plugin that was loaded before an update may not
+    name the prompt.
     """
     where = "turn.ended"
     turn = Turn(
@@ -88,6 +89,7 @@ def _ended(record: Record, origin: Source) -> Signal:
         words=words_of(record, "words", where),
         failure=words_of(record, "failure", where),
         changes=None if record.get("changes") is None else _changes(record["changes"], f"{where}.changes"),
+        prompt_id=words_of(record, "prompt", where),
     )
     return TurnEnded(turn)
 

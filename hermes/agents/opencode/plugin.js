@@ -198,6 +198,7 @@ async function tellTurn(directory, sessionID, since) {
   const turn = {
     sessionID,
     id: info.id,
+    prompt: info.parentID,
     began: Math.min(...[since, prompt?.time?.created, info.time.created].filter(Number.isFinite)),
     ended: info.time.completed,
     words: info.error ? "" : text(saidIn(parts), TURN_TEXT_CHARS),

@@ -1,8 +1,8 @@
 """Delivers prompts to the sessions of agents, one order of `core.prompts` at a time.
 
 The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself. So a
-prompt goes to the process that works on its session, whichever it was written for. If none does, it goes to the one
-that worked on the session last, if that still runs.
+prompt goes to the process that works on its session, whichever it was written for. If none does, it goes to the
+terminal that worked on the session last, if that still runs.
 """
 
 from __future__ import annotations

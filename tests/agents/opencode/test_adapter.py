@@ -379,6 +379,9 @@ def test_the_end_of_a_turn_is_read_as_the_plugin_tells_it() -> None:
     assert isinstance(told, TurnEnded)
     assert told.turn.changes is not None
     assert told.turn.changes.diff.endswith("-one\n+two\nb: changed, but not as text")
+    named = read(ended(prompt="msg_0"), machine="laptop")
+    assert isinstance(named, TurnEnded)
+    assert named.turn.prompt_id == "msg_0"
     failed = read(ended(words="", failure="no key (401)"), machine="laptop")
     assert isinstance(failed, TurnEnded)
     assert (failed.turn.failure, failed.turn.changes) == ("no key (401)", None)
@@ -394,6 +397,7 @@ def test_the_end_of_a_turn_is_read_as_the_plugin_tells_it() -> None:
         {"ended": -1},
         {"ended": 1e15},
         {"words": 7},
+        {"prompt": 7},
         {"changes": []},
         {"changes": {"files": 1.5, "added": 0, "removed": 0}},
         {"changes": {"files": -1, "added": 0, "removed": 0}},

@@ -722,7 +722,7 @@ def test_opencode_run_is_answered_and_ends(desk: Home, phone: Phone, opencode_ve
 
 
 def test_a_turn_that_ends_by_itself_is_told_once(phone: Phone, plugged: Starts, model: ScriptedModel) -> None:
-    """With its times and its last words; not one that a person stopped, nor a subagent's."""
+    """With its prompt, its times and its last words; not one that a person stopped, nor a subagent's."""
     opencode = plugged()
     session = opencode.session(title="Fix login flow")
     opencode.prompt(session, [asks(), {"text": "Both tests pass now."}])
@@ -739,6 +739,8 @@ def test_a_turn_that_ends_by_itself_is_told_once(phone: Phone, plugged: Starts, 
     finished, failed = phone.turns()
     assert (finished["sessionID"], finished["words"], finished["failure"]) == (session, "Both tests pass now.", "")
     assert 0 < finished["ended"] - finished["began"] < PATIENCE_S * 1000
+    infos = [message["info"] for message in opencode.messages(session)]
+    assert finished["prompt"] == [info["id"] for info in infos if info["role"] == "user"][-1]
     assert (failed["sessionID"], failed["words"]) == (failing, "")
     assert failed["failure"] == "the script says so (400)"
     signals = [adapter.read(one, machine="laptop") for one in phone._kept() if one["type"] == "turn.ended"]
