@@ -29,8 +29,11 @@ from starlette.routing import Route
 
 MODEL_ID = "fake-model"
 TITLE = "A scripted session"
+SUMMARY = "The conversation so far"
 _KEPT = 300
 _KEPT_FILES = 20
+_SUMS_UP = re.compile("Here is the conversation so far|Provide a detailed prompt for continuing our conversation")
+"""The words by which OpenCode 1.18.33 and 1.1.53 let the model sum up a conversation."""
 _PROMPT = re.compile(r"SCRIPT (?:(?P<key>[\w.:-]+) )?(?=\[)")
 
 Json = dict[str, Any]
@@ -47,7 +50,11 @@ class Call(BaseModel):
 
 
 class Step(BaseModel):
-    """One turn of the model: first `say` and `text`, then the calls. With `status` it fails with that HTTP status."""
+    """One turn of the model: first `say` and `text`, then the calls. With `status` it fails with that HTTP status.
+
+    `tokens` is the length of the conversation that the model tells. An agent lets it sum up one that is too long; then
+    it says `summary`, which may be the script of the further steps.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,6 +66,8 @@ class Step(BaseModel):
     text: str = ""
     delay_s: float = 0
     status: int | None = None
+    tokens: int = 10
+    summary: str = ""
 
     def calls(self) -> tuple[Call, ...]:
         """Return the tool calls of this turn, in order."""
@@ -124,7 +133,8 @@ def read_scenes(messages: Sequence[Json]) -> list[Scene]:
     scenes: list[Scene] = []
     for message in messages:
         role, text = message.get("role"), plain_text(message.get("content"))
-        if role == "user" and (parsed := parse_script(text)):
+        is_script = role == "user" or text.startswith("SCRIPT ")  # a summary can be a script, too
+        if is_script and (parsed := parse_script(text)):
             scenes.append(Scene(*parsed, turns=0, results=()))
         elif scenes and role in {"assistant", "tool"}:
             now = scenes[-1]
@@ -212,6 +222,9 @@ class ScriptedModel:
         scenes = read_scenes(messages)
         if not scenes:
             return Step(text='This model follows scripts: SCRIPT [{"text": "hello"}]')
+        if said and _SUMS_UP.search(plain_text(said[-1])):
+            summaries = (step.summary for scene in reversed(scenes) for step in scene.steps if step.summary)
+            return Step(text=next(summaries, SUMMARY))
         self._remember(scenes, tools)
         now = scenes[-1]
         return Scene(now.key, now.steps, now.turns, _latest(messages) or now.results[-1:]).step()
@@ -249,20 +262,20 @@ def _tool_calls(step: Step) -> list[Json]:
     ]
 
 
-def _envelope(kind: str, choice: Json) -> Json:
+def _envelope(kind: str, step: Step, choice: Json) -> Json:
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": kind,
         "created": int(time.time()),
         "model": MODEL_ID,
         "choices": [{"index": 0, **choice}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
+        "usage": {"prompt_tokens": step.tokens, "completion_tokens": 10, "total_tokens": step.tokens + 10},
     }
 
 
 async def _stream(step: Step) -> AsyncIterator[str]:
     for choice in _chunks(step):
-        yield f"data: {json.dumps(_envelope('chat.completion.chunk', choice))}\n\n"
+        yield f"data: {json.dumps(_envelope('chat.completion.chunk', step, choice))}\n\n"
         await asyncio.sleep(0)  # so that each chunk is one network write, as with a real model
     yield "data: [DONE]\n\n"
 
@@ -272,7 +285,7 @@ def _whole(step: Step) -> Json:
     if calls := _tool_calls(step):
         message["tool_calls"] = calls
     choice = {"message": message, "finish_reason": "tool_calls" if calls else "stop"}
-    return _envelope("chat.completion", choice)
+    return _envelope("chat.completion", step, choice)
 
 
 def model_app(model: ScriptedModel) -> Starlette:

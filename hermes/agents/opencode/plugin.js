@@ -190,29 +190,70 @@ function stopped(directory, type, properties) {
 async function tellTurn(directory, sessionID, since) {
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
   if (!session || session.parentID) return // a subagent's turn is a part of another one
-  const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query: { limit: 8 } })
+  const newest = (limit) => call("get", directory, "/session/{sessionID}/message", { sessionID }, { query: { limit } })
+  const messages = await newest(8)
   if (!Array.isArray(messages)) return
-  const { info, parts } = messages.findLast((message) => message.info?.role === "assistant") ?? {}
+  const { info } = messages.findLast((message) => message.info?.role === "assistant") ?? {}
   if (!hasEnded(info) || Date.now() - info.time.completed > NEWS_MS || seenBefore(`ended ${info.id}`)) return
   const prompt = await promptOf(directory, info, messages)
+  const asked = askedBy((isSynthetic(prompt) && (await newest(500))) || messages) // a person's may be far before
+  const asking = asked.get(info.id) ?? info.parentID
+  const answers = messages.filter(({ info: one }) => one === info || (asked.get(one.id) === asking && isAnswer(one)))
   const turn = {
     sessionID,
     id: info.id,
-    prompt: info.parentID,
-    began: Math.min(...[since, prompt?.time?.created, info.time.created].filter(Number.isFinite)),
+    prompt: asking,
+    began: Math.min(...[since, prompt?.info.time?.created, info.time.created].filter(Number.isFinite)),
     ended: info.time.completed,
-    words: info.error ? "" : text(saidIn(parts), TURN_TEXT_CHARS),
+    words: info.error ? "" : text(saidIn(answers.flatMap(({ parts }) => parts)), TURN_TEXT_CHARS),
     failure: info.error ? reasonOf(info.error) : "",
-    ...changesOf(prompt),
+    ...changesOf(prompt?.info),
   }
   await run(lineOf(directory, "turn.ended", turn, { title: text(session.title) }))
 }
 
 // By itself: nobody interrupted it, and it does not go on after the calls of its last step.
 function hasEnded(info) {
-  if (!info?.time?.completed || info.summary === true) return false
+  if (!info?.time?.completed || isSummary(info)) return false
   if (info.error) return info.error.name !== "MessageAbortedError"
   return Boolean(info.finish) && !["tool-calls", "unknown"].includes(info.finish)
+}
+
+function isAnswer(info) {
+  return info.role === "assistant" && hasEnded(info) && !info.error
+}
+
+// OpenCode sums up a session that is too long for the model, and the turn goes on with a prompt of OpenCode's own: one
+// of synthetic texts or, if the provider refused the request as too long, one that repeats the person's. So this finds,
+// for each of these messages, oldest first, the prompt of a person that it is, goes on with, or answers.
+function askedBy(messages) {
+  const asked = new Map()
+  const prompts = new Map()
+  let newest, summedUp
+  for (const { info, parts } of messages) {
+    if (info.role === "assistant") {
+      if (!prompts.has(info.parentID)) prompts.set(info.parentID, (newest = info.parentID))
+      asked.set(info.id, prompts.get(info.parentID))
+      if (!isSummary(info)) summedUp = undefined
+      continue
+    }
+    const compaction = parts.find(({ type, auto }) => type === "compaction" && auto)
+    const goesOn = summedUp && (summedUp.overflow || isSynthetic({ parts }))
+    if (compaction) summedUp = compaction
+    else if (!goesOn) newest = info.id
+    prompts.set(info.id, newest ?? info.id)
+    asked.set(info.id, newest ?? info.id)
+  }
+  return asked
+}
+
+// A failed one ends the turn.
+function isSummary(info) {
+  return info.summary === true && !info.error
+}
+
+function isSynthetic(prompt) {
+  return Boolean(prompt?.parts.length) && prompt.parts.every(({ synthetic }) => synthetic)
 }
 
 function reasonOf({ name, data }) {
@@ -220,14 +261,14 @@ function reasonOf({ name, data }) {
   return Number.isInteger(data?.statusCode) ? `${words} (${data.statusCode})` : words
 }
 
-// The prompt of a turn; its changes are counted some ms after the last step.
+// The prompt that the last step of a turn names; its changes are counted some ms after that step.
 async function promptOf(directory, { sessionID, parentID }, messages) {
   const steps = messages.filter(({ info }) => info.parentID === parentID)
   const changed = steps.some(({ parts }) => parts.some(({ type }) => type === "patch"))
   const path = { sessionID, messageID: parentID }
   for (const pause_ms of [...LOOKS_MS, 0]) {
     const prompt = parentID && (await call("get", directory, "/session/{sessionID}/message/{messageID}", path))
-    if (!prompt || !changed || prompt.info.summary?.diffs?.length || !pause_ms) return prompt?.info
+    if (!prompt || !changed || prompt.info.summary?.diffs?.length || !pause_ms) return prompt || undefined
     await pause(pause_ms)
   }
 }

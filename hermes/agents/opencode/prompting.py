@@ -42,8 +42,7 @@ ABILITIES: Final = PromptAbilities(
     resumes="opencode --session",
     files=("picture", "pdf", "text"),
 )
-_RECENT: Final = 20
-_ALL: Final = 500
+_RECENT, _MANY, _ALL = 20, 100, 500
 _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
@@ -100,25 +99,16 @@ class OpenCodePrompts:
         if not _knows(messages, record_id):
             if not await self._has(session, record_id, directory):
                 return nothing
-            messages = await self._newest(session, directory, _ALL)
+            for most in (_MANY, _ALL):
+                messages = await self._newest(session, directory, most)
+                if _knows(messages, record_id):
+                    break
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
         return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
 
-    async def _newest(self, session: str, directory: str, most: int = _RECENT) -> list[wire.TurnMessage]:
-        """Return the newest messages, fewer if they are too large: they have files, and 1.1.53 changed ones, too."""
-        for limit in sorted({most, _RECENT}, reverse=True):
-            try:
-                return await self._messages(session, directory, limit)
-            except NotThere:
-                raise
-            except AgentRefused:
-                continue
-        return await self._messages(session, directory, 1)
-
-    async def _messages(self, session: str, directory: str, limit: int) -> list[wire.TurnMessage]:
-        path = f"{session}/message"
-        return await self._api.get(list[wire.TurnMessage], path, directory, params={"limit": limit}, timeout=BOOT)
+    async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:
+        return await turns.newest_messages(self._api, f"{session}/message", directory, *most, _RECENT)
 
     async def _has(self, session: str, record_id: str, directory: str) -> bool:
         """Tell whether the record has this prompt. If OpenCode was killed, it can have one without its parts."""
@@ -248,7 +238,9 @@ def _text(content: Content) -> list[dict[str, Any]]:
 
 
 def _knows(messages: Sequence[wire.TurnMessage], record_id: str) -> bool:
-    return any(one.info.parent_id == record_id or (one.info.id == record_id and one.parts) for one in messages)
+    """Tell whether these messages have the prompt, with its parts, or what came of it."""
+    asked = turns.asked_by(messages)
+    return any(asked[one.info.id] == record_id and (one.info.id != record_id or one.parts) for one in messages)
 
 
 def _is_subagent(agent: wire.Agent) -> bool:

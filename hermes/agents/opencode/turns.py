@@ -4,6 +4,11 @@ Each message of the model names its prompt (`parentID`). A step that calls tools
 last step of a turn with another one; after a failure a message has an error instead. A turn that was interrupted, or
 ended by the rejection of a question, is none that ended by itself. The prompt's `summary.diffs` are written some ms
 after the last step, in a project with git alone.
+
+OpenCode sums up a session that is too long for the model, also in the middle of a turn. It writes a prompt with a
+`compaction` part, and the model answers it with a summary. Then OpenCode writes a prompt of synthetic texts, which asks
+the model to go on; or, if the provider had refused the conversation as too long (`overflow`), a prompt that repeats the
+person's own. The further steps of the turn name that prompt, which has the changes since then.
 """
 
 from __future__ import annotations
@@ -14,17 +19,17 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from hermes.agents.diffs import ChangedFile, joined
-from hermes.agents.http import Api, path_of
+from hermes.agents.http import BOOT, Api, path_of
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.turns import GOES_ON, Beginnings
-from hermes.errors import AgentRefused
+from hermes.errors import AgentRefused, NotThere
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Turn
 from hermes.model.prompt import SessionState, Sight
 
 M = TypeVar("M", bound=wire.Message)
-_RECENT: Final = 8
+_RECENT, _ALL = 8, 500
 _ABORTED: Final = "MessageAbortedError"
 _LOOKS, _LOOK_S = 5, 0.1
 
@@ -44,8 +49,8 @@ async def last_turn(
     if session.parent_id is not None:
         return None
     path = path_of("session", session.id, "message")
-    messages = await _newest(api, path, source.directory)
-    newest = max(_of_model(messages), key=lambda one: one.info.time.created, default=None)
+    messages = await newest_messages(api, path, source.directory, _RECENT)
+    newest = max(_of_model(messages), key=_created_ms, default=None)
     if newest is None or not _has_ended(newest.info):
         return None
     prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
@@ -54,26 +59,42 @@ async def last_turn(
             break
         await sleep(_LOOK_S)
         prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
+    is_continued = prompt is not None and _is_synthetic(prompt)  # that of a person may be far before
+    asked = asked_by(await newest_messages(api, path, source.directory, _ALL) if is_continued else messages)
     info = newest.info
+    prompt_id = asked.get(info.id, info.parent_id or "")
+    turn = (one for one in messages if one is newest or asked.get(one.info.id) == prompt_id)
     return Turn(
         replace(source, session_id=session.id, session_title=session.title),
         capabilities.agent_name,
         info.id,
         beginnings.of(session.id, None if prompt is None else prompt.info.time.created / 1000),
         (info.time.completed or info.time.created) / 1000,
-        words="" if info.error else said([newest]),
+        words="" if info.error else _answer(turn),
         failure=reason_of(info.error) if info.error else "",
         changes=None if prompt is None else await asyncio.to_thread(_changes, _diffs(prompt)),
-        prompt_id=info.parent_id or "",
+        prompt_id=prompt_id,
     )
 
 
-async def _newest(api: Api, path: str, directory: str) -> list[wire.TurnMessage]:
-    """Return the newest messages, or the newest one alone: a prompt of 1.1.53 holds all files that its turn changed."""
-    try:
-        return await api.get(list[wire.TurnMessage], path, directory, params={"limit": _RECENT})
-    except AgentRefused:
-        return await api.get(list[wire.TurnMessage], path, directory, params={"limit": 1})
+async def newest_messages(api: Api, path: str, directory: str, *most: int) -> list[wire.TurnMessage]:
+    """Return the newest messages of a session, the oldest first: as many as the first of these numbers that works.
+
+    They can be too large, since they have files, and a prompt of 1.1.53 all that its turn changed. At last it is one.
+    Raises what `Api.get` raises.
+    """
+    for limit in most:
+        try:
+            return await _messages(api, path, directory, limit)
+        except NotThere:
+            raise
+        except AgentRefused:
+            continue
+    return await _messages(api, path, directory, 1)
+
+
+async def _messages(api: Api, path: str, directory: str, limit: int) -> list[wire.TurnMessage]:
+    return await api.get(list[wire.TurnMessage], path, directory, params={"limit": limit}, timeout=BOOT)
 
 
 async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -> wire.Prompt | None:
@@ -86,8 +107,14 @@ async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -
         return None
 
 
+def _answer(messages: Iterable[wire.TurnMessage]) -> str:
+    """Return the answer in the messages of one turn: OpenCode may sum up the session after it, and let it go on."""
+    ended = (one for one in _of_model(messages) if _has_ended(one.info) and not one.info.error)
+    return "\n\n".join(filter(None, (said([one]) for one in ended)))
+
+
 def _has_ended(info: wire.TurnInfo) -> bool:
-    if info.time.completed is None or info.summary is True:  # a summary of the session is no answer to anybody
+    if info.time.completed is None or _is_summary(info):
         return False
     if info.error is not None:
         return info.error.name != _ABORTED
@@ -102,19 +129,23 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
     while a tool waits for a person.
     """
     state: SessionState = "busy" if is_busy else "idle"
-    steps = [one for one in _of_model(messages) if one.info.parent_id == record_id]
+    asked = asked_by(messages)
+    answers = [one for one in _of_model(messages) if not _is_summary(one.info)]
+    steps = [one for one in answers if asked[one.info.id] == record_id]
     if not steps:
         return Sight(state, "admitted")
-    last = max(steps, key=lambda one: one.info.time.created)
+    last = max(steps, key=_created_ms)
     info = last.info
+    turn = (one for one in messages if asked[one.info.id] == record_id)
+    goes_on = is_busy and last is not max(turn, key=_created_ms)
     ended_s = None if info.time.completed is None else info.time.completed / 1000
     if info.error is not None and info.error.name == _ABORTED:
         return Sight(state, "stopped", ended_s=ended_s)
     if info.error is not None and not is_busy:
         return Sight(state, "failed", reason=reason_of(info.error), ended_s=ended_s)
-    if ended_s is not None and info.finish not in GOES_ON:
+    if ended_s is not None and info.finish not in GOES_ON and not goes_on:
         return Sight(state, "finished", ended_s=ended_s)
-    is_last = last is max(_of_model(messages), key=lambda one: one.info.time.created)
+    is_last = last is max(answers, key=_created_ms)
     if ended_s is None and not is_last:
         return Sight(state, "stopped")
     if ended_s is None or is_busy:
@@ -123,11 +154,53 @@ def sight_of(messages: Sequence[wire.TurnMessage], record_id: str, *, is_busy: b
     return Sight(state, "stopped" if is_last else "finished", ended_s=ended_s)
 
 
+def asked_by(messages: Sequence[wire.TurnMessage]) -> dict[str, str]:
+    """Return, for each message by its id, the id of the person's prompt that it is, goes on with, or answers.
+
+    `messages` are the newest of a session, the oldest first. A prompt before all of them counts as a person's.
+    """
+    asked: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    newest_id = ""
+    summed_up: wire.Part | None = None
+    for message in messages:
+        info = message.info
+        if info.role == "assistant":
+            parent_id = info.parent_id or ""
+            if parent_id not in prompts:
+                prompts[parent_id] = newest_id = parent_id
+            asked[info.id] = prompts[parent_id]
+            summed_up = summed_up if _is_summary(info) else None
+            continue
+        compaction = next((part for part in message.parts if part.type == "compaction" and part.auto), None)
+        goes_on = summed_up is not None and (bool(summed_up.overflow) or _is_synthetic(message))
+        if compaction is not None:
+            summed_up = compaction
+        elif not goes_on:
+            newest_id = info.id
+        asked[info.id] = prompts[info.id] = newest_id or info.id
+    return asked
+
+
 def reason_of(error: wire.MessageError) -> str:
     """Return why a turn failed: the provider's words, and the HTTP status if there is one."""
     data = error.data or wire.ErrorData()
     words = data.message or error.name
     return words if data.status is None else f"{words} ({data.status})"
+
+
+def _is_summary(info: wire.TurnInfo) -> bool:
+    """Tell whether a message sums the session up, which is no answer to anybody. A failed one ends the turn."""
+    return info.summary is True and info.error is None
+
+
+def _is_synthetic(prompt: wire.Message) -> bool:
+    """Tell whether OpenCode, and no person, wrote all of a prompt."""
+    return bool(prompt.parts) and all(part.synthetic for part in prompt.parts)
+
+
+def _created_ms(message: wire.Message) -> float:
+    return message.info.time.created
 
 
 def _of_model(messages: Iterable[M]) -> list[M]:
@@ -154,7 +227,7 @@ def _changes(diffs: tuple[wire.FileDiff, ...]) -> Changes | None:
 
 def said(messages: Iterable[wire.Message]) -> str:
     """Return the model's last text in these messages, "" if there is none."""
-    for message in sorted(_of_model(messages), key=lambda one: one.info.time.created, reverse=True):
+    for message in sorted(_of_model(messages), key=_created_ms, reverse=True):
         words = "\n\n".join(part.text for part in message.parts if part.type == "text").strip()
         if words:
             return words

@@ -61,7 +61,7 @@ class ToolState(Wire):
 
 
 class Part(Wire):
-    """A part of a message: `type` is "text", "tool", or another type that Hermes ignores."""
+    """A part of a message: `type` is "text", "tool", "compaction", or another type that Hermes ignores."""
 
     id: Text = ""
     type: Text
@@ -71,6 +71,9 @@ class Part(Wire):
     tool: Text = ""
     call_id: Text = Field("", alias="callID")
     state: ToolState | None = None
+    synthetic: bool | None = None
+    auto: bool | None = None
+    overflow: bool | None = None
 
 
 class Diff(Wire):

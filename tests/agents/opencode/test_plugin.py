@@ -750,6 +750,22 @@ def test_a_turn_that_ends_by_itself_is_told_once(phone: Phone, plugged: Starts, 
     ]
 
 
+@pytest.mark.parametrize("is_answered", [False, True], ids=["in the middle", "after the answer"])
+def test_a_turn_whose_session_is_summed_up_is_told_with_its_prompt(
+    phone: Phone, plugged: Starts, is_answered: bool
+) -> None:
+    """OpenCode writes a prompt of its own between, with which the turn goes on."""
+    opencode = plugged()
+    session = opencode.session(title="Fix login flow")
+    summary = script([{"text": "Nothing is left to do."}], "further")
+    step = {"text": "Both tests pass now."} if is_answered else {"tool": "glob", "args": {"pattern": "*"}}
+    opencode.prompt(session, [{**step, "tokens": 250_000, "summary": summary}])
+    until(phone.turns, PATIENCE_S, "the end of the turn")
+    (told,) = phone.turns()
+    assert told["words"] == ("Both tests pass now.\n\n" if is_answered else "") + "Nothing is left to do."
+    assert told["prompt"] == opencode.messages(session)[0]["info"]["id"]
+
+
 # in a plain Node: what no OpenCode can be made to do
 
 DRIVER = """

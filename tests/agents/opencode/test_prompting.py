@@ -21,6 +21,7 @@ from hermes.model.ask import Source
 from hermes.model.prompt import Content
 from hermes.sandbox.model_server import ScriptedModel, script
 from tests.agents.opencode.prompt_story import Talk, tell
+from tests.harness.processes import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -335,6 +336,44 @@ async def test_a_rejected_question_is_a_stop(talk: Talk, opencode: OpenCode, pro
     opencode.reject(asked["id"], project)
     await talk.rest()
     assert (await talk.look(record_id)).record == "stopped"
+
+
+LONG = 250_000
+LOOKS_UP: Json = {"tool": "glob", "args": {"pattern": "*"}, "tokens": LONG}
+
+
+@pytest.mark.parametrize(
+    ("steps", "further", "record"),
+    [
+        ([LOOKS_UP], {"text": "Well."}, "finished"),
+        ([LOOKS_UP], {"status": 400}, "failed"),
+        ([LOOKS_UP], {"text": "Late.", "delay_s": 30}, "stopped"),
+        ([{"text": "Both tests pass now.", "tokens": LONG}], {"text": "Nothing is left to do."}, "finished"),
+    ],
+    ids=["answer", "failure", "stop", "an answer before"],
+)
+async def test_a_session_that_is_summed_up_in_the_middle(
+    talk: Talk, server: OpenCodeServer, model: ScriptedModel, steps: list[Json], further: Json, record: str
+) -> None:
+    """The turn goes on, and its end is that of the person's prompt. OpenCode writes a prompt of its own between."""
+    then = word()
+    summary = prompt(then, further)
+    record_id = await talk.send(prompt(word(), *({**one, "summary": summary} for one in steps)))
+    if record == "stopped":
+        await asyncio.to_thread(until, lambda: model.turns(then) == 1, 30, "the model goes on")
+        assert (await talk.look(record_id)).record == "running"
+        assert await talk.way.stop(talk.source)
+    sight = await talk.until(record_id, record)
+    await talk.rest()
+    assert (await talk.look(record_id)).record == record
+    turn = await server.turn(talk.source.session_id, talk.source.directory)
+    if record == "stopped":
+        assert turn is None
+        return
+    assert turn is not None
+    assert turn.prompt_id == record_id
+    assert turn.failure == sight.reason
+    assert turn.words == "\n\n".join([one["text"] for one in (*steps, further) if "text" in one])
 
 
 async def test_a_session_that_is_gone(talk: Talk, opencode: OpenCode, project: Path) -> None:
