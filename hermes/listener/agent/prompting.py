@@ -2,7 +2,7 @@
 
 The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself. So a
 prompt goes to the process that works on its session, whichever it was written for. If none does, it goes to the
-terminal that worked on the session last, if that still runs.
+terminal that worked on the session last, if that still runs. If its own process has ended, any other one may take it.
 """
 
 from __future__ import annotations
@@ -123,37 +123,45 @@ class Prompting:
         return 0.0
 
     async def _seen(self, prompt: Prompt, target: Target, way: PromptWay) -> Prompt | None:
-        try:
-            sight = await way.look(target.source, prompt.record_id)
-        except NotThere:
-            sight = Sight("gone")
-        if sight.session == "idle" and prompts.is_free(prompt):
-            sight = await self._elsewhere(prompt, target.source) or sight
+        sight = await _sight(prompt, target, way)
+        others = self._others(target.source) if prompts.is_free(prompt) else {}
+        if others and sight.session != "busy":
+            moved_to = await self._elsewhere(prompt, target.source, others, is_gone=sight.session == "gone")
+            # A process that does not answer takes seconds, in which a turn may have begun here.
+            sight = moved_to or await _sight(prompt, target, way)
         return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
 
-    async def _elsewhere(self, prompt: Prompt, source: Source) -> Sight | None:
-        """Move the prompt to the process of the agent that has its session now; return what that one shows.
+    def _others(self, source: Source) -> dict[str, PromptWay]:
+        """Return the ways to the other processes of the agent, by their servers ("": without one)."""
+        own, plain = way_name(source), without_server(source.agent)
+        ways = ((name, has) for name, has in self._ways.items() if has.agent == source.agent and name != own)
+        return {"" if name == plain else name: has.prompts for name, has in ways}
+
+    async def _elsewhere(
+        self, prompt: Prompt, source: Source, others: Mapping[str, PromptWay], *, is_gone: bool
+    ) -> Sight | None:
+        """Move the prompt to the other process that has its session now; return what that one shows, None if none has.
 
         That is the one that works on it or, if none does, the one that told of its last turn and has not ended since.
+        `is_gone`: the prompt's own process has ended, so any one that knows the session has it.
         """
         idle: dict[str, Sight] = {}
-        for name, has in self._ways.items():
-            if has.agent != source.agent or name == way_name(source):
-                continue
-            server = "" if name == without_server(source.agent) else name
+        for server, way in others.items():
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    sight = await has.prompts.look(replace(source, server=server), "")
+                    sight = await way.look(replace(source, server=server), "")
             except (AgentError, TimeoutError) as error:
-                log.info("prompt %s: %s was not asked about its session: %s", prompt.id, name, error)
+                log.info("prompt %s: %s was not asked about its session: %s", prompt.id, server or "no port", error)
                 continue
             if sight.session == "busy":
                 return await self._move(prompt, server, sight)
-            if sight.session == "idle" and sight.is_own:
+            if sight.session == "idle" and (sight.is_own or is_gone):
                 idle[server] = sight
         # Read after the looks: a turn may have ended, and been told of, while they were under way.
         told = self._notices.of_session(source.agent, source.session_id)
         last = source.server if told is None or told.turn is None else told.turn.source.server
+        if is_gone and last not in idle:
+            last = next(iter(idle), last)
         return await self._move(prompt, last, idle[last]) if last in idle else None
 
     async def _move(self, prompt: Prompt, server: str, sight: Sight) -> Sight:
@@ -217,6 +225,13 @@ class Prompting:
         except AgentRefused as error:
             log.info("session %s could not be stopped: %s", target.source.session_id, error)
             return False
+
+
+async def _sight(prompt: Prompt, target: Target, way: PromptWay) -> Sight:
+    try:
+        return await way.look(target.source, prompt.record_id)
+    except NotThere:
+        return Sight("gone")
 
 
 def _why(error: AgentRefused) -> str:

@@ -11,6 +11,7 @@ from hermes.agents.prompting import way_name, without_server
 from hermes.core import prompts
 from hermes.core.notices import NoticeRules
 from hermes.core.prompts import STARTS_S
+from hermes.errors import AgentAway
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
@@ -147,9 +148,9 @@ class Shared:
         ways = {"served": self.served, without_server("opencode"): self.plugged}
         self.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
 
-    async def keep(self, prompt: Prompt = QUEUED) -> None:
+    async def keep(self, prompt: Prompt = QUEUED, *, server: str = "served") -> None:
         """Keep the prompt."""
-        target = replace(TARGET, source=replace(TARGET.source, server="served"), can=self.served.can)
+        target = replace(TARGET, source=replace(TARGET.source, server=server), can=self.served.can)
         await self.house.keep(replace(prompt, target=target))
 
     async def told(self, server: str, ended_s: float) -> None:
@@ -252,6 +253,51 @@ async def test_a_prompt_stays_with_its_process_if_the_one_that_worked_last_is_no
     await shared.steps()
     assert shared.served.texts() == ["fix it"]
     assert not shared.plugged.received
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not-told"])
+async def test_a_prompt_whose_terminal_is_closed_goes_to_the_server(shared: Shared, *, is_told: bool) -> None:
+    """It waits there until the session is idle, though another process told of the last turn, or none."""
+    if is_told:
+        await shared.told("", 2.0)
+    shared.plugged.sessions.clear()
+    shared.served.sessions["ses_1"].is_busy = True
+    await shared.keep(server="")
+    assert (await shared.steps()).phase == "queued"
+    shared.served.end("ses_1")
+    await shared.steps()
+    assert shared.served.texts() == ["fix it"]
+
+
+async def test_a_prompt_whose_terminal_is_closed_begins_on_a_server_that_is_idle(shared: Shared) -> None:
+    """Nobody has worked on the session meanwhile."""
+    shared.plugged.sessions.clear()
+    await shared.keep(server="")
+    await shared.steps()
+    assert shared.served.texts() == ["fix it"]
+
+
+async def test_a_prompt_whose_session_is_nowhere_fails(shared: Shared) -> None:
+    """It was deleted."""
+    shared.plugged.sessions.clear()
+    shared.served.sessions.clear()
+    await shared.keep(server="")
+    assert (await shared.steps(1)).phase == "failed"
+
+
+async def test_a_turn_that_begins_while_another_process_is_asked_counts(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not answer takes seconds."""
+
+    async def silent(_: Source, __: str) -> Sight:
+        shared.served.sessions["ses_1"].is_busy = True
+        raise AgentAway("nobody answers there")
+
+    monkeypatch.setattr(shared.plugged, "look", silent)
+    await shared.keep()
+    assert (await shared.steps(1)).phase == "queued"
+    assert not shared.served.received
 
 
 async def test_a_prompt_that_was_tried_stays_where_it_is(shared: Shared) -> None:
