@@ -127,6 +127,17 @@ def test_an_interrupted_turn_leaves_the_session_idle(stage: Stage, desk: Any) ->
     stage.ended("Tested it.")
 
 
+def test_an_answer_after_which_the_session_is_summed_up_is_told(stage: Stage, desk: Any) -> None:
+    """oh-my-pi says then that it goes on, and does not; or ends at once if too little could be left out."""
+    desk({"text": "Both tests pass now.", "tokens": 95_000})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write(script([{"text": "Renamed it.", "tokens": 95_000}], "renamed"), reply_to=notice)
+    again = stage.ended("Renamed it.")
+    stage.phone.write(script([{"text": "Tested it.", "tokens": 250_000}], "tested"), reply_to=again)
+    stage.ended("Tested it.")
+    assert sum("✅ Done" in one.text for one in stage.phone.shown()) == 2
+
+
 def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pytest.FixtureRequest) -> None:
     """`-p` ends as before."""
     with home.run([{"text": "Done.", "delay_s": 2}], key=request.node.name) as running:

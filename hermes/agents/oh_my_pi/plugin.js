@@ -11,18 +11,21 @@ const settings = "@SETTINGS@" // {python, store, log, config}: absolute paths; h
 const TELL_MS = 5_000 // for a hook to say who was first
 const CONTEXT_CHARS = 3000
 const WORDS_CHARS = 30_000 // of the last words of a turn
+const GOES_ON_MS = 2_000 // after it summed up the session, oh-my-pi has begun the next run, if there is one
+const ENDS = ["stop", "length", "error"] // a message of the model that stopped so can be the last one of its turn
 const RETRY_CANCELLED = "Retry cancelled" // as oh-my-pi says it
 const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that it stands around
 
 // Called for each session: one process has many, since each subagent has its own, which may end while another asks.
 export default function hermesTelegramPhone(pi) {
-  // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends.
+  // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends,
+  // `answer` the newest message of its run that may be the last one; `goesOn`: the next run has yet to begin.
   // `place` is the hook that waits for prompts, `sent` the prompts that it brought and that are not in the session yet.
-  const session = { ctx: null, said: "", asking: new Set(), began: null, last: null, place: null, sent: [] }
+  const session = { ctx: null, said: "", asking: new Set(), place: null, sent: [], ...noTurn() }
   const started = (_, ctx) => {
     try {
       session.ctx = ctx
-      session.began = session.last = null
+      Object.assign(session, noTurn())
       waitForPrompts(pi, session)
       standAround(ctx.ui, session)
       if (settings.headless && !pi.getAllTools().some(({ name }) => name === "ask")) pi.registerTool(tool(pi, session))
@@ -42,10 +45,12 @@ export default function hermesTelegramPhone(pi) {
       arrived(session, message)
     }
     if (message?.role === "assistant") session.said = wordsOf(message) || session.said
+    session.answer = ENDS.includes(message?.stopReason) ? message : null
   })
   pi.on("input", (_, ctx) => prompted(session, ctx))
   pi.on("agent_start", () => {
     session.began ??= Date.now()
+    session.goesOn = false
     waitForPrompts(pi, session)
     tellBegan(session)
   })
@@ -54,13 +59,19 @@ export default function hermesTelegramPhone(pi) {
   })
   pi.on("session_stop", ({ last_assistant_message: last }) => void (session.last = last ?? {}))
   pi.on("agent_end", ({ willContinue }) => ended(session, willContinue))
+  pi.on("auto_compaction_end", () => void setTimeout(summedUp, GOES_ON_MS, session).unref())
 }
 
 // ---- the end of a turn
 
+function noTurn() {
+  return { began: null, last: null, answer: null, goesOn: false }
+}
+
 // oh-my-pi says `agent_end` of each run: also of a subagent's, of one that is interrupted, and of one that goes on by
 // itself (`willContinue`: a retry, a job in the background). Only a turn of its main agent that ends by itself has a
-// `session_stop` before that.
+// `session_stop` before that. It has none if oh-my-pi sums up the session after the answer: then it says that it goes
+// on and does not, or ends the run at once. In a session that a person sees, the answer counts then.
 //
 // A turn begins with the first run after the last one that ended so, or after a prompt that was typed while none ran.
 function prompted(session, ctx) {
@@ -73,15 +84,25 @@ function prompted(session, ctx) {
 
 function ended(session, willContinue) {
   try {
-    const { began, last, said } = session
+    const { began, said } = session
+    const last = session.last ?? (session.place && session.answer)
     session.last = null
+    session.goesOn = Boolean(willContinue)
     if (willContinue) return
-    session.began = null
+    session.began = session.answer = null
     if (!began || !last || last.stopReason === "aborted") return void session.place?.tell({ stopped: { id: String(began) } })
     const failure = last.stopReason === "error" ? String(last.errorMessage || "an error") : ""
     const turn = { id: String(began), began, ended: Date.now(), words: tail(said, WORDS_CHARS), failure }
     if (session.place?.tell({ turn })) return // in the order of what was told before
     phone("oh-my-pi", { turn, ...placeOf(session) }, new Set()) // a session that is over takes no news back
+  } catch {
+    // the turn counts
+  }
+}
+
+function summedUp(session) {
+  try {
+    if (session.goesOn && session.ctx.isIdle()) ended(session, false)
   } catch {
     // the turn counts
   }
