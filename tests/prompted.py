@@ -52,6 +52,7 @@ class Desk:
     """The agent, as a `PromptWay`. `received` has each prompt with its session, in order.
 
     `missed`: how often it was asked for something while it was away. `is_own`: it has worked on its sessions itself.
+    `has_ended`: its process, and it had.
     """
 
     agent = "opencode"
@@ -62,7 +63,7 @@ class Desk:
         self.received: list[tuple[str, Content]] = []
         self.is_away = self.hangs = self.is_unreadable = False
         self.keeps = True
-        self.is_own = False
+        self.is_own = self.has_ended = False
         self.refuses: Exception | None = None
         self.objects: Exception | None = None
         self.excludes: Excludes = nothing_excluded
@@ -110,6 +111,8 @@ class Desk:
         await self._answers()
         if self.is_unreadable:
             raise AgentAway("the record cannot be read")
+        if self.has_ended:
+            return Sight("gone", is_own=True)
         session = self._there(source)
         state = session.record.get(record_id, "absent")
         fresh = f"msg_{len(self.received) + 1}"

@@ -77,7 +77,8 @@ class Sight:
       yet. "running": a turn answers it. The rest: how that turn ended.
     - `next_id`: an id for the record, for a prompt that is sent now.
     - `tool`: the tool that runs now, "" if none. `reason`: why the turn failed. `ended_s`: when it ended (epoch).
-    - `is_own`: the process that was asked has worked on the session itself, and is not only able to.
+    - `is_own`: the process that was asked has worked on the session itself, and is not only able to. Of a session that
+      is gone: the process that had worked on it has ended.
     """
 
     session: SessionState

@@ -191,21 +191,25 @@ async function tellTurn(directory, sessionID, since) {
   const session = await call("get", directory, "/session/{sessionID}", { sessionID })
   if (!session || session.parentID) return // a subagent's turn is a part of another one
   const newest = (limit) => call("get", directory, "/session/{sessionID}/message", { sessionID }, { query: { limit } })
-  const messages = await newest(8)
+  let messages = await newest(8)
   if (!Array.isArray(messages)) return
   const { info } = messages.findLast((message) => message.info?.role === "assistant") ?? {}
   if (!hasEnded(info) || Date.now() - info.time.completed > NEWS_MS || seenBefore(`ended ${info.id}`)) return
   const prompt = await promptOf(directory, info, messages)
-  const asked = askedBy((isSynthetic(prompt) && (await newest(500))) || messages) // a person's may be far before
-  const asking = asked.get(info.id) ?? info.parentID
-  const answers = messages.filter(({ info: one }) => one === info || (asked.get(one.id) === asking && isAnswer(one)))
+  if (isOfOpenCode(prompt)) { // that of the person may be far before
+    const wider = (await newest(500)) ?? (await newest(100)) ?? []
+    if (wider.some(({ info: { id } }) => id === info.id)) messages = wider
+  }
+  const asked = askedBy(messages)
+  const ours = messages.filter((message) => asked.get(message.info.id) === asked.get(info.id))
+  const prompts = [...ours.filter((message) => message.info.role === "user"), prompt].map((one) => one?.info.time?.created)
   const turn = {
     sessionID,
     id: info.id,
-    prompt: asking,
-    began: Math.min(...[since, prompt?.info.time?.created, info.time.created].filter(Number.isFinite)),
+    prompt: asked.get(info.id),
+    began: Math.min(...[since, info.time.created, ...prompts].filter(Number.isFinite)),
     ended: info.time.completed,
-    words: info.error ? "" : text(saidIn(answers.flatMap(({ parts }) => parts)), TURN_TEXT_CHARS),
+    words: info.error ? "" : text(answerIn(ours), TURN_TEXT_CHARS),
     failure: info.error ? reasonOf(info.error) : "",
     ...changesOf(prompt?.info),
   }
@@ -219,8 +223,13 @@ function hasEnded(info) {
   return Boolean(info.finish) && !["tool-calls", "unknown"].includes(info.finish)
 }
 
-function isAnswer(info) {
-  return info.role === "assistant" && hasEnded(info) && !info.error
+// OpenCode can sum up a session after an answer, and go on: the last one to each prompt counts.
+function answerIn(turn) {
+  const answers = new Map()
+  for (const { info, parts } of turn) {
+    if (info.role === "assistant" && hasEnded(info) && !info.error) answers.set(info.parentID, parts)
+  }
+  return saidIn([...answers.values()].flat())
 }
 
 // OpenCode sums up a session that is too long for the model, and the turn goes on with a prompt of OpenCode's own: one
@@ -229,22 +238,32 @@ function isAnswer(info) {
 function askedBy(messages) {
   const asked = new Map()
   const prompts = new Map()
-  let newest, summedUp
-  for (const { info, parts } of messages) {
+  const compactions = new Map()
+  let newest, summary
+  for (const message of messages) {
+    const { info, parts } = message
     if (info.role === "assistant") {
       if (!prompts.has(info.parentID)) prompts.set(info.parentID, (newest = info.parentID))
       asked.set(info.id, prompts.get(info.parentID))
-      if (!isSummary(info)) summedUp = undefined
+      summary = compactions.has(info.parentID) && isSummary(info) ? info : undefined
       continue
     }
     const compaction = parts.find(({ type, auto }) => type === "compaction" && auto)
-    const goesOn = summedUp && (summedUp.overflow || isSynthetic({ parts }))
-    if (compaction) summedUp = compaction
-    else if (!goesOn) newest = info.id
+    if (compaction) compactions.set(info.id, compaction)
+    else if (summary && goesOn(message, summary, compactions.get(summary.parentID))) summary = undefined
+    else newest = info.id
     prompts.set(info.id, newest ?? info.id)
     asked.set(info.id, newest ?? info.id)
   }
   return asked
+}
+
+function goesOn(prompt, summary, compaction) {
+  return prompt.info.time.created >= summary.time.completed && (compaction.overflow || isSynthetic(prompt))
+}
+
+function isOfOpenCode(prompt) {
+  return isSynthetic(prompt) || Boolean(prompt?.parts.some(({ type }) => type === "compaction"))
 }
 
 // A failed one ends the turn.

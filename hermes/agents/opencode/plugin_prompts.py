@@ -94,7 +94,8 @@ class PluginPrompts:
         known = plugin_folders.plugins(self._root)
         owner = owner_of(source.session_id, source.directory, known)
         if owner is None:
-            return Sight("gone", reason=_why(source.session_id, known))
+            has_ended = {one.is_alive for one in known if source.session_id in one.sessions} == {False}
+            return Sight("gone", reason=_why(source.session_id, known), is_own=has_ended)
         sight = await self._to(owner).look(source, record_id)
         return replace(sight, is_own=source.session_id in owner.sessions)
 

@@ -91,7 +91,7 @@ class OpenCodePrompts:
         # Read before the messages: a turn that ends between the two reads is then only seen one look later.
         status = await self._api.get(dict[str, wire.Status], "/session/status", directory)
         is_busy = source.session_id in status
-        messages = await self._newest(session, directory)
+        messages = await self._newest(session, directory, _RECENT)
         state: SessionState = "busy" if is_busy else "idle"
         nothing = Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
         if not record_id:
@@ -99,16 +99,15 @@ class OpenCodePrompts:
         if not _knows(messages, record_id):
             if not await self._has(session, record_id, directory):
                 return nothing
-            for most in (_MANY, _ALL):
-                messages = await self._newest(session, directory, most)
-                if _knows(messages, record_id):
-                    break
+            messages = await self._newest(session, directory, _MANY)
+            if not _knows(messages, record_id):
+                messages = await self._newest(session, directory, _ALL, _MANY)
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
         return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
 
     async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:
-        return await turns.newest_messages(self._api, f"{session}/message", directory, *most, _RECENT)
+        return await turns.newest_messages(self._api, f"{session}/message", directory, *most)
 
     async def _has(self, session: str, record_id: str, directory: str) -> bool:
         """Tell whether the record has this prompt. If OpenCode was killed, it can have one without its parts."""
@@ -123,7 +122,7 @@ class OpenCodePrompts:
         if not content.files:
             return
         try:
-            messages = await self._newest(path_of("session", source.session_id), source.directory)
+            messages = await self._newest(path_of("session", source.session_id), source.directory, _RECENT)
             why = await files.objection(self._api, content.files, messages, source.directory)
         except AgentRefused:
             return  # this OpenCode does not tell of its models, or the session was deleted, which `look` finds
@@ -200,11 +199,11 @@ class OpenCodePrompts:
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session."""
         session = path_of("session", source.session_id)
-        return turns.said(await self._newest(session, source.directory))[-_WORDS:]
+        return turns.said(await self._newest(session, source.directory, _RECENT))[-_WORDS:]
 
     async def exclusions(self, source: Source) -> Excludes:
         """Return which files the permissions of the session keep from its agent."""
-        messages = await self._newest(path_of("session", source.session_id), source.directory)
+        messages = await self._newest(path_of("session", source.session_id), source.directory, _RECENT)
         return await exclusions(self._api, source, messages)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:

@@ -29,7 +29,7 @@ from hermes.model.notice import Changes, Turn
 from hermes.model.prompt import SessionState, Sight
 
 M = TypeVar("M", bound=wire.Message)
-_RECENT, _ALL = 8, 500
+_RECENT, _MANY, _ALL = 8, 100, 500
 _ABORTED: Final = "MessageAbortedError"
 _LOOKS, _LOOK_S = 5, 0.1
 
@@ -59,22 +59,29 @@ async def last_turn(
             break
         await sleep(_LOOK_S)
         prompt = await _prompt(api, path, newest.info.parent_id, source.directory)
-    is_continued = prompt is not None and _is_synthetic(prompt)  # that of a person may be far before
-    asked = asked_by(await newest_messages(api, path, source.directory, _ALL) if is_continued else messages)
     info = newest.info
-    prompt_id = asked.get(info.id, info.parent_id or "")
-    turn = (one for one in messages if one is newest or asked.get(one.info.id) == prompt_id)
+    if prompt is not None and _is_of_opencode(prompt):  # that of the person may be far before
+        wider = await newest_messages(api, path, source.directory, _ALL, _MANY, _RECENT)
+        messages = wider if any(one.info.id == info.id for one in wider) else messages
+    asked = asked_by(messages)
+    turn = [one for one in messages if asked[one.info.id] == asked[info.id]]
     return Turn(
         replace(source, session_id=session.id, session_title=session.title),
         capabilities.agent_name,
         info.id,
-        beginnings.of(session.id, None if prompt is None else prompt.info.time.created / 1000),
+        beginnings.of(session.id, _asked_s(turn, prompt)),
         (info.time.completed or info.time.created) / 1000,
         words="" if info.error else _answer(turn),
         failure=reason_of(info.error) if info.error else "",
         changes=None if prompt is None else await asyncio.to_thread(_changes, _diffs(prompt)),
-        prompt_id=prompt_id,
+        prompt_id=asked[info.id],
     )
+
+
+def _asked_s(turn: Sequence[wire.TurnMessage], prompt: wire.Prompt | None) -> float | None:
+    """Return when the first prompt of a turn was written (epoch), None if it is not known."""
+    prompts = [*(one for one in turn if one.info.role == "user"), *([] if prompt is None else [prompt])]
+    return min((_created_ms(one) / 1000 for one in prompts), default=None)
 
 
 async def newest_messages(api: Api, path: str, directory: str, *most: int) -> list[wire.TurnMessage]:
@@ -107,10 +114,11 @@ async def _prompt(api: Api, path: str, message_id: str | None, directory: str) -
         return None
 
 
-def _answer(messages: Iterable[wire.TurnMessage]) -> str:
-    """Return the answer in the messages of one turn: OpenCode may sum up the session after it, and let it go on."""
-    ended = (one for one in _of_model(messages) if _has_ended(one.info) and not one.info.error)
-    return "\n\n".join(filter(None, (said([one]) for one in ended)))
+def _answer(turn: Iterable[wire.TurnMessage]) -> str:
+    """Return the answers in the messages of one turn: OpenCode can sum up a session after an answer, and go on."""
+    ended = (one for one in _of_model(turn) if _has_ended(one.info) and not one.info.error)
+    answers = {one.info.parent_id: said([one]) for one in ended}
+    return "\n\n".join(filter(None, answers.values()))
 
 
 def _has_ended(info: wire.TurnInfo) -> bool:
@@ -162,7 +170,8 @@ def asked_by(messages: Sequence[wire.TurnMessage]) -> dict[str, str]:
     asked: dict[str, str] = {}
     prompts: dict[str, str] = {}
     newest_id = ""
-    summed_up: wire.Part | None = None
+    compactions: dict[str, wire.Part] = {}
+    summary: wire.TurnInfo | None = None
     for message in messages:
         info = message.info
         if info.role == "assistant":
@@ -170,16 +179,24 @@ def asked_by(messages: Sequence[wire.TurnMessage]) -> dict[str, str]:
             if parent_id not in prompts:
                 prompts[parent_id] = newest_id = parent_id
             asked[info.id] = prompts[parent_id]
-            summed_up = summed_up if _is_summary(info) else None
+            summary = info if parent_id in compactions and _is_summary(info) else None
             continue
         compaction = next((part for part in message.parts if part.type == "compaction" and part.auto), None)
-        goes_on = summed_up is not None and (bool(summed_up.overflow) or _is_synthetic(message))
         if compaction is not None:
-            summed_up = compaction
-        elif not goes_on:
+            compactions[info.id] = compaction
+        elif summary is not None and _goes_on(message, summary, compactions[summary.parent_id or ""]):
+            summary = None
+        else:
             newest_id = info.id
         asked[info.id] = prompts[info.id] = newest_id or info.id
     return asked
+
+
+def _goes_on(prompt: wire.TurnMessage, summary: wire.TurnInfo, compaction: wire.Part) -> bool:
+    """Tell whether OpenCode wrote this prompt, after the summary, to let the turn go on."""
+    ended_ms = summary.time.completed
+    is_after = ended_ms is not None and prompt.info.time.created >= ended_ms
+    return is_after and (bool(compaction.overflow) or _is_synthetic(prompt))
 
 
 def reason_of(error: wire.MessageError) -> str:
@@ -194,8 +211,12 @@ def _is_summary(info: wire.TurnInfo) -> bool:
     return info.summary is True and info.error is None
 
 
+def _is_of_opencode(prompt: wire.Message) -> bool:
+    return _is_synthetic(prompt) or any(part.type == "compaction" for part in prompt.parts)
+
+
 def _is_synthetic(prompt: wire.Message) -> bool:
-    """Tell whether OpenCode, and no person, wrote all of a prompt."""
+    """Tell whether OpenCode, and no person, wrote the words of a prompt."""
     return bool(prompt.parts) and all(part.synthetic for part in prompt.parts)
 
 

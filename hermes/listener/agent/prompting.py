@@ -2,7 +2,7 @@
 
 The processes of an agent share their sessions on the disk, and each knows only of the turns that it runs itself. So a
 prompt goes to the process that works on its session, whichever it was written for. If none does, it goes to the
-terminal that worked on the session last, if that still runs. If its own process has ended, any other one may take it.
+terminal that worked on the session last, if that still runs. If that one has ended, any other process may take it.
 """
 
 from __future__ import annotations
@@ -123,12 +123,15 @@ class Prompting:
         return 0.0
 
     async def _seen(self, prompt: Prompt, target: Target, way: PromptWay) -> Prompt | None:
-        sight = await _sight(prompt, target, way)
-        others = self._others(target.source) if prompts.is_free(prompt) else {}
-        if others and sight.session != "busy":
-            moved_to = await self._elsewhere(prompt, target.source, others, is_gone=sight.session == "gone")
-            # A process that does not answer takes seconds, in which a turn may have begun here.
-            sight = moved_to or await _sight(prompt, target, way)
+        source = target.source
+        sight = await _sight(prompt, source, way)
+        others = self._others(source) if prompts.is_free(prompt) else {}
+        if others and (sight.session == "idle" or (sight.session == "gone" and sight.is_own)):
+            server = await self._elsewhere(prompt, source, others, is_gone=sight.session == "gone")
+            if server is not None:
+                source, way = replace(source, server=server), others[server]
+            # A process that does not answer takes seconds, in which a turn may have begun.
+            sight = await _sight(prompt, source, way)
         return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
 
     def _others(self, source: Source) -> dict[str, PromptWay]:
@@ -139,13 +142,13 @@ class Prompting:
 
     async def _elsewhere(
         self, prompt: Prompt, source: Source, others: Mapping[str, PromptWay], *, is_gone: bool
-    ) -> Sight | None:
-        """Move the prompt to the other process that has its session now; return what that one shows, None if none has.
+    ) -> str | None:
+        """Move the prompt to the other process that has its session now; return its server, None if none has.
 
         That is the one that works on it or, if none does, the one that told of its last turn and has not ended since.
-        `is_gone`: the prompt's own process has ended, so any one that knows the session has it.
+        `is_gone`: the process that had the session has ended, so any that can take it has it.
         """
-        idle: dict[str, Sight] = {}
+        idle: list[str] = []
         for server, way in others.items():
             try:
                 async with asyncio.timeout(PATIENCE_S):
@@ -154,20 +157,20 @@ class Prompting:
                 log.info("prompt %s: %s was not asked about its session: %s", prompt.id, server or "no port", error)
                 continue
             if sight.session == "busy":
-                return await self._move(prompt, server, sight)
+                return await self._move(prompt, server)
             if sight.session == "idle" and (sight.is_own or is_gone):
-                idle[server] = sight
+                idle.append(server)
         # Read after the looks: a turn may have ended, and been told of, while they were under way.
         told = self._notices.of_session(source.agent, source.session_id)
         last = source.server if told is None or told.turn is None else told.turn.source.server
-        if is_gone and last not in idle:
-            last = next(iter(idle), last)
-        return await self._move(prompt, last, idle[last]) if last in idle else None
+        if is_gone and idle and last not in idle:
+            last = idle[0]
+        return await self._move(prompt, last) if last in idle else None
 
-    async def _move(self, prompt: Prompt, server: str, sight: Sight) -> Sight:
-        log.info("prompt %s: its session is %s in another process: %s", prompt.id, sight.session, server or "no port")
+    async def _move(self, prompt: Prompt, server: str) -> str:
+        log.info("prompt %s: its session is in another process: %s", prompt.id, server or "no port")
         await self._prompts.change(prompt.id, partial(moved, server=server))
-        return sight
+        return server
 
     async def _look(self, prompt: Prompt, target: Target, way: PromptWay, pause_s: float) -> float:
         after = await self._seen(prompt, target, way)
@@ -227,9 +230,9 @@ class Prompting:
             return False
 
 
-async def _sight(prompt: Prompt, target: Target, way: PromptWay) -> Sight:
+async def _sight(prompt: Prompt, source: Source, way: PromptWay) -> Sight:
     try:
-        return await way.look(target.source, prompt.record_id)
+        return await way.look(source, prompt.record_id)
     except NotThere:
         return Sight("gone")
 

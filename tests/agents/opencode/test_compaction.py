@@ -13,6 +13,7 @@ from hermes.model.prompt import Sight
 
 TEXT = {"type": "text", "text": "x"}
 SYNTHETIC = {**TEXT, "synthetic": True}
+RUNS = {"created": 3000}
 FAILED = {"name": "ContextOverflowError", "data": {"message": "Too long"}}
 
 
@@ -35,10 +36,10 @@ def step(name: str, parent: str, finish: str = "tool-calls") -> TurnMessage:
     return message(name, TEXT, parent=parent, finish=finish)
 
 
-def summed_up(name: str, *, auto: bool = True, overflow: bool = False, error: object = None) -> list[TurnMessage]:
-    """Return OpenCode's wish for a summary, and the model's summary, which have two times."""
-    wish = message(name, {"type": "compaction", "auto": auto, "overflow": overflow})
-    return [wish, message(f"b{int(name[1:]) + 1}", TEXT, parent=name, summary=True, finish="stop", error=error)]
+def summed_up(name: str, *, auto: bool = True, overflow: bool = False, **info: Any) -> list[TurnMessage]:
+    """Return the prompt that asks for a summary, and the summary, which have two times."""
+    asked = message(name, {"type": "compaction", "auto": auto, "overflow": overflow})
+    return [asked, message(f"b{int(name[1:]) + 1}", TEXT, parent=name, summary=True, finish="stop", **info)]
 
 
 def continued(name: str) -> TurnMessage:
@@ -60,11 +61,23 @@ CASES = [
     pytest.param(
         [person("a1"), *summed_up("c2", overflow=True), person("d4"), step("b5", "d4")], "a1", id="the prompt repeated"
     ),
+    pytest.param(
+        [person("a1"), *summed_up("c2", overflow=True), person("d4"), person("a5"), step("b6", "a5")],
+        "a5",
+        id="a prompt after the repeated one",
+    ),
+    pytest.param(
+        [person("a1"), *summed_up("c2", overflow=True, time=RUNS), person("a4"), step("b5", "a4")],
+        "a4",
+        id="a summary that was cut off",
+    ),
     pytest.param([*BEFORE, continued("d5"), person("a6"), step("b7", "a6")], "a6", id="a further prompt"),
     pytest.param([*BEFORE, person("a5"), step("b6", "a5")], "a5", id="a prompt right after a summary"),
     pytest.param([*BEFORE, person("a5"), continued("d6"), step("b7", "d6")], "a5", id="a prompt during a summary"),
     pytest.param(
-        [person("a1"), *summed_up("c2", auto=False), continued("d4"), step("b5", "d4")], "d4", id="a person's wish"
+        [person("a1"), *summed_up("c2", auto=False), continued("d4"), step("b5", "d4")],
+        "d4",
+        id="a summary for a person",
     ),
     pytest.param(
         [person("a1"), *summed_up("c2", overflow=True, error=FAILED), person("a4"), step("b5", "a4")],
@@ -89,7 +102,7 @@ def test_the_prompt_that_the_last_step_answers(messages: list[TurnMessage], prom
 
 FINAL = [person("a1"), step("b2", "a1", "stop")]
 SIGHTS = [
-    pytest.param(BEFORE[:3], True, Sight("busy", "running"), id="a summary is wished for"),
+    pytest.param(BEFORE[:3], True, Sight("busy", "running"), id="a summary is asked for"),
     pytest.param(BEFORE, True, Sight("busy", "running"), id="it is summed up"),
     pytest.param([*BEFORE, continued("d5")], True, Sight("busy", "running"), id="it is to go on"),
     pytest.param([*BEFORE, continued("d5"), step("b6", "d5")], True, Sight("busy", "running"), id="it goes on"),

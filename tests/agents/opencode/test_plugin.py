@@ -757,8 +757,9 @@ def test_a_turn_whose_session_is_summed_up_is_told_with_its_prompt(
     """OpenCode writes a prompt of its own between, with which the turn goes on."""
     opencode = plugged()
     session = opencode.session(title="Fix login flow")
-    summary = script([{"text": "Nothing is left to do."}], "further")
-    step = {"text": "Both tests pass now."} if is_answered else {"tool": "glob", "args": {"pattern": "*"}}
+    step = {"tool": "glob", "args": {"pattern": "*"}}
+    summary = script([*[step] * 10, {"text": "Nothing is left to do."}], f"{session}-further")
+    step = {"text": "Both tests pass now."} if is_answered else step
     opencode.prompt(session, [{**step, "tokens": 250_000, "summary": summary}])
     until(phone.turns, PATIENCE_S, "the end of the turn")
     (told,) = phone.turns()

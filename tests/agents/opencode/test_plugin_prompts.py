@@ -155,8 +155,10 @@ async def test_without_any_plugin_nothing_is_listed(desk: Desk) -> None:
 async def test_a_session_whose_process_ended_is_gone(desk: Desk) -> None:
     """It is said why; another one of the same folder takes it over."""
     desk.plug("ended", {}, pid=ENDED, directories=[HERE], sessions={"ses_1": 9.0})
-    assert await way(desk).look(source("ses_1"), "") == Sight("gone", reason=CLOSED)
+    assert await way(desk).look(source("ses_1"), "") == Sight("gone", reason=CLOSED, is_own=True)
     assert await way(desk).look(source("ses_2"), "") == Sight("gone", reason=UNKNOWN)
+    desk.plug("elsewhere", {}, directories=["/elsewhere"], sessions={"ses_1": 5.0})
+    assert not (await way(desk).look(source("ses_1"), "")).is_own, "a process that lives has worked on it, too"
     acts: tuple[Callable[[PluginPrompts], Any], ...] = (
         lambda one: one.send(source("ses_1"), "msg_1", Content("text", "x")),
         lambda one: one.stop(source("ses_1")),

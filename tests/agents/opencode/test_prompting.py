@@ -339,26 +339,27 @@ async def test_a_rejected_question_is_a_stop(talk: Talk, opencode: OpenCode, pro
 
 
 LONG = 250_000
-LOOKS_UP: Json = {"tool": "glob", "args": {"pattern": "*"}, "tokens": LONG}
+MORE: Json = {"tool": "glob", "args": {"pattern": "*"}}
+LOOKS_UP: Json = {**MORE, "tokens": LONG}
 
 
 @pytest.mark.parametrize(
-    ("steps", "further", "record"),
+    ("first", "further", "record"),
     [
-        ([LOOKS_UP], {"text": "Well."}, "finished"),
-        ([LOOKS_UP], {"status": 400}, "failed"),
-        ([LOOKS_UP], {"text": "Late.", "delay_s": 30}, "stopped"),
-        ([{"text": "Both tests pass now.", "tokens": LONG}], {"text": "Nothing is left to do."}, "finished"),
+        (LOOKS_UP, [{"text": "Well."}], "finished"),
+        (LOOKS_UP, [*[MORE] * 24, {"text": "Well."}], "finished"),
+        (LOOKS_UP, [{"status": 400}], "failed"),
+        (LOOKS_UP, [{"text": "Late.", "delay_s": 30}], "stopped"),
+        ({"text": "Both tests pass now.", "tokens": LONG}, [MORE, {"text": "Nothing is left to do."}], "finished"),
     ],
-    ids=["answer", "failure", "stop", "an answer before"],
+    ids=["an answer", "an answer after many steps", "a failure", "a stop", "an answer before"],
 )
-async def test_a_session_that_is_summed_up_in_the_middle(
-    talk: Talk, server: OpenCodeServer, model: ScriptedModel, steps: list[Json], further: Json, record: str
+async def test_a_session_that_is_summed_up_in_the_middle_of_a_turn(
+    talk: Talk, server: OpenCodeServer, model: ScriptedModel, first: Json, further: list[Json], record: str
 ) -> None:
     """The turn goes on, and its end is that of the person's prompt. OpenCode writes a prompt of its own between."""
     then = word()
-    summary = prompt(then, further)
-    record_id = await talk.send(prompt(word(), *({**one, "summary": summary} for one in steps)))
+    record_id = await talk.send(prompt(word(), {**first, "summary": prompt(then, *further)}))
     if record == "stopped":
         await asyncio.to_thread(until, lambda: model.turns(then) == 1, 30, "the model goes on")
         assert (await talk.look(record_id)).record == "running"
@@ -373,7 +374,7 @@ async def test_a_session_that_is_summed_up_in_the_middle(
     assert turn is not None
     assert turn.prompt_id == record_id
     assert turn.failure == sight.reason
-    assert turn.words == "\n\n".join([one["text"] for one in (*steps, further) if "text" in one])
+    assert turn.words == "\n\n".join([one["text"] for one in (first, *further) if "text" in one])
 
 
 async def test_a_session_that_is_gone(talk: Talk, opencode: OpenCode, project: Path) -> None:

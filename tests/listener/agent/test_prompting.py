@@ -260,7 +260,7 @@ async def test_a_prompt_whose_terminal_is_closed_goes_to_the_server(shared: Shar
     """It waits there until the session is idle, though another process told of the last turn, or none."""
     if is_told:
         await shared.told("", 2.0)
-    shared.plugged.sessions.clear()
+    shared.plugged.has_ended = True
     shared.served.sessions["ses_1"].is_busy = True
     await shared.keep(server="")
     assert (await shared.steps()).phase == "queued"
@@ -271,33 +271,45 @@ async def test_a_prompt_whose_terminal_is_closed_goes_to_the_server(shared: Shar
 
 async def test_a_prompt_whose_terminal_is_closed_begins_on_a_server_that_is_idle(shared: Shared) -> None:
     """Nobody has worked on the session meanwhile."""
-    shared.plugged.sessions.clear()
+    shared.plugged.has_ended = True
     await shared.keep(server="")
     await shared.steps()
     assert shared.served.texts() == ["fix it"]
 
 
-async def test_a_prompt_whose_session_is_nowhere_fails(shared: Shared) -> None:
-    """It was deleted."""
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "out-of-reach"])
+async def test_a_prompt_whose_terminal_is_not_known_to_be_closed_fails(shared: Shared, *, is_deleted: bool) -> None:
+    """It may work on the session where Hermes cannot see it: the server would run a second turn beside it."""
     shared.plugged.sessions.clear()
-    shared.served.sessions.clear()
+    if is_deleted:
+        shared.served.sessions.clear()
     await shared.keep(server="")
     assert (await shared.steps(1)).phase == "failed"
-
-
-async def test_a_turn_that_begins_while_another_process_is_asked_counts(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that does not answer takes seconds."""
-
-    async def silent(_: Source, __: str) -> Sight:
-        shared.served.sessions["ses_1"].is_busy = True
-        raise AgentAway("nobody answers there")
-
-    monkeypatch.setattr(shared.plugged, "look", silent)
-    await shared.keep()
-    assert (await shared.steps(1)).phase == "queued"
     assert not shared.served.received
+
+
+@pytest.mark.parametrize("begins_in", ["served", "plugged"])
+async def test_a_turn_that_begins_while_a_further_process_is_asked_counts(
+    shared: Shared, house: House, begins_in: str
+) -> None:
+    """One that does not answer takes seconds: wherever the prompt goes, the session is looked at again."""
+    asked = {"served": shared.served, "plugged": shared.plugged}[begins_in]
+
+    class Silent(Desk):
+        async def look(self, source: Source, record_id: str) -> Sight:
+            asked.sessions["ses_1"].is_busy = True
+            raise AgentAway("nobody answers there")
+
+    shared.plugged.is_own = begins_in == "plugged"
+    await shared.told("", 2.0)
+    ways = {"served": shared.served, without_server("opencode"): shared.plugged, "silent": Silent()}
+    shared.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
+    await shared.keep()
+    waiting = await shared.steps(1)
+    assert waiting.phase == "queued"
+    assert waiting.target is not None
+    assert waiting.target.source.server == ("served" if begins_in == "served" else "")
+    assert not asked.received
 
 
 async def test_a_prompt_that_was_tried_stays_where_it_is(shared: Shared) -> None:
