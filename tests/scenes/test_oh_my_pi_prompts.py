@@ -135,7 +135,7 @@ def test_an_answer_after_which_the_session_is_summed_up_is_told(stage: Stage, de
     again = stage.ended("Renamed it.")
     stage.phone.write(script([{"text": "Tested it.", "tokens": 250_000}], "tested"), reply_to=again)
     stage.ended("Tested it.")
-    assert sum("✅ Done" in one.text for one in stage.phone.shown()) == 2
+    until(lambda: sum("✅ Done" in one.text for one in stage.phone.shown()) == 2, 30, "the ends of both prompts")
 
 
 def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pytest.FixtureRequest) -> None:
