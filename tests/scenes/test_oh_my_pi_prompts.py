@@ -138,6 +138,17 @@ def test_an_answer_after_which_the_session_is_summed_up_is_told(stage: Stage, de
     until(lambda: sum("✅ Done" in one.text for one in stage.phone.shown()) == 2, 30, "the ends of both prompts")
 
 
+def test_an_answer_is_told_though_a_person_types_while_the_session_is_summed_up(stage: Stage, desk: Any) -> None:
+    """What they type begins the next turn at once."""
+    terminal = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write(script([{"text": "Renamed it.", "tokens": 95_000}], "renamed"), reply_to=notice)
+    terminal.wait_screen("handed-off")
+    terminal.send(script([{"text": "Never said.", "delay_s": 60}], "typed") + ENTER)
+    stage.ended("✅ Done")
+    stage.ended("Renamed it.")
+
+
 def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pytest.FixtureRequest) -> None:
     """`-p` ends as before."""
     with home.run([{"text": "Done.", "delay_s": 2}], key=request.node.name) as running:

@@ -19,11 +19,13 @@ const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that 
 // Called for each session: one process has many, since each subagent has its own, which may end while another asks.
 export default function hermesTelegramPhone(pi) {
   // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends,
-  // `answer` the newest message of its run that may be the last one; `goesOn`: the next run has yet to begin.
+  // `answer` the newest message of its run that may be the last one; `goesOn`: the next run has yet to begin, and
+  // `waiting` is the timer of that.
   // `place` is the hook that waits for prompts, `sent` the prompts that it brought and that are not in the session yet.
   const session = { ctx: null, said: "", asking: new Set(), place: null, sent: [], ...noTurn() }
   const started = (_, ctx) => {
     try {
+      settle(session)
       session.ctx = ctx
       Object.assign(session, noTurn())
       waitForPrompts(pi, session)
@@ -37,6 +39,7 @@ export default function hermesTelegramPhone(pi) {
   pi.on("session_switch", started)
   pi.on("session_shutdown", () => {
     session.asking.forEach((release) => release())
+    settle(session)
     session.place?.leave()
   })
   pi.on("message_end", ({ message }) => {
@@ -51,6 +54,7 @@ export default function hermesTelegramPhone(pi) {
   pi.on("agent_start", () => {
     session.began ??= Date.now()
     session.goesOn = false
+    stopWaiting(session)
     waitForPrompts(pi, session)
     tellBegan(session)
   })
@@ -59,13 +63,14 @@ export default function hermesTelegramPhone(pi) {
   })
   pi.on("session_stop", ({ last_assistant_message: last }) => void (session.last = last ?? {}))
   pi.on("agent_end", ({ willContinue }) => ended(session, willContinue))
-  pi.on("auto_compaction_end", () => void setTimeout(summedUp, GOES_ON_MS, session).unref())
+  pi.on("auto_compaction_start", () => stopWaiting(session))
+  pi.on("auto_compaction_end", ({ aborted }) => summedUp(session, aborted))
 }
 
 // ---- the end of a turn
 
 function noTurn() {
-  return { began: null, last: null, answer: null, goesOn: false }
+  return { began: null, last: null, answer: null, goesOn: false, waiting: null }
 }
 
 // oh-my-pi says `agent_end` of each run: also of a subagent's, of one that is interrupted, and of one that goes on by
@@ -76,7 +81,9 @@ function noTurn() {
 // A turn begins with the first run after the last one that ended so, or after a prompt that was typed while none ran.
 function prompted(session, ctx) {
   try {
-    if (ctx.isIdle()) session.began = null
+    if (!ctx.isIdle()) return
+    settle(session)
+    session.began = null
   } catch {
     // the prompt counts
   }
@@ -84,6 +91,7 @@ function prompted(session, ctx) {
 
 function ended(session, willContinue) {
   try {
+    stopWaiting(session)
     const { began, said } = session
     const last = session.last ?? (session.place && session.answer)
     session.last = null
@@ -100,11 +108,34 @@ function ended(session, willContinue) {
   }
 }
 
-function summedUp(session) {
+// Whether a run that said that it goes on does so after the summary, only time tells. A person may end the summary of a
+// turn that was cut off.
+function summedUp(session, aborted) {
+  if (aborted && session.answer?.stopReason !== "stop") session.answer = null
+  if (session.goesOn) waitForRun(session)
+}
+
+function waitForRun(session) {
+  stopWaiting(session)
+  session.waiting = setTimeout(() => (isIdle(session) ? settle(session) : waitForRun(session)), GOES_ON_MS)
+  session.waiting.unref?.()
+}
+
+function stopWaiting(session) {
+  clearTimeout(session.waiting)
+  session.waiting = null
+}
+
+// No further run comes: the turn is over.
+function settle(session) {
+  if (session.waiting) ended(session, false)
+}
+
+function isIdle({ ctx }) {
   try {
-    if (session.goesOn && session.ctx.isIdle()) ended(session, false)
+    return ctx.isIdle()
   } catch {
-    // the turn counts
+    return true // the session is over
   }
 }
 
